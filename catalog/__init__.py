@@ -1,0 +1,1 @@
+"""Who holds the pointer to a table's current metadata file."""

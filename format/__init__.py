@@ -1,0 +1,1 @@
+"""Bytes to table state and back: the Iceberg specification as code."""
