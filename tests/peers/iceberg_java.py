@@ -1,0 +1,70 @@
+"""Iceberg Java in its own Spark: one JSON statement a line in, one JSON answer a line out.
+
+Runs with the interpreter of ``.venv-iceberg-java``; its jar comes by the Ivy inside pyspark.
+Arguments: the metastore's URI and the warehouse. Requests: {"sql": text}; answers: {"rows": [...]} or {"error": text}.
+"""
+
+import datetime
+import decimal
+import json
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+
+
+def plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bytearray | bytes):
+        return value.hex()
+    if isinstance(value, decimal.Decimal | datetime.date | datetime.datetime):
+        return str(value)
+    return value
+
+
+def session(uri: str, warehouse: str) -> SparkSession:
+    catalog = "spark.sql.catalog.ice"
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.jars.packages", RUNTIME)
+        .config("spark.jars.ivy", os.path.join(sys.prefix, "ivy"))  # noqa: PTH118 - one line, no import
+        .config(
+            "spark.sql.extensions",
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        )
+        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
+        .config(f"{catalog}.type", "hive")
+        .config(f"{catalog}.uri", uri)
+        .config(f"{catalog}.warehouse", warehouse)
+        .config(f"{catalog}.cache-enabled", "false")
+    )
+    return builder.getOrCreate()
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what Ivy and Spark print must not stand between the answers
+    spark = session(sys.argv[1], sys.argv[2])
+    spark.sparkContext.setLogLevel("ERROR")
+    answers.write(json.dumps({"rows": [[spark.version]]}) + "\n")
+    for line in sys.stdin:
+        try:
+            rows = [plain(list(row)) for row in spark.sql(json.loads(line)["sql"]).collect()]
+            answer = {"rows": rows}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
+            answer = {"error": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
