@@ -4,7 +4,7 @@ Runs with the interpreter of ``.venv-iceberg-java``; its jar comes by the Ivy in
 Arguments: the metastore's URI and the warehouse. Requests: {"sql": text}; answers: {"rows": [...]} or {"error": text}.
 """
 
-import datetime
+import datetime as dt
 import decimal
 import json
 import os
@@ -22,7 +22,7 @@ def plain(value: object) -> object:
         return [plain(item) for item in value]
     if isinstance(value, bytearray | bytes):
         return value.hex()
-    if isinstance(value, decimal.Decimal | datetime.date | datetime.datetime):
+    if isinstance(value, decimal.Decimal | dt.date | dt.datetime):
         return str(value)
     return value
 
