@@ -1,0 +1,126 @@
+"""Real services, each started once per test run on free ports, shared, and always stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.metastore import RunningMetastore
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetastore]:
+    """A real Hive metastore 2.3.10 over a warehouse folder of this run: ``.uri``, ``.warehouse``."""
+    from icecomb.catalog import metastore
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    yield metastore.start(warehouse)
+    metastore.stop(warehouse)
+
+
+@pytest.fixture(scope="session")
+def catalog(metastore: RunningMetastore) -> Catalog:
+    """Our catalog on the shared metastore."""
+    from icecomb.catalog import load_catalog
+
+    return load_catalog("lake", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
+
+
+@pytest.fixture(scope="session")
+def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
+    """Spark 4.3 with our catalog ``lake``; its own Hive support is on the same metastore."""
+    import icecomb.spark
+
+    session = icecomb.spark.session(
+        "lake",
+        uri=metastore.uri,
+        warehouse=str(metastore.warehouse),
+        hive=True,
+        **{
+            "spark.master": "local[2]",
+            "spark.driver.memory": "1g",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+        },
+    )
+    yield session
+    session.stop()
+
+
+class IcebergJava:
+    """Iceberg Java in a Spark of its own, over a pipe; its catalog ``ice`` is on the shared metastore."""
+
+    def __init__(self, metastore: RunningMetastore, log: Path) -> None:
+        self._process = subprocess.Popen(
+            [
+                str(ROOT / ".venv-iceberg-java" / "bin" / "python"),
+                str(ROOT / "tests" / "peers" / "iceberg_java.py"),
+                metastore.uri,
+                Path(metastore.warehouse).as_uri(),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log.open("w"),
+            text=True,
+            bufsize=1,
+        )
+        self._log = log
+        self._answer()
+
+    def sql(self, text: str) -> list[list[Any]]:
+        """The rows of a statement; dates, timestamps and decimals as text."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"sql": text}) + "\n")
+        return self._answer()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _answer(self) -> list[list[Any]]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise AssertionError(f"Iceberg Java ended:\n{self._log.read_text()[-3000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise AssertionError(f"Iceberg Java: {answer['error'][:3000]}")
+        rows: list[list[Any]] = answer["rows"]
+        return rows
+
+
+@pytest.fixture(scope="session")
+def iceberg_java(
+    metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergJava]:
+    """The reference implementation, for what it reads of ours and we of its."""
+    peer = IcebergJava(metastore, tmp_path_factory.mktemp("iceberg-java") / "log")
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(scope="session")
+def pyiceberg(metastore: RunningMetastore) -> Any:
+    """PyIceberg's Hive catalog on the shared metastore."""
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog("peer", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
