@@ -1,1 +1,75 @@
-"""Bytes to table state and back: the Iceberg specification as code."""
+"""Bytes to table state and back: the Iceberg specification as code.
+
+Names are loaded at first use, so that importing one light thing never loads a heavy library.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "icecomb.format.errors": (
+        "CommitFailedError",
+        "CommitStateUnknownError",
+        "ConfigurationError",
+        "CorruptFileError",
+        "ExpressionError",
+        "FileExistsAlreadyError",
+        "FileIOError",
+        "FileMissingError",
+        "IcecombError",
+        "JavaError",
+        "LockTimeoutError",
+        "MetastoreError",
+        "MigrationError",
+        "MissingDependencyError",
+        "NamespaceAlreadyExistsError",
+        "NamespaceNotEmptyError",
+        "NoSuchIcebergTableError",
+        "NoSuchNamespaceError",
+        "NoSuchSnapshotError",
+        "NoSuchTableError",
+        "SchemaError",
+        "TableAlreadyExistsError",
+        "UnsupportedError",
+        "ValidationError",
+    ),
+    "icecomb.format.schema": ("Schema", "assign_fresh_schema_ids"),
+    "icecomb.format.types": (
+        "BinaryType",
+        "BooleanType",
+        "DateType",
+        "DecimalType",
+        "DoubleType",
+        "FixedType",
+        "FloatType",
+        "IcebergType",
+        "IntegerType",
+        "ListType",
+        "LongType",
+        "MapType",
+        "NestedField",
+        "PrimitiveType",
+        "StringType",
+        "StructType",
+        "TimeType",
+        "TimestampType",
+        "TimestamptzType",
+        "UUIDType",
+        "parse_type",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module = _MODULE_OF[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,128 @@
+"""Errors of icecomb: one root, a handful of families, each also the builtin a caller would expect.
+
+Every error carries a message (what failed, where, what was found), an optional hint (what to do
+next) and a context of named facts (`table`, `path`, ...) for programs and logs.
+"""
+
+from typing import ClassVar
+
+
+class IcecombError(Exception):
+    """The root of every error icecomb raises on purpose.
+
+    Args:
+        message: One sentence: what failed, where, and what was found.
+        hint: What the reader can do next.
+        **context: Named facts, for example `table="db.t"` or `path="/x"`. Never a secret.
+
+    Attributes:
+        message: The sentence without the hint.
+        hint: The advice, or None.
+        context: The named facts.
+        retryable: Whether the same call may succeed when repeated on refreshed state.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None, **context: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.context = context
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ValidationError(IcecombError, ValueError):
+    """An argument or a requested change contradicts the table or the specification."""
+
+
+class SchemaError(ValidationError):
+    """A schema, or a change of one, is not valid."""
+
+
+class ExpressionError(ValidationError):
+    """A predicate cannot be parsed, or cannot be bound to a schema."""
+
+
+class CorruptFileError(IcecombError, ValueError):
+    """A file of a table cannot be read as what it should be; `context["path"]` names it."""
+
+
+class UnsupportedError(IcecombError, NotImplementedError):
+    """The specification or a system has this, icecomb does not."""
+
+
+class FileIOError(IcecombError, OSError):
+    """A file system call failed."""
+
+
+class FileMissingError(IcecombError, FileNotFoundError):
+    """A file that a table refers to does not exist."""
+
+
+class FileExistsAlreadyError(IcecombError, FileExistsError):
+    """A file that must be created is already there; it was left as it is."""
+
+
+class NoSuchTableError(IcecombError, LookupError):
+    """The catalog has no table of this name."""
+
+
+class NoSuchIcebergTableError(NoSuchTableError):
+    """There is a table of this name, but it is not an Iceberg table."""
+
+
+class NoSuchNamespaceError(IcecombError, LookupError):
+    """The catalog has no namespace of this name."""
+
+
+class NoSuchSnapshotError(IcecombError, LookupError):
+    """The table has no such snapshot, branch or tag."""
+
+
+class TableAlreadyExistsError(IcecombError, ValueError):
+    """The name of a new table is taken."""
+
+
+class NamespaceAlreadyExistsError(IcecombError, ValueError):
+    """The name of a new namespace is taken."""
+
+
+class NamespaceNotEmptyError(IcecombError, ValueError):
+    """A namespace that still holds tables cannot be dropped."""
+
+
+class CommitFailedError(IcecombError):
+    """Another writer was first: proven that nothing was committed, so it is safe to retry."""
+
+    retryable = True
+
+
+class CommitStateUnknownError(IcecombError):
+    """It cannot be told whether a commit happened; nothing was deleted."""
+
+
+class LockTimeoutError(CommitFailedError, TimeoutError):
+    """A lock was not granted in time; nothing was committed."""
+
+
+class MetastoreError(IcecombError, ConnectionError):
+    """The Hive metastore cannot be reached, or refused a call."""
+
+
+class ConfigurationError(IcecombError, ValueError):
+    """A setting is missing, unknown, or has a value that makes no sense."""
+
+
+class MissingDependencyError(IcecombError, ImportError):
+    """A library that this feature needs is not installed."""
+
+
+class JavaError(IcecombError, RuntimeError):
+    """Java is missing, too old, or a Java process failed."""
+
+
+class MigrationError(IcecombError):
+    """A migration step cannot go on; what was done so far is in the journal."""
