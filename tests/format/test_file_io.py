@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import pickle
+import resource
+import signal
+import threading
+
+import pytest
+
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.file_io import FileIO
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+SPELLINGS = ["{0}", "file:{0}", "file://{0}", "file://localhost{0}"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_of_a_local_location_names_the_same_file(tmp_path, spelling):
+    io = FileIO()
+    io.create(spelling.format(tmp_path / "sub" / "a b%20c#?é.txt"), b"hello")
+    assert (tmp_path / "sub" / "a b%20c#?é.txt").read_bytes() == b"hello"
+    assert io.read(spelling.format(tmp_path / "sub" / "a b%20c#?é.txt")) == b"hello"
+    assert io.size(spelling.format(tmp_path / "sub" / "a b%20c#?é.txt")) == 5
+    assert [status.location for status in io.list(spelling.format(tmp_path))] == [
+        spelling.format(tmp_path / "sub" / "a b%20c#?é.txt")
+    ]
+
+
+@pytest.mark.parametrize(
+    "location", ["relative/x", "file://host/x", "file:x", "file://x", "", "/a\0b"]
+)
+def test_a_location_that_is_not_an_absolute_path_is_refused(location):
+    with pytest.raises(ValidationError):
+        FileIO().exists(location)
+
+
+@pytest.mark.parametrize("location", ["hdfs://nn/x", "s3://bucket/x", "viewfs:/x"])
+def test_an_unknown_scheme_is_named(location):
+    with pytest.raises(UnsupportedError, match=location.split(":")[0]):
+        FileIO().read(location)
+
+
+def test_create_never_overwrites(tmp_path):
+    io = FileIO()
+    path = str(tmp_path / "x")
+    io.create(path, b"first")
+    with pytest.raises(FileExistsAlreadyError) as caught:
+        io.create(path, b"second")
+    assert caught.value.context["path"] == path
+    assert io.read(path) == b"first"
+    assert names(tmp_path) == ["x"]
+
+
+def test_of_many_creators_exactly_one_wins(tmp_path):
+    io = FileIO()
+    path = str(tmp_path / "x")
+    barrier = threading.Barrier(8)
+    won = []
+
+    def create(content: bytes) -> None:
+        barrier.wait()
+        try:
+            io.create(path, content)
+        except FileExistsAlreadyError:
+            return
+        won.append(content)
+
+    threads = [threading.Thread(target=create, args=(b"%d" % i * 100_000,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert io.read(path) == won[0]
+    assert names(tmp_path) == ["x"]
+
+
+def test_a_stream_is_visible_only_after_its_clean_end(tmp_path):
+    io = FileIO()
+    path = str(tmp_path / "x")
+    with io.create_stream(path) as stream:
+        stream.write(b"abc")
+        stream.flush()
+        assert not io.exists(path)
+    assert io.read(path) == b"abc"
+
+
+def test_a_stream_that_ends_in_an_error_leaves_nothing(tmp_path):
+    io = FileIO()
+    with pytest.raises(FileNotFoundError, match="elsewhere"), io.create_stream(str(tmp_path / "x")):
+        (tmp_path / "elsewhere").read_bytes()
+    assert names(tmp_path) == []
+
+
+def test_a_stream_does_not_replace_a_file_that_appeared_meanwhile(tmp_path):
+    io = FileIO()
+    path = tmp_path / "x"
+    with pytest.raises(FileExistsAlreadyError), io.create_stream(str(path)):
+        path.write_bytes(b"theirs")
+    assert path.read_bytes() == b"theirs"
+    assert names(tmp_path) == ["x"]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    io = FileIO()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(FileIOError, match="cannot write"):
+            io.create(str(tmp_path / "x"), b"x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert names(tmp_path) == []
+
+
+def test_new_files_have_the_permissions_of_any_other_new_file(tmp_path):
+    FileIO().create(str(tmp_path / "ours"), b"")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_missing_file_is_named(tmp_path):
+    io = FileIO()
+    path = f"file://{tmp_path}/nothing"
+    for call in (io.read, io.size, io.open_input):
+        with pytest.raises(FileMissingError, match="nothing") as caught:
+            call(path)
+        assert isinstance(caught.value, FileNotFoundError)
+    assert not io.exists(path)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    io = FileIO()
+    assert not io.exists(str(tmp_path))
+    with pytest.raises(FileIOError):
+        io.size(str(tmp_path))
+    with pytest.raises(FileIOError):
+        io.open_input(str(tmp_path))
+
+
+def test_ranges_are_read_through_arrow(tmp_path):
+    io = FileIO()
+    io.create(str(tmp_path / "x"), b"0123456789")
+    with io.open_input(f"file:{tmp_path}/x") as file:
+        file.seek(4)
+        assert file.read(3) == b"456"
+    system, path = io.filesystem(f"file:{tmp_path}/x")
+    assert system.get_file_info(path).size == 10
+
+
+def test_delete_passes_over_missing_files_and_takes_hadoops_checksum_along(tmp_path):
+    io = FileIO()
+    for name in ("a", ".a.crc", "b", "c"):
+        (tmp_path / name).write_bytes(b"")
+    io.delete([f"file:{tmp_path}/a", f"{tmp_path}/none", str(tmp_path / "b" / "below")])
+    io.delete(str(tmp_path / "b"))
+    assert names(tmp_path) == ["c"]
+
+
+def test_delete_names_what_could_not_be_deleted_and_deletes_the_rest(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(FileIOError, match="folder") as caught:
+        FileIO().delete([str(tmp_path / "folder"), str(tmp_path / "file")])
+    assert caught.value.context["failed"] == (str(tmp_path / "folder"),)
+    assert names(tmp_path) == ["folder"]
+
+
+def test_a_stale_checksum_of_a_file_that_is_gone_does_not_survive_a_new_file(tmp_path):
+    (tmp_path / ".hint.crc").write_bytes(b"stale")
+    FileIO().create(str(tmp_path / "hint"), b"1")
+    assert names(tmp_path) == ["hint"]
+
+
+def test_listing_is_recursive_and_keeps_the_spelling(tmp_path):
+    io = FileIO()
+    for name in ("b", "a/2", "a/1", "c/d/e"):
+        io.create(str(tmp_path / name), b"xy")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    found = list(io.list(f"file://{tmp_path}/"))
+    assert [s.location for s in found] == [
+        f"file://{tmp_path}/{n}" for n in ("b", "a/1", "a/2", "c/d/e")
+    ]
+    assert {s.size for s in found} == {2}
+    assert found[0].mtime_ms == (tmp_path / "b").stat().st_mtime_ns // 1_000_000
+    assert list(io.list(str(tmp_path / "none"))) == []
+    assert [s.location for s in io.list(str(tmp_path / "b"))] == [str(tmp_path / "b")]
+
+
+def test_rename_does_not_overwrite(tmp_path):
+    io = FileIO()
+    a, b = str(tmp_path / "a"), f"file:{tmp_path}/new/b"
+    io.create(a, b"a")
+    io.rename(a, b)
+    assert io.read(b) == b"a"
+    assert not io.exists(a)
+    io.create(a, b"again")
+    with pytest.raises(FileExistsAlreadyError):
+        io.rename(a, b)
+    assert (io.read(a), io.read(b)) == (b"again", b"a")
+    with pytest.raises(FileMissingError, match="gone"):
+        io.rename(str(tmp_path / "gone"), str(tmp_path / "z"))
+
+
+def test_a_file_io_travels_to_another_process(tmp_path):
+    io = FileIO({"key": "value"})
+    io.create(str(tmp_path / "x"), b"1")
+    copy = pickle.loads(pickle.dumps(io))  # noqa: S301
+    assert copy.properties == {"key": "value"}
+    assert copy.read(str(tmp_path / "x")) == b"1"
