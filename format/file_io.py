@@ -8,7 +8,8 @@ visible under its name only when it is complete.
 A further kind of storage is one more `FileSystem` registered under its scheme.
 """
 
-# ruff: noqa: PTH - pathlib normalises names, and these must be kept exactly
+# pathlib normalises names, and these must be kept exactly
+# ruff: noqa: PTH103, PTH108, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
