@@ -1,0 +1,287 @@
+"""Literals of predicates as internal values of a column's type.
+
+Internal values are bool, int, float, str, bytes, `Decimal` and `UUID`; a date is days from
+1970-01-01, a time microseconds from midnight, a timestamp microseconds from 1970-01-01 00:00:00
+(UTC where the type has a zone).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any
+from uuid import UUID
+
+from icecomb.format.errors import ExpressionError
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_DAY = 86_400_000_000
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of timestamps without a zone
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+_MICROSECOND = dt.timedelta(microseconds=1)
+_FLOAT_MAX = 3.4028234663852886e38
+_INT_RANGE = (-(1 << 31), (1 << 31) - 1)
+_LONG_RANGE = (-(1 << 63), (1 << 63) - 1)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
+_TIMESTAMP = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?"
+    r"\s?(Z|z|UTC|[+-]\d{2}(?::?\d{2})?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A literal in the type of a column.
+
+    Args:
+        floor: The greatest value of the type that is not above the literal; None when all are.
+        exact: Whether `floor` equals the literal.
+        above_all: Whether the literal is above every value of the type.
+    """
+
+    floor: Any
+    exact: bool = True
+    above_all: bool = False
+
+
+_BELOW_ALL = Converted(None, exact=False)
+_ABOVE_ALL = Converted(0, exact=False, above_all=True)
+
+
+def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
+    """The least and greatest internal value of a type whose values are integers, else None."""
+    if isinstance(field_type, (IntegerType, DateType)):
+        return _INT_RANGE
+    if isinstance(field_type, (LongType, TimestampType, TimestamptzType)):
+        return _LONG_RANGE
+    return (0, _DAY - 1) if isinstance(field_type, TimeType) else None
+
+
+def convert_literal(value: Any, field_type: IcebergType) -> Converted:
+    """A literal as a value of this type.
+
+    Strings are read as numbers, ISO 8601 dates and times, UUIDs and truth values where the column
+    has that type; an integer is taken as the internal value of a date, time or timestamp.
+
+    Raises:
+        ExpressionError: The literal is not a value of this type; the message says only why.
+    """
+    if isinstance(field_type, (IntegerType, LongType)):
+        return _within(_number(value), *(integer_range(field_type) or _LONG_RANGE))
+    if isinstance(field_type, DecimalType):
+        return _decimal(_number(value), field_type)
+    if isinstance(field_type, (FloatType, DoubleType)):
+        return _floating(_number(value), single=isinstance(field_type, FloatType))
+    if isinstance(field_type, (DateType, TimestampType, TimestamptzType)):
+        return _instant(value, field_type)
+    if isinstance(field_type, TimeType):
+        return _within(_time(value), 0, _DAY - 1)
+    return Converted(_other(value, field_type))
+
+
+def _number(value: Any) -> int | float | Decimal:
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            return int(text) if re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
+        except InvalidOperation:
+            pass
+    raise ExpressionError("it is not a number")
+
+
+def _within(value: float | Decimal, low: int, high: int) -> Converted:
+    if value != value:  # noqa: PLR0124 - only NaN differs from itself
+        raise ExpressionError("it is not a number")
+    if value < low:
+        return _BELOW_ALL
+    if value > high:
+        return _ABOVE_ALL
+    floor = math.floor(value)
+    return Converted(floor, exact=floor == value)
+
+
+def _decimal(value: float | Decimal, field_type: DecimalType) -> Converted:
+    # repr gives the shortest decimal of a float, which is what was written down
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if number.is_nan():
+        raise ExpressionError("it is not a number")
+    limit = 10**field_type.precision
+    if number.is_infinite() or abs(number) >= Decimal(limit).scaleb(2):
+        return _ABOVE_ALL if number > 0 else _BELOW_ALL
+    with localcontext() as context:
+        context.prec = 200
+        scaled = number.scaleb(field_type.scale)
+        unscaled = math.floor(scaled)
+        if unscaled < -limit + 1:
+            return _BELOW_ALL
+        if scaled > limit - 1:
+            return _ABOVE_ALL
+        return Converted(Decimal(unscaled).scaleb(-field_type.scale), exact=unscaled == scaled)
+
+
+def _floating(value: float | Decimal, *, single: bool) -> Converted:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if single and math.isfinite(number):
+        # Rounded as Iceberg does, so that 0.1 finds the float that was written as 0.1.
+        if abs(number) > _FLOAT_MAX:
+            number = math.copysign(math.inf, number)
+        else:
+            number = float(struct.unpack("<f", struct.pack("<f", number))[0])
+    if math.isinf(number) and Decimal(value).is_finite():
+        # Between the greatest finite value and infinity: infinity itself is a value, too.
+        greatest = _FLOAT_MAX if single else math.nextafter(math.inf, 0.0)
+        return Converted(greatest if number > 0 else -math.inf, exact=False)
+    return Converted(number)
+
+
+def _instant(value: Any, field_type: IcebergType) -> Converted:
+    low, high = integer_range(field_type) or _LONG_RANGE
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _within(value, low, high)
+    if isinstance(value, str):
+        micros = _parse_timestamp(value, field_type)
+    elif isinstance(value, dt.datetime):
+        micros = _datetime_micros(value, field_type)
+    elif isinstance(value, dt.date):
+        if isinstance(field_type, TimestamptzType):
+            raise _needs_zone()
+        micros = (value.toordinal() - _EPOCH_ORDINAL) * _DAY
+    else:
+        raise ExpressionError("it is not a date or timestamp")
+    if isinstance(field_type, DateType):
+        return Converted(micros // _DAY, exact=micros % _DAY == 0)
+    return Converted(micros)
+
+
+def _parse_timestamp(text: str, field_type: IcebergType) -> int:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise ExpressionError(
+            f"it is not an ISO 8601 {field_type}",
+            hint="Write 2024-01-31, 2024-01-31T12:00:00 or, with a zone, 2024-01-31T12:00:00+00:00",
+        )
+    day, time, zone = match.groups()
+    try:
+        micros = (dt.date.fromisoformat(day).toordinal() - _EPOCH_ORDINAL) * _DAY
+    except ValueError as error:
+        raise ExpressionError(f"it is not a date: {error}") from error
+    if time is not None:
+        micros += _time(time)
+    if isinstance(field_type, TimestamptzType):
+        if zone is None:
+            raise _needs_zone()
+        return micros - _offset_micros(zone)
+    if zone is not None:
+        raise _has_zone(field_type)
+    return micros
+
+
+def _datetime_micros(value: dt.datetime, field_type: IcebergType) -> int:
+    if isinstance(field_type, TimestamptzType):
+        if value.tzinfo is None:
+            raise _needs_zone()
+        return (value - _EPOCH_UTC) // _MICROSECOND
+    if value.tzinfo is not None:
+        raise _has_zone(field_type)
+    return (value - _EPOCH) // _MICROSECOND
+
+
+def _needs_zone() -> ExpressionError:
+    return ExpressionError(
+        "a point in time needs a zone", hint="Add an offset: 2024-01-31T12:00:00+00:00"
+    )
+
+
+def _has_zone(field_type: IcebergType) -> ExpressionError:
+    return ExpressionError(f"a {field_type} has no zone", hint="Leave the offset out.")
+
+
+def _offset_micros(zone: str) -> int:
+    if zone in ("Z", "z", "UTC"):
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return (-1 if zone[0] == "-" else 1) * minutes * 60_000_000
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, dt.time) and value.tzinfo is None:
+        return (
+            (value.hour * 60 + value.minute) * 60 + value.second
+        ) * 1_000_000 + value.microsecond
+    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ExpressionError("it is not a time of day", hint="Write 12:34:56.789")
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    if hour > 23 or minute > 59 or second > 59:
+        raise ExpressionError("it is not a time of day", hint="Write 12:34:56.789")
+    fraction = (match[4] or "").ljust(6, "0")
+    if fraction[6:].strip("0"):
+        raise ExpressionError("times are in microseconds", hint="Give at most six digits.")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int(fraction[:6])
+
+
+def _other(value: Any, field_type: IcebergType) -> Any:
+    if isinstance(field_type, StringType):
+        if isinstance(value, str):
+            return value
+        raise ExpressionError("it is not text", hint="Quote the value.")
+    if isinstance(field_type, BooleanType):
+        return _boolean(value)
+    if isinstance(field_type, UUIDType):
+        return _uuid(value)
+    if isinstance(field_type, (FixedType, BinaryType)):
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            raise ExpressionError("it is not bytes", hint="Give bytes, in SQL text X'cafe'.")
+        return bytes(value)
+    raise ExpressionError(f"a {field_type} is not compared with a value")
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    raise ExpressionError("it is not true or false")
+
+
+def _uuid(value: Any) -> UUID:
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, str):
+        try:
+            return UUID(value)
+        except ValueError:
+            pass
+    if isinstance(value, bytes) and len(value) == 16:
+        return UUID(bytes=value)
+    raise ExpressionError("it is not a UUID")
