@@ -1,0 +1,160 @@
+"""A Spark application with a catalog of icecomb in it: what a PySpark user writes.
+
+The session that comes back is a plain `SparkSession`. With nothing configured its catalog lies on
+the embedded metastore, the same one that `icecomb.catalog.load_catalog("local")` gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import ConfigurationError, MissingDependencyError
+from icecomb.spark.conf import CATALOG_CLASS, spark_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session(
+    name: str = "lake",
+    *,
+    warehouse: str | None = None,
+    uri: str | None = None,
+    hive: bool = False,
+    app_name: str = "icecomb",
+    **conf: str,
+) -> SparkSession:
+    """A Spark session whose catalog `name` serves the tables of a Hive metastore.
+
+    Args:
+        name: The catalog's name in SQL.
+        warehouse: The folder of new namespaces; of the embedded metastore when `uri` is not given.
+        uri: The metastore, `thrift://host:9083`.
+        hive: Give Spark's own Hive support the same metastore, so that `spark_catalog` shows its
+            Hive tables.
+        app_name: The application's name.
+        **conf: Further Spark configuration, given as `**{"spark.driver.memory": "2g"}`.
+
+    Returns:
+        The session; a running one when it can serve the catalog.
+
+    Raises:
+        ConfigurationError: A session is already running that cannot be given the catalog any more.
+        MissingDependencyError: pyspark is not installed.
+        JavaError: There is no Java, or the bridge has to be compiled and there is no JDK.
+    """
+    builder = _pyspark().builder.appName(app_name)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return configure(builder, name, warehouse=warehouse, uri=uri, hive=hive).getOrCreate()
+
+
+def configure(
+    builder: SparkSession.Builder,
+    name: str = "lake",
+    *,
+    warehouse: str | None = None,
+    uri: str | None = None,
+    hive: bool = False,
+    **options: str,
+) -> SparkSession.Builder:
+    """Adds the catalog `name` to a builder of your own; arguments as in `session`.
+
+    Args:
+        builder: `SparkSession.builder`, before `getOrCreate`.
+        name: The catalog's name in SQL.
+        warehouse: The folder of new namespaces.
+        uri: The metastore.
+        hive: Give Spark's own Hive support the same metastore.
+        **options: Further options of the catalog, as for `icecomb.catalog.load_catalog`.
+
+    Returns:
+        The builder.
+    """
+    _pyspark()
+    if uri is None:
+        uri, warehouse = _configured_metastore(name, warehouse, options)
+    conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
+    _check_running(name, conf)
+    for key, value in conf.items():
+        builder = builder.config(key, _with_jars(builder, value) if key == "spark.jars" else value)
+    return builder
+
+
+def _configured_metastore(
+    name: str, warehouse: str | None, options: dict[str, str]
+) -> tuple[str, str | None]:
+    """Address and warehouse of the configured metastore, else of the embedded one, started now."""
+    from icecomb.catalog import load_catalog
+
+    given = dict(options)
+    if warehouse:
+        given["warehouse"] = warehouse
+    catalog = load_catalog(name, **given)
+    return catalog.properties["uri"], catalog.properties.get("warehouse")
+
+
+def _with_jars(builder: SparkSession.Builder, jar: str) -> str:
+    """`spark.jars` of the builder with `jar` in it."""
+    options: dict[str, Any] = builder._options  # noqa: SLF001 - it cannot be asked otherwise
+    given = [part for part in str(options.get("spark.jars", "")).split(",") if part]
+    return ",".join(given if jar in given else [*given, jar])
+
+
+def _check_running(name: str, conf: dict[str, str]) -> None:
+    """Refuses a running session without what the catalog needs; Spark would say so much later."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 - nothing may start
+    if context is None and SparkContext._gateway is None:  # noqa: SLF001 - not known otherwise
+        return
+    if not _has_bridge():
+        raise ConfigurationError(
+            "Spark is already running without icecomb's jar on its class path",
+            hint="spark.stop() does not unload it: call icecomb.spark first in a new process, "
+            "or start Spark with the --conf lines of `icecomb spark-conf`",
+        )
+    if context is None:
+        return
+    running = context.getConf()
+    if (
+        "spark.sql.catalogImplementation" in conf
+        and running.get("spark.sql.catalogImplementation", "in-memory") != "hive"
+    ):
+        raise ConfigurationError(
+            "a Spark session is already running without Hive support",
+            hint="stop it with spark.stop() before you ask for hive=True",
+        )
+    prefix = f"spark.sql.catalog.{name}"
+    for key in (prefix, f"{prefix}.uri"):
+        given = running.get(key)
+        if given is not None and given != conf.get(key):
+            raise ConfigurationError(
+                f"the running Spark session has another catalog {name!r} ({key}={given})",
+                hint="take another name, or stop the session with spark.stop()",
+            )
+
+
+def _has_bridge() -> bool:
+    """Whether the running JVM sees the bridge's classes."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - the door to the JVM that everybody takes
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(CATALOG_CLASS)
+    except Py4JError:
+        return False
+    return True
+
+
+def _pyspark() -> type[SparkSession]:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Spark SQL needs pyspark, which is not installed",
+            hint="pip install 'icecomb[spark]'",
+        ) from error
+    return SparkSession

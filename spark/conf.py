@@ -1,0 +1,87 @@
+"""The Spark configuration that puts a catalog of icecomb into a Spark application.
+
+Every way to start Spark takes the same lines: PySpark's builder, ``spark-submit``, ``spark-sql``,
+``spark-shell``, the Thrift server and Spark Connect. ``icecomb spark-conf`` prints them.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.spark.jar import bridge_jar
+
+CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
+"""The catalog plug-in of the bridge, the value of ``spark.sql.catalog.<name>``."""
+
+
+def spark_conf(
+    name: str = "lake",
+    *,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    python: str | None = None,
+    hive: bool = False,
+    jar: Path | None = None,
+    options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Spark's configuration for one catalog, in the order to print it.
+
+    Args:
+        name: the catalog's name in SQL.
+        uri: the metastore, ``thrift://host:9083``; without it the planner uses what is configured
+            for ``name`` and, with nothing configured, the embedded metastore.
+        warehouse: the root of new namespaces.
+        python: the interpreter that runs the planner; this one by default.
+        hive: give the same metastore to Spark's own Hive support (needs ``uri``).
+        jar: the bridge's jar; found or compiled by default.
+        options: further options of the catalog, handed to ``icecomb.catalog.load_catalog``.
+
+    Raises:
+        ConfigurationError: a name Spark cannot address, or ``hive`` without ``uri``.
+        JavaError, MissingDependencyError, UnsupportedError: see ``icecomb.spark.jar.bridge_jar``.
+    """
+    if not name.isidentifier():
+        raise ConfigurationError(
+            f"{name!r} cannot be the name of a Spark catalog",
+            hint="take letters, digits and underscores, for example lake",
+        )
+    prefix = f"spark.sql.catalog.{name}"
+    conf = {
+        "spark.jars": str(jar or bridge_jar()),
+        prefix: CATALOG_CLASS,
+        f"{prefix}.python": python or sys.executable,
+    }
+    if uri:
+        conf[f"{prefix}.uri"] = uri
+    if warehouse:
+        conf[f"{prefix}.warehouse"] = warehouse
+    conf |= {f"{prefix}.{key}": value for key, value in sorted((options or {}).items())}
+    if hive:
+        conf |= _hive_conf(uri, warehouse)
+    return conf
+
+
+def command_line(conf: Mapping[str, str]) -> str:
+    """The configuration as ``--conf`` arguments, quoted for a shell, one a line."""
+    lines = (f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
+    return " \\\n".join(lines)
+
+
+def _hive_conf(uri: str | None, warehouse: str | None) -> dict[str, str]:
+    if not uri:
+        raise ConfigurationError(
+            "Spark's Hive support needs the address of the metastore",
+            hint="give uri=thrift://host:9083",
+        )
+    conf = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": uri,
+    }
+    if warehouse:
+        conf["spark.sql.warehouse.dir"] = warehouse
+    return conf

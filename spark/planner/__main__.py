@@ -1,0 +1,61 @@
+"""The planner process: `ICECOMB_PLANNER_TOKEN=… python -m icecomb.spark.planner`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import TextIO
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.spark.planner.handlers import handlers
+from icecomb.spark.planner.transport import PROTOCOL, Server
+
+
+def main() -> int:
+    """Serves until standard input ends, which is when the Spark application ends."""
+    token = os.environ.pop("ICECOMB_PLANNER_TOKEN", "")
+    if not token:
+        error = ConfigurationError(
+            "the planner is started by icecomb's bridge in Spark, not by hand",
+            hint="see icecomb.spark.session() or `icecomb spark-conf`",
+        )
+        sys.stderr.write(f"{error}\n")
+        return 2
+    _log_to_stderr()
+    announce = _private_stdout()
+    server = Server(handlers(), token)
+    server.start()
+    announce.write(json.dumps({"port": server.port, "protocol": PROTOCOL}) + "\n")
+    announce.close()
+    while sys.stdin.buffer.read(4096):
+        pass
+    # not sys.exit: threads of unfinished requests must not keep the process alive
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _private_stdout() -> TextIO:
+    """A copy of standard output; the original descriptor points to standard error from now on.
+
+    On the level of descriptors, so that native code and child processes cannot break the protocol
+    either.
+    """
+    copy = os.dup(sys.stdout.fileno())
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return os.fdopen(copy, "w", encoding="ascii")
+
+
+def _log_to_stderr() -> None:
+    level = getattr(logging, os.environ.get("ICECOMB_LOG", "").upper(), logging.WARNING)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level if isinstance(level, int) else logging.WARNING,
+        format="icecomb planner %(levelname)s %(name)s: %(message)s",
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,179 @@
+"""Spark's predicates as expressions that leave out files.
+
+Spark evaluates every predicate again on the rows, so an expression here may match too much, never
+too little. Two differences between Spark and Iceberg would lose rows if names were simply
+swapped:
+
+* NaN is the greatest number for Spark (`x > 1` is true for it, and `NaN = NaN`), while bounds do
+  not cover NaN;
+* `<=>` is never unknown, so that its negation selects nulls.
+
+Each leaf below is true exactly where Spark's is and its negation exactly where Spark's is false,
+so NOT stays right. What is not understood is dropped at a conjunct, which only widens the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from icecomb.format.errors import IcecombError
+from icecomb.format.expression import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    Or,
+    StartsWith,
+    conjunction,
+    disjunction,
+)
+from icecomb.format.schema import Schema
+from icecomb.format.types import DecimalType, DoubleType, FloatType, IcebergType, StringType
+from icecomb.spark.planner.values import value_from_json
+from icecomb.spark.schema import spark_type
+
+_COMPARISONS = {
+    "eq": EqualTo,
+    "not_eq": NotEqualTo,
+    "lt": LessThan,
+    "lt_eq": LessThanOrEqual,
+    "gt": GreaterThan,
+    "gt_eq": GreaterThanOrEqual,
+}
+
+
+class _UnknownPredicateError(Exception):
+    """A predicate this side does not understand, or cannot turn into an exact one."""
+
+
+def row_filter(
+    predicates: Iterable[Mapping[str, Any]], schema: Schema, *, case_sensitive: bool
+) -> BooleanExpression:
+    """The conjunction of Spark's predicates, as far as they are understood.
+
+    Args:
+        predicates: As the protocol has them, columns as lists of names.
+        schema: The schema the names belong to.
+        case_sensitive: Whether Spark resolves names case-sensitively.
+    """
+    translation = _Translation(schema, case_sensitive=case_sensitive)
+    return conjunction(map(translation.widened, predicates))
+
+
+class _Translation:
+    def __init__(self, schema: Schema, *, case_sensitive: bool) -> None:
+        self._schema = schema
+        self._case_sensitive = case_sensitive
+
+    def widened(self, predicate: Mapping[str, Any]) -> BooleanExpression:
+        """The predicate without the conjuncts that are not understood."""
+        if predicate.get("op") == "and":
+            return conjunction(map(self.widened, predicate["children"]))
+        try:
+            return self._exact(predicate)
+        except (
+            _UnknownPredicateError,
+            IcecombError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ):
+            return AlwaysTrue()
+
+    def _exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
+        op = predicate["op"]
+        if op in {"always_true", "always_false"}:
+            return AlwaysTrue() if op == "always_true" else AlwaysFalse()
+        if op == "not":
+            return Not(self._exact(predicate["child"]))
+        if op in {"and", "or"}:
+            children = [self._exact(child) for child in predicate["children"]]
+            return conjunction(children) if op == "and" else disjunction(children)
+        name, field_type = self._column(predicate["column"])
+        if op in {"is_null", "not_null"}:
+            return IsNull(name) if op == "is_null" else NotNull(name)
+        if not _same_type(predicate["type"], field_type):
+            raise _UnknownPredicateError
+        return self._leaf(op, name, field_type, predicate)
+
+    def _leaf(
+        self, op: str, name: str, field_type: IcebergType, predicate: Mapping[str, Any]
+    ) -> BooleanExpression:
+        if op == "in":
+            values = [value_from_json(field_type, value) for value in predicate["values"]]
+            return _in(name, [value for value in values if value is not None])
+        value = value_from_json(field_type, predicate["value"])
+        if op == "eq_null_safe":
+            return (
+                IsNull(name)
+                if value is None
+                else And(_compare("eq", name, field_type, value), NotNull(name))
+            )
+        if value is None:
+            raise _UnknownPredicateError
+        if op == "starts_with" and isinstance(field_type, StringType):
+            return StartsWith(name, value)
+        return _compare(op, name, field_type, value)
+
+    def _column(self, path: Sequence[str]) -> tuple[str, IcebergType]:
+        field = self._schema.find_field(".".join(path), self._case_sensitive)
+        name = self._schema.find_column_name(field.field_id)
+        if name is None:
+            raise _UnknownPredicateError
+        return name, field.field_type
+
+
+def _same_type(spark_json: Any, field_type: IcebergType) -> bool:
+    """Whether a literal of this Spark type means the same in a column of this type.
+
+    Collated strings differ here from plain ones, and they compare differently.
+    """
+    if isinstance(field_type, DecimalType):
+        return str(spark_json).startswith("decimal(")
+    return field_type.is_primitive and spark_json == spark_type(field_type)
+
+
+def _compare(op: str, name: str, field_type: IcebergType, value: Any) -> BooleanExpression:
+    if op not in _COMPARISONS:
+        raise _UnknownPredicateError
+    if not isinstance(field_type, FloatType | DoubleType):
+        return _COMPARISONS[op](name, value)
+    if math.isnan(value):
+        return _compare_with_nan(op, name)
+    plain = _COMPARISONS[op](name, value)
+    if op in {"gt", "gt_eq", "not_eq"}:
+        return Or(plain, IsNaN(name))
+    return And(plain, NotNaN(name))
+
+
+def _compare_with_nan(op: str, name: str) -> BooleanExpression:
+    """NaN equals itself and is greater than every other number."""
+    if op in {"eq", "gt_eq"}:
+        return IsNaN(name)
+    if op in {"not_eq", "lt"}:
+        return And(NotNaN(name), NotNull(name))
+    # nothing is greater than NaN, everything is at most NaN: neither says anything about a file
+    raise _UnknownPredicateError
+
+
+def _in(name: str, values: list[Any]) -> BooleanExpression:
+    numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
+    found: BooleanExpression = In(name, numbers) if numbers else AlwaysFalse()
+    if any(isinstance(value, float) for value in values):
+        return Or(found, IsNaN(name)) if len(numbers) < len(values) else And(found, NotNaN(name))
+    return found

@@ -1,0 +1,179 @@
+"""Scans: which ranges of which files Spark reads, with what constants and which rows left out."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.transform import IdentityTransform
+from icecomb.spark.planner.predicates import row_filter
+from icecomb.spark.planner.splits import Split, split_planning
+from icecomb.spark.planner.states import TableState, TableStates
+from icecomb.spark.planner.values import value_to_json
+from icecomb.spark.schema import FIELD_ID
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from icecomb.format.scan import FileScanTask
+
+
+class Scans:
+    """The method of the protocol that plans a scan."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def plan_scan(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: plan_scan.
+
+        Raises:
+            UnsupportedError: A data file is not Parquet, or equality deletes apply to one.
+        """
+        state = self._states.find(params["reference"])
+        tasks = _tasks(state, params["filters"], case_sensitive=params["case_sensitive"])
+        files = [task.file for task in tasks]
+        total = sum(file.file_size_in_bytes for file in files)
+        planning = split_planning(
+            state.metadata.properties, params.get("options") or {}, params["hints"], total
+        )
+        deletes = _Deletes(state, tasks)
+        read_ids = [field["metadata"][FIELD_ID] for field in params["schema"]["fields"]]
+        constants = _Constants(state, read_ids)
+        answers = [
+            _task_json(task.file, constants.of(task.file), deletes.index(at))
+            for at, task in enumerate(tasks)
+        ]
+        mapping = state.metadata.name_mapping()
+        return {
+            "partitions": [
+                [_range(answers[split.task], split) for split in partition]
+                for partition in planning.pack(planning.splits(files))
+            ],
+            "deletes": deletes.encoded,
+            "name_mapping": None if mapping is None else mapping.to_json(),
+            "statistics": {
+                "rows": sum(file.record_count for file in files) - deletes.count,
+                "bytes": total,
+            },
+        }
+
+
+def _tasks(
+    state: TableState, filters: Sequence[Mapping[str, Any]], *, case_sensitive: bool
+) -> list[FileScanTask]:
+    from icecomb.format.scan import TableScan
+
+    if state.snapshot_id is None:
+        return []
+    predicate = row_filter(filters, state.schema, case_sensitive=case_sensitive)
+    scan = TableScan(state.metadata, state.io, row_filter=predicate, snapshot_id=state.snapshot_id)
+    tasks = list(scan.plan_files())
+    for task in tasks:
+        _check(state, task)
+    return tasks
+
+
+def _check(state: TableState, task: FileScanTask) -> None:
+    if task.file.file_format is not FileFormat.PARQUET:
+        raise UnsupportedError(
+            f"table {state.name} has {task.file.file_format.value} data files, "
+            "Spark reads Parquet ones only here",
+            hint="read it from Python, or rewrite it to Parquet",
+            table=state.name,
+            path=task.file.file_path,
+        )
+    if any(file.content is DataFileContent.EQUALITY_DELETES for file in task.delete_files):
+        raise UnsupportedError(
+            f"table {state.name} has equality deletes, which Spark cannot apply here yet",
+            hint="compact the table with the engine that wrote them (rewrite_data_files)",
+            table=state.name,
+            path=task.file.file_path,
+        )
+
+
+def _task_json(file: DataFile, constants: dict[str, Any], deletes: int | None) -> dict[str, Any]:
+    return {
+        "path": file.file_path,
+        "size": file.file_size_in_bytes,
+        "format": "parquet",
+        "rows": file.record_count,
+        "spec_id": file.spec_id,
+        "constants": constants,
+        "deletes": deletes,
+    }
+
+
+def _range(task: dict[str, Any], split: Split) -> dict[str, Any]:
+    return task | {"start": split.start, "length": split.length}
+
+
+class _Constants:
+    """Values of identity partition columns, from the manifest: files may lack the column."""
+
+    def __init__(self, state: TableState, read_ids: Sequence[int]) -> None:
+        self._schema: Schema = state.schema
+        self._read_ids = frozenset(read_ids)
+        self._specs = state.metadata.specs()
+        self._sources: dict[int, list[tuple[int, int]]] = {}
+
+    def of(self, file: DataFile) -> dict[str, Any]:
+        """The constants of a file, by field id as text."""
+        if file.spec_id not in self._sources:
+            self._sources[file.spec_id] = self._identities(self._specs[file.spec_id])
+        return {
+            str(source): value_to_json(self._schema.find_type(source), file.partition[position])
+            for position, source in self._sources[file.spec_id]
+        }
+
+    def _identities(self, spec: PartitionSpec) -> list[tuple[int, int]]:
+        return [
+            (position, field.source_id)
+            for position, field in enumerate(spec.fields)
+            if isinstance(field.transform, IdentityTransform) and field.source_id in self._read_ids
+        ]
+
+
+class _Deletes:
+    """Deleted positions of the scan's files, encoded once a file."""
+
+    def __init__(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
+        self.encoded: list[str] = []
+        self.count = 0
+        self._index: dict[int, int] = {}
+        if any(task.delete_files for task in tasks):
+            self._read(state, tasks)
+
+    def index(self, task: int) -> int | None:
+        """Where the deletes of a task are in `encoded`."""
+        return self._index.get(task)
+
+    def _read(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
+        from icecomb.format.position_delete import PositionDeletes
+
+        reader = PositionDeletes(state.io)
+        for at, task in enumerate(tasks):
+            positions = reader.of(task.file, task.delete_files) if task.delete_files else None
+            if positions is not None:
+                self._add(at, positions)
+
+    def _add(self, task: int, positions: npt.NDArray[np.int64]) -> None:
+        if len(positions):
+            self._index[task] = len(self.encoded)
+            self.encoded.append(encode_positions(positions))
+            self.count += len(positions)
+
+
+def encode_positions(positions: npt.NDArray[np.int64]) -> str:
+    """Sorted distinct positions as base64 of the compressed little-endian int64 differences."""
+    import numpy as np
+
+    deltas = np.diff(positions, prepend=np.int64(0)).astype("<i8")
+    return base64.b64encode(zlib.compress(deltas.tobytes(), 1)).decode("ascii")

@@ -1,0 +1,135 @@
+"""Tables of a catalog: listed, loaded, created, dropped, renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from icecomb.format.errors import NoSuchTableError, UnsupportedError
+from icecomb.spark.partitioning import partition_spec, spark_transforms
+from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.states import TableState, TableStates, travelled
+from icecomb.spark.schema import iceberg_schema, spark_schema
+
+# what Spark says about a new table beside the user's own properties; owner and comment stay
+# properties
+_SPARKS_OWN: Final = frozenset({"provider", "location", "external", "is_managed_location"})
+_OPTION_COPY: Final = "option."
+
+
+class Tables:
+    """The methods of the protocol that name a table."""
+
+    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+        self._catalogs = catalogs
+        self._states = states
+
+    def list_tables(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: list_tables."""
+        found = self._catalogs[params["catalog"]].list_tables(one_level(params["namespace"]))
+        return {"tables": [{"namespace": list(i[:-1]), "name": i[-1]} for i in found]}
+
+    def table_exists(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: table_exists."""
+        catalog = self._catalogs[params["catalog"]]
+        return {"exists": catalog.table_exists(_identifier(params))}
+
+    def load_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: load_table."""
+        _, state = self._states.load(params["catalog"], params["namespace"], params["name"])
+        return table_answer(travelled(state, params.get("version"), params.get("timestamp_us")))
+
+    def create_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: create_table."""
+        properties: dict[str, str] = params["properties"]
+        provider = properties.get("provider", "iceberg")
+        if provider.lower() != "iceberg":
+            raise UnsupportedError(
+                f"this catalog creates Iceberg tables, not {provider}",
+                hint="write USING iceberg, or create the table in spark_catalog",
+            )
+        schema = iceberg_schema(params["schema"])
+        table = self._catalogs[params["catalog"]].create_table(
+            _identifier(params),
+            schema,
+            location=properties.get("location"),
+            partition_spec=partition_spec(params["partitioning"], schema),
+            properties=_own_properties(properties),
+        )
+        return table_answer(self._states.pin(params["catalog"], table))
+
+    def drop_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: drop_table."""
+        catalog = self._catalogs[params["catalog"]]
+        if params["purge"]:
+            raise UnsupportedError(
+                "DROP TABLE … PURGE is not there yet",
+                hint="DROP TABLE takes the table out of the catalog and keeps its files",
+            )
+        try:
+            catalog.drop_table(_identifier(params))
+        except NoSuchTableError as error:
+            if type(error) is not NoSuchTableError:
+                raise
+            return {"dropped": False}
+        return {"dropped": True}
+
+    def rename_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: rename_table."""
+        self._catalogs[params["catalog"]].rename_table(
+            _identifier(params["from"]), _identifier(params["to"])
+        )
+        return {}
+
+    def alter_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: alter_table."""
+        actions = sorted({change["action"].replace("_", " ") for change in params["changes"]})
+        raise UnsupportedError(
+            f"ALTER TABLE cannot {', '.join(actions)} yet",
+            hint="this version creates, fills, reads and drops tables",
+        )
+
+
+def table_answer(state: TableState) -> dict[str, Any]:
+    """What the bridge learns about a table."""
+    metadata = state.metadata
+    return {
+        "reference": state.reference(),
+        "schema": spark_schema(state.schema),
+        "partitioning": _partitioning(state),
+        "properties": _shown_properties(state),
+        "version": None if state.snapshot_id is None else str(state.snapshot_id),
+        "writable": not state.time_travel,
+    } | ({"comment": metadata.properties["comment"]} if "comment" in metadata.properties else {})
+
+
+def _partitioning(state: TableState) -> list[dict[str, Any]]:
+    # an old schema may lack the columns of today's spec, and a version is not written to anyway
+    if state.schema_id != state.metadata.current_schema_id:
+        return []
+    return spark_transforms(state.metadata.spec(), state.schema)
+
+
+def _shown_properties(state: TableState) -> dict[str, str]:
+    metadata = state.metadata
+    snapshot = "none" if state.snapshot_id is None else str(state.snapshot_id)
+    return {
+        **metadata.properties,
+        "provider": "iceberg",
+        "location": metadata.location,
+        "format": f"iceberg/{metadata.properties.get('write.format.default', 'parquet')}",
+        "format-version": str(metadata.format_version),
+        "current-snapshot-id": snapshot,
+    }
+
+
+def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in _SPARKS_OWN and not key.startswith(_OPTION_COPY)
+    }
+
+
+def _identifier(named: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*one_level(named["namespace"]), named["name"])

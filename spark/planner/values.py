@@ -1,0 +1,83 @@
+"""Iceberg's internal values as JSON, by type: literals and partition values on their way.
+
+Dates are days, times and timestamps microseconds; decimals and uuids are text; bytes are base64;
+the floats that JSON lacks are "NaN", "Infinity" and "-Infinity".
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import uuid
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    StringType,
+    UUIDType,
+)
+
+_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+# Decimal rounds to 28 digits by default; Iceberg's decimals have up to 38, and a rounded bound
+# would lose rows
+_EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
+
+
+def value_to_json(iceberg_type: IcebergType, value: Any) -> Any:
+    """An internal value of this type as JSON; None stays None."""
+    if value is None or isinstance(iceberg_type, BooleanType | StringType):
+        return value
+    if isinstance(iceberg_type, FloatType | DoubleType):
+        return value if math.isfinite(value) else _NAMES[str(value)]
+    if isinstance(iceberg_type, DecimalType):
+        return f"{value:f}"
+    if isinstance(iceberg_type, UUIDType):
+        return str(value)
+    if isinstance(iceberg_type, FixedType | BinaryType):
+        return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def value_from_json(iceberg_type: IcebergType, value: Any) -> Any:
+    """The internal value of this type behind its JSON.
+
+    Raises:
+        ValueError: The JSON is not that of such a value.
+        ArithmeticError: A decimal with more digits than the type holds.
+    """
+    if value is None:
+        return None
+    if isinstance(iceberg_type, BooleanType):
+        return _checked(value, bool)
+    if isinstance(iceberg_type, StringType):
+        return _checked(value, str)
+    if isinstance(iceberg_type, FloatType | DoubleType):
+        return float(value)
+    if isinstance(iceberg_type, DecimalType):
+        return Decimal(value).quantize(Decimal(1).scaleb(-iceberg_type.scale), context=_EXACT)
+    if isinstance(iceberg_type, UUIDType):
+        return _canonical_uuid(value)
+    if isinstance(iceberg_type, FixedType | BinaryType):
+        return base64.b64decode(value, validate=True)
+    return _checked(value, int)
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"{value!r} is not {kind.__name__}")
+    return value
+
+
+def _canonical_uuid(text: str) -> uuid.UUID:
+    """Spark compares uuids as text: another spelling of the same uuid is another text."""
+    value = uuid.UUID(text)
+    if str(value) != text:
+        raise ValueError(f"{text!r} is not a uuid as Spark shows it")
+    return value

@@ -1,0 +1,251 @@
+"""Writes: how Spark is to lay out new data files, and their commit."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import CommitFailedError, ConfigurationError, UnsupportedError
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.sort import SortOrder
+from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
+from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.states import TableState, TableStates
+from icecomb.spark.planner.values import value_from_json
+from icecomb.spark.schema import spark_schema
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.manifest import DataFile
+    from icecomb.format.metadata import TableMetadata
+
+_TARGET: Final = "write.target-file-size-bytes"
+_DEFAULT_TARGET: Final = 512 * 1024 * 1024
+_SUMMARY_OPTION: Final = "snapshot-property."
+_WRITER_SETTINGS: Final = {
+    "write.parquet.row-group-size-bytes": ("parquet.block.size", "134217728"),
+    "write.parquet.page-size-bytes": ("parquet.page.size", "1048576"),
+    "write.parquet.page-row-limit": ("parquet.page.row.count.limit", "20000"),
+    "write.parquet.dict-size-bytes": ("parquet.dictionary.page.size", "2097152"),
+}
+_LEVELS: Final = {
+    "zstd": "parquet.compression.codec.zstd.level",
+    "gzip": "zlib.compress.level",
+}
+_CODECS: Final = frozenset({"zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed"})
+
+
+class Writes:
+    """The methods of the protocol that write."""
+
+    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+        self._catalogs = catalogs
+        self._states = states
+
+    def begin_write(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: begin_write.
+
+        Raises:
+            UnsupportedError: An operation, or a file format, that is not there yet.
+        """
+        state = self._states.find(params["reference"])
+        _check_writable(state, params)
+        metadata, options = state.metadata, _lowered(params.get("options") or {})
+        schema, spec = metadata.schema(), metadata.spec()
+        fanout = _setting(
+            options, "fanout-enabled", metadata, "write.spark.fanout.enabled", "false"
+        )
+        partitioning = spark_transforms(spec, schema)
+        ordering = [_ascending(transform) for transform in partitioning]
+        sort_order = metadata.sort_order()
+        sorted_rows = bool(sort_order.fields)
+        hashed = _setting(options, "distribution-mode", metadata, "write.distribution-mode", "hash")
+        return {
+            "write": {
+                "catalog": state.catalog,
+                "identifier": list(state.identifier),
+                "uuid": str(metadata.table_uuid),
+                "schema_id": metadata.current_schema_id,
+                "spec_id": spec.spec_id,
+                "sort_order_id": sort_order.order_id if sorted_rows else 0,
+                "summary": {
+                    key[len(_SUMMARY_OPTION) :]: value
+                    for key, value in (params.get("options") or {}).items()
+                    if key.lower().startswith(_SUMMARY_OPTION)
+                },
+            },
+            "schema": spark_schema(schema),
+            "spec": {"spec_id": spec.spec_id, "fields": _spec_json(spec, schema)},
+            "location": _data_location(metadata),
+            "layout": "partitioned",
+            "operation_id": str(uuid.uuid4()),
+            "distribution": [] if hashed.lower() == "none" else partitioning,
+            "ordering": (
+                [*ordering, *_sort_fields(sort_order, schema)]
+                if sorted_rows or fanout.lower() != "true"
+                else []
+            ),
+            "fanout": fanout.lower() == "true" and not sorted_rows,
+            "target_file_bytes": _target_bytes(options, metadata),
+            "writer": _writer_settings(options, metadata),
+            "footer_metadata": {"iceberg.schema": _schema_text(schema)},
+        }
+
+    def commit_write(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: commit_write. Without files nothing is committed.
+
+        Raises:
+            CommitFailedError: Certainly not committed.
+            CommitStateUnknownError: It cannot be told; the files must stay.
+        """
+        write = params["write"]
+        if not params["files"]:
+            return {"snapshot_id": None}
+        catalog = self._catalogs[write["catalog"]]
+        table = catalog.load_table(tuple(write["identifier"]))
+        _check_same_table(table, write)
+        files = _data_files(table, write, params["files"])
+        summary = {
+            **self._catalogs.engine(write["catalog"]),
+            **params.get("properties", {}),
+            **write["summary"],
+        }
+        append = table.new_fast_append(summary)
+        for file in files:
+            append.append_data_file(file)
+        table.commit(append)
+        snapshot = table.current_snapshot()
+        return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
+
+    def abort_write(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: abort_write."""
+        from icecomb.format.file_io import FileIO
+
+        write = params["write"]
+        FileIO(dict(self._catalogs[write["catalog"]].properties)).delete(params["files"])
+        return {}
+
+
+def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
+    if state.time_travel:
+        raise UnsupportedError(
+            f"a version of table {state.name} cannot be written to",
+            hint="write to the table itself, without VERSION or TIMESTAMP AS OF",
+        )
+    if params["operation"] != "append":
+        raise UnsupportedError(
+            f"table {state.name}: {params['operation']} from Spark SQL is not there yet",
+            hint="INSERT INTO appends",
+        )
+    options = _lowered(params.get("options") or {})
+    file_format = _setting(
+        options, "write-format", state.metadata, "write.format.default", "parquet"
+    )
+    if file_format.lower() != "parquet":
+        raise UnsupportedError(
+            f"table {state.name} is to be written as {file_format}; Spark writes Parquet here",
+            hint="set write.format.default to parquet",
+        )
+    if "branch" in options:
+        raise UnsupportedError(
+            "writing to a branch from Spark is not there yet", hint="write to main"
+        )
+
+
+def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:
+    if str(table.metadata.table_uuid) != write["uuid"]:
+        name = ".".join(write["identifier"])
+        raise CommitFailedError(
+            f"table {name} was dropped and made anew while Spark wrote to it",
+            hint="run the statement again",
+            table=name,
+        )
+
+
+def _data_files(
+    table: Table, write: Mapping[str, Any], files: list[dict[str, Any]]
+) -> list[DataFile]:
+    schema = table.metadata.schema_by_id(write["schema_id"])
+    spec = table.metadata.specs()[write["spec_id"]]
+    types = [field.field_type for field in spec.partition_type(schema).fields]
+    raise NotImplementedError(schema, types, base64, value_from_json, files)
+
+
+def _spec_json(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
+    described = []
+    for field in spec.fields:
+        name, number = transform_parts(field.transform)
+        # the source of a void field may have been dropped
+        source = name_path(schema, field.source_id) if name != "void" else []
+        described.append(
+            {"name": field.name, "transform": name, "parameter": number, "source": source}
+        )
+    return described
+
+
+def _sort_fields(order: SortOrder, schema: Schema) -> list[dict[str, Any]]:
+    return [
+        {
+            "transform": spark_transform(field.transform, name_path(schema, field.source_id)),
+            "direction": field.direction.value,
+            "nulls": "first" if "first" in field.null_order.value else "last",
+        }
+        for field in order.fields
+    ]
+
+
+def _ascending(transform: dict[str, Any]) -> dict[str, Any]:
+    return {"transform": transform, "direction": "asc", "nulls": "first"}
+
+
+def _data_location(metadata: TableMetadata) -> str:
+    chosen = metadata.properties.get("write.data.path")
+    return (chosen or f"{metadata.location.rstrip('/')}/data").rstrip("/")
+
+
+def _target_bytes(options: Mapping[str, str], metadata: TableMetadata) -> int:
+    text = _setting(options, "target-file-size-bytes", metadata, _TARGET, str(_DEFAULT_TARGET))
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(
+            f"{_TARGET} must be a positive whole number, not {text!r}",
+            hint="give it in bytes, as 536870912",
+        )
+    return int(text)
+
+
+def _writer_settings(options: Mapping[str, str], metadata: TableMetadata) -> dict[str, str]:
+    codec = _setting(
+        options, "compression-codec", metadata, "write.parquet.compression-codec", "zstd"
+    ).lower()
+    if codec not in _CODECS:
+        raise ConfigurationError(
+            f"write.parquet.compression-codec {codec!r} is unknown",
+            hint=f"take one of {', '.join(sorted(_CODECS))}",
+        )
+    settings = {"compression": codec}
+    level = _setting(options, "compression-level", metadata, "write.parquet.compression-level", "")
+    if level and codec in _LEVELS:
+        settings[_LEVELS[codec]] = level
+    for name, (hadoop_name, default) in _WRITER_SETTINGS.items():
+        settings[hadoop_name] = metadata.properties.get(name, default)
+    return settings
+
+
+def _setting(
+    options: Mapping[str, str], option: str, metadata: TableMetadata, name: str, default: str
+) -> str:
+    """A write option before the table property before the default."""
+    return options.get(option) or metadata.properties.get(name) or default
+
+
+def _lowered(options: Mapping[str, str]) -> dict[str, str]:
+    return {key.lower(): value for key, value in options.items()}
+
+
+def _schema_text(schema: Schema) -> str:
+    import json
+
+    return json.dumps(schema.to_json(), separators=(",", ":"))

@@ -1,0 +1,254 @@
+"""Iceberg schemas as Spark's own schema JSON and back.
+
+Spark reads and writes ``StructType`` as JSON, and every ``StructField`` carries a metadata
+object. Field ids travel there, because in Iceberg ids decide and names are only labels:
+
+* ``parquet.field.id``: the id of the field (the key Spark's Parquet code knows);
+* ``icecomb.nested.ids``: ids that no ``StructField`` can carry, those of list elements and of map
+  keys and values, by their path below the field: ``{"element": 7, "element.key": 8,
+  "element.value": 9}``. A struct inside a list starts anew: its fields have metadata of their
+  own;
+* ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file;
+* ``comment``: the field's doc.
+
+Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
+``timestamp_ntz`` is *timestamp*, ``byte`` and ``short`` widen to *int*, ``char(n)`` and
+``varchar(n)`` become *string*, a *uuid* shows as ``string`` and a *fixed* as ``binary``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.schema import Schema
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
+
+FIELD_ID: Final = "parquet.field.id"
+NESTED_IDS: Final = "icecomb.nested.ids"
+ICEBERG_TYPE: Final = "icecomb.type"
+COMMENT: Final = "comment"
+
+_TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
+    BooleanType: "boolean",
+    IntegerType: "integer",
+    LongType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    DateType: "date",
+    TimestampType: "timestamp_ntz",
+    TimestamptzType: "timestamp",
+    StringType: "string",
+    UUIDType: "string",
+    FixedType: "binary",
+    BinaryType: "binary",
+}
+_FROM_SPARK: Final[Mapping[str, IcebergType]] = {
+    "boolean": BooleanType(),
+    "byte": IntegerType(),
+    "short": IntegerType(),
+    "integer": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
+_CHARACTERS = re.compile(r"(var)?char\(\d+\)")
+_DEFAULTS: Final = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+
+
+def spark_schema(schema: Schema) -> dict[str, Any]:
+    """The schema as the JSON of a Spark ``StructType``, ids in the fields' metadata."""
+    return spark_struct(schema.as_struct().fields)
+
+
+def spark_struct(fields: Iterable[NestedField]) -> dict[str, Any]:
+    """Fields as the JSON of a Spark ``StructType``."""
+    return {"type": "struct", "fields": [_spark_field(field) for field in fields]}
+
+
+def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
+    """One type as Spark's JSON. Raises ``UnsupportedError`` for a type Spark cannot hold."""
+    if isinstance(iceberg_type, StructType):
+        return spark_struct(iceberg_type.fields)
+    if isinstance(iceberg_type, ListType):
+        return {
+            "type": "array",
+            "elementType": _nested_type(iceberg_type.element_type),
+            "containsNull": not iceberg_type.element_required,
+        }
+    if isinstance(iceberg_type, MapType):
+        return {
+            "type": "map",
+            "keyType": _nested_type(iceberg_type.key_type),
+            "valueType": _nested_type(iceberg_type.value_type),
+            "valueContainsNull": not iceberg_type.value_required,
+        }
+    if isinstance(iceberg_type, DecimalType):
+        return f"decimal({iceberg_type.precision},{iceberg_type.scale})"
+    name = _TO_SPARK.get(type(iceberg_type))
+    if name is None:
+        raise UnsupportedError(
+            f"Spark has no type for Iceberg's {iceberg_type}",
+            hint="select the other columns by name, or read the table from Python",
+        )
+    return name
+
+
+def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
+    """A Spark ``StructType`` (its JSON) as an Iceberg schema with fresh ids.
+
+    Ids in the metadata are NOT taken over: Spark hands on the metadata of the query's source
+    columns, whose ids belong to another table.
+
+    Raises:
+        UnsupportedError: a type or a column default that Iceberg v2 does not have.
+        SchemaError: the JSON is not that of a struct.
+    """
+    if struct.get("type") != "struct":
+        raise SchemaError(
+            f"a table's schema must be a struct, not {struct.get('type')!r}",
+            hint="this is what Spark sent: please report it with the statement",
+        )
+    ids = itertools.count(1)
+    return Schema(fields=_iceberg_fields(struct["fields"], ids, ()))
+
+
+def iceberg_type(spark_json: str | Mapping[str, Any], ids: Iterator[int]) -> IcebergType:
+    """One Spark type as an Iceberg type; ``ids`` gives nested fields theirs."""
+    return _iceberg_type(spark_json, ids, ())
+
+
+def _spark_field(field: NestedField) -> dict[str, Any]:
+    metadata: dict[str, Any] = {FIELD_ID: field.field_id}
+    if nested := dict(_nested_ids(field.field_type, "")):
+        metadata[NESTED_IDS] = nested
+    if isinstance(field.field_type, UUIDType):
+        metadata[ICEBERG_TYPE] = str(field.field_type)
+    if field.doc:
+        metadata[COMMENT] = field.doc
+    return {
+        "name": field.name,
+        "type": spark_type(field.field_type),
+        "nullable": not field.required,
+        "metadata": metadata,
+    }
+
+
+def _nested_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
+    """The type of an element, key or value: no field is there to say that text is a uuid's."""
+    return "binary" if isinstance(iceberg_type, UUIDType) else spark_type(iceberg_type)
+
+
+def _nested_ids(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int]]:
+    """Ids of elements, keys and values that hang below a field with no struct in between."""
+    if isinstance(iceberg_type, ListType):
+        yield f"{prefix}element", iceberg_type.element_id
+        yield from _nested_ids(iceberg_type.element_type, f"{prefix}element.")
+    elif isinstance(iceberg_type, MapType):
+        yield f"{prefix}key", iceberg_type.key_id
+        yield from _nested_ids(iceberg_type.key_type, f"{prefix}key.")
+        yield f"{prefix}value", iceberg_type.value_id
+        yield from _nested_ids(iceberg_type.value_type, f"{prefix}value.")
+
+
+def _iceberg_fields(
+    fields: Sequence[Mapping[str, Any]], ids: Iterator[int], path: tuple[str, ...]
+) -> tuple[NestedField, ...]:
+    # the ids of one level come before those of the levels below, as Iceberg Java hands them out
+    numbered = [(next(ids), field) for field in fields]
+    return tuple(_iceberg_field(field_id, field, ids, path) for field_id, field in numbered)
+
+
+def _iceberg_field(
+    field_id: int, field: Mapping[str, Any], ids: Iterator[int], path: tuple[str, ...]
+) -> NestedField:
+    metadata = field.get("metadata") or {}
+    here = (*path, field["name"])
+    if any(key in metadata for key in _DEFAULTS):
+        raise UnsupportedError(
+            f"column {'.'.join(here)} has a DEFAULT, which Iceberg knows from format v3 on",
+            hint="leave DEFAULT away; tables here are of format v1 and v2",
+        )
+    return NestedField(
+        field_id=field_id,
+        name=field["name"],
+        field_type=_iceberg_type(field["type"], ids, here),
+        required=not field.get("nullable", True),
+        doc=metadata.get(COMMENT),
+    )
+
+
+def _iceberg_type(
+    spark_json: str | Mapping[str, Any], ids: Iterator[int], path: tuple[str, ...]
+) -> IcebergType:
+    if isinstance(spark_json, str):
+        return _iceberg_primitive(spark_json, path)
+    kind = spark_json.get("type")
+    if kind == "struct":
+        return StructType(fields=_iceberg_fields(spark_json["fields"], ids, path))
+    if kind == "array":
+        element_id = next(ids)
+        return ListType(
+            element_id=element_id,
+            element_type=_iceberg_type(spark_json["elementType"], ids, (*path, "element")),
+            element_required=not spark_json.get("containsNull", True),
+        )
+    if kind == "map":
+        key_id, value_id = next(ids), next(ids)
+        return MapType(
+            key_id=key_id,
+            key_type=_iceberg_type(spark_json["keyType"], ids, (*path, "key")),
+            value_id=value_id,
+            value_type=_iceberg_type(spark_json["valueType"], ids, (*path, "value")),
+            value_required=not spark_json.get("valueContainsNull", True),
+        )
+    raise _no_such_type(str(kind), path)
+
+
+def _iceberg_primitive(name: str, path: tuple[str, ...]) -> IcebergType:
+    if known := _FROM_SPARK.get(name):
+        return known
+    if decimal := _DECIMAL.fullmatch(name):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        if scale < 0:
+            raise _no_such_type(name, path)
+        return DecimalType(precision, scale)
+    if _CHARACTERS.fullmatch(name):
+        return StringType()
+    raise _no_such_type(name, path)
+
+
+def _no_such_type(name: str, path: tuple[str, ...]) -> UnsupportedError:
+    where = f"column {'.'.join(path)}: " if path else ""
+    return UnsupportedError(
+        f"{where}Iceberg (format v1, v2) has no type for Spark's {name}",
+        hint="cast the column to a type Iceberg has, for example string, decimal or timestamp",
+    )

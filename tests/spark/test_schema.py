@@ -1,0 +1,179 @@
+"""Iceberg schemas as Spark's schema JSON; pyspark itself says whether the JSON is Spark's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.schema import Schema
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icecomb.spark.schema import iceberg_schema, spark_schema
+
+PRIMITIVES = [
+    (BooleanType(), "boolean"),
+    (IntegerType(), "integer"),
+    (LongType(), "long"),
+    (FloatType(), "float"),
+    (DoubleType(), "double"),
+    (DecimalType(38, 10), "decimal(38,10)"),
+    (DateType(), "date"),
+    (TimestampType(), "timestamp_ntz"),
+    (TimestamptzType(), "timestamp"),
+    (StringType(), "string"),
+    (BinaryType(), "binary"),
+]
+NESTED = Schema(
+    (
+        NestedField(
+            1,
+            "m",
+            MapType(
+                2,
+                StringType(),
+                3,
+                ListType(
+                    4,
+                    StructType((NestedField(5, "x", IntegerType(), required=True),)),
+                    element_required=True,
+                ),
+                value_required=False,
+            ),
+        ),
+        NestedField(6, "s", StructType((NestedField(7, "l", ListType(8, LongType(), False)),))),  # noqa: FBT003
+    )
+)
+
+
+@pytest.mark.parametrize(("iceberg", "spark"), PRIMITIVES)
+def test_a_primitive_type_has_one_name_in_spark_and_comes_back(iceberg, spark):
+    schema = Schema((NestedField(1, "c", iceberg),))
+    as_json = spark_schema(schema)
+    assert as_json["fields"][0]["type"] == spark
+    assert iceberg_schema(as_json).find_type("c") == iceberg
+
+
+@pytest.mark.parametrize(
+    ("spark", "iceberg"),
+    [
+        ("byte", IntegerType()),
+        ("short", IntegerType()),
+        ("char(3)", StringType()),
+        ("varchar(30)", StringType()),
+    ],
+)
+def test_types_iceberg_lacks_become_the_next_wider_one(spark, iceberg):
+    assert iceberg_schema(_struct(spark)).find_type("c") == iceberg
+
+
+@pytest.mark.parametrize(
+    "spark",
+    ["void", "interval day to second", "variant", "time(6)", "string collate UTF8_LCASE", "decimal(5,-2)"],
+)
+def test_a_type_without_an_equal_is_refused_by_column_and_name(spark):
+    nested = {"type": "array", "elementType": spark, "containsNull": True}
+    with pytest.raises(UnsupportedError, match=r"column c\.element: .*") as error:
+        iceberg_schema(_struct(nested))
+    assert spark in error.value.message
+
+
+def test_spark_itself_reads_the_schema_with_ids_comments_and_nullability():
+    from pyspark.sql.types import StructType as SparkStruct
+
+    schema = Schema(
+        (
+            NestedField(1, "id", LongType(), required=True, doc="the key"),
+            NestedField(2, "u", UUIDType()),
+            NestedField(3, "f", FixedType(4)),
+            *NESTED.fields[1:],
+        )
+    )
+    parsed = SparkStruct.fromJson(json.loads(json.dumps(spark_schema(schema))))
+    assert [(f.name, f.dataType.simpleString(), f.nullable) for f in parsed.fields] == [
+        ("id", "bigint", False),
+        ("u", "string", True),
+        ("f", "binary", True),
+        ("s", "struct<l:array<bigint>>", True),
+    ]
+    assert parsed["id"].metadata == {"parquet.field.id": 1, "comment": "the key"}
+    assert parsed["u"].metadata == {"parquet.field.id": 2, "icecomb.type": "uuid"}
+
+
+def test_ids_of_elements_keys_and_values_hang_on_the_field_around_them():
+    m, s = spark_schema(NESTED)["fields"]
+    assert m["metadata"] == {
+        "parquet.field.id": 1,
+        "icecomb.nested.ids": {"key": 2, "value": 3, "value.element": 4},
+    }
+    assert m["type"]["valueType"]["containsNull"] is False
+    inner = m["type"]["valueType"]["elementType"]["fields"][0]
+    assert (inner["nullable"], inner["metadata"]) == (False, {"parquet.field.id": 5})
+    assert s["metadata"] == {"parquet.field.id": 6}
+    assert s["type"]["fields"][0]["metadata"] == {
+        "parquet.field.id": 7,
+        "icecomb.nested.ids": {"element": 8},
+    }
+
+
+def test_a_nested_schema_survives_the_way_through_spark_apart_from_its_ids():
+    there = spark_schema(NESTED)
+    back = iceberg_schema(there)
+    assert spark_schema(iceberg_schema(spark_schema(back))) == spark_schema(back)
+    assert back.find_type("m.value.x") == IntegerType()
+    assert back.find_field("m.value.x").required
+    assert len(back.field_ids) == 8
+
+
+def test_ids_that_spark_hands_on_from_another_table_are_not_taken_over():
+    struct = _struct("long")
+    struct["fields"][0]["metadata"] = {"parquet.field.id": 77}
+    assert iceberg_schema(struct).find_field("c").field_id == 1
+
+
+def test_a_uuid_inside_a_list_is_shown_as_its_bytes():
+    schema = Schema((NestedField(1, "us", ListType(2, UUIDType(), element_required=False)),))
+    assert spark_schema(schema)["fields"][0]["type"]["elementType"] == "binary"
+
+
+def test_a_time_column_cannot_be_shown_in_spark():
+    with pytest.raises(UnsupportedError, match="Iceberg's time"):
+        spark_schema(Schema((NestedField(1, "t", TimeType()),)))
+
+
+def test_a_column_default_is_refused_as_it_needs_format_v3():
+    struct = _struct("long")
+    struct["fields"][0]["metadata"] = {"CURRENT_DEFAULT": "1"}
+    with pytest.raises(UnsupportedError, match="column c has a DEFAULT"):
+        iceberg_schema(struct)
+
+
+def test_something_that_is_not_a_struct_is_no_schema():
+    with pytest.raises(SchemaError, match="'array'"):
+        iceberg_schema({"type": "array"})
+
+
+def _struct(spark_type):
+    return {
+        "type": "struct",
+        "fields": [{"name": "c", "type": spark_type, "nullable": True, "metadata": {}}],
+    }
