@@ -1,0 +1,157 @@
+"""What a Hive metastore keeps, as values of our own.
+
+Each value read from a server remembers its wire form (``wire``), in which fields that this client
+does not know survive: what is written back is the remembered form with the known fields replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSchema:
+    """A column as Hive sees it: its type is Hive's text, as ``array<int>``."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageDescriptor:
+    """Where and how the files of a table or partition are stored.
+
+    Attributes:
+        bucket_columns: Columns of ``CLUSTERED BY``; with ``num_buckets`` > 0.
+        sort_columns: (column, order) of ``SORTED BY``; order 1 = ascending, 0 = descending.
+        skewed_columns: Columns of ``SKEWED BY``.
+    """
+
+    columns: tuple[FieldSchema, ...] = ()
+    location: str | None = None
+    input_format: str | None = None
+    output_format: str | None = None
+    serde: str | None = None
+    serde_name: str | None = None
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    compressed: bool = False
+    num_buckets: int = 0
+    bucket_columns: tuple[str, ...] = ()
+    sort_columns: tuple[tuple[str, int], ...] = ()
+    skewed_columns: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HiveTable:
+    """A table or view of the metastore.
+
+    Attributes:
+        create_time, last_access_time: Seconds since the epoch.
+        table_type: ``MANAGED_TABLE``, ``EXTERNAL_TABLE``, ``VIRTUAL_VIEW``,
+            ``MATERIALIZED_VIEW``.
+        wire: The serialized thrift struct it was read from; None for a new one.
+    """
+
+    database: str
+    name: str
+    owner: str | None = None
+    create_time: int = 0
+    last_access_time: int = 0
+    retention: int = 0
+    storage: StorageDescriptor = field(default_factory=StorageDescriptor)
+    partition_keys: tuple[FieldSchema, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    table_type: str | None = None
+    view_original_text: str | None = None
+    view_expanded_text: str | None = None
+    wire: bytes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def full_name(self) -> str:
+        """As ``db.table``."""
+        return f"{self.database}.{self.name}"
+
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether its parameters say that it is an Iceberg table (in any case of letters)."""
+        return self.parameters.get("table_type", "").lower() == "iceberg"
+
+    @property
+    def is_view(self) -> bool:
+        """Whether Hive treats it as a view."""
+        return self.table_type in {"VIRTUAL_VIEW", "MATERIALIZED_VIEW"}
+
+    @property
+    def metadata_location(self) -> str | None:
+        """Where the pointer points; None if there is none."""
+        return self.parameters.get("metadata_location") or None
+
+
+@dataclass(frozen=True, slots=True)
+class HivePartition:
+    """A partition of a Hive table; ``values`` are Hive's texts in the partition keys' order."""
+
+    database: str
+    table: str
+    values: tuple[str, ...]
+    create_time: int = 0
+    last_access_time: int = 0
+    storage: StorageDescriptor = field(default_factory=StorageDescriptor)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    wire: bytes | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HiveDatabase:
+    """A database; ``owner_type`` is ``USER``, ``GROUP`` or ``ROLE``."""
+
+    name: str
+    description: str | None = None
+    location: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    owner: str | None = None
+    owner_type: str | None = None
+    wire: bytes | None = field(default=None, repr=False, compare=False)
+
+
+class LockState(Enum):
+    """What the server says about a lock that was asked for."""
+
+    ACQUIRED = 1
+    WAITING = 2
+    ABORT = 3
+    NOT_ACQUIRED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LockAnswer:
+    """A lock's number and state."""
+
+    lock_id: int
+    state: LockState
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """One row of the metastore's lock table.
+
+    Attributes:
+        last_heartbeat_ms: When its holder was last heard of, milliseconds since the epoch.
+        acquired_ms: When it was granted; None while it waits.
+        agent: What the holder calls itself; ours is ``icecomb-<uuid>-pid<n>``.
+    """
+
+    lock_id: int
+    database: str
+    table: str | None
+    state: LockState
+    exclusive: bool
+    user: str
+    host: str
+    agent: str | None
+    last_heartbeat_ms: int | None
+    acquired_ms: int | None

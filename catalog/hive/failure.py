@@ -1,0 +1,33 @@
+"""How a call to the metastore can fail, told apart by what is known about its effect."""
+
+from __future__ import annotations
+
+from icecomb.format.errors import MetastoreError
+
+
+class UnreachableError(MetastoreError):
+    """No connection: the call was never sent, so it had no effect."""
+
+
+class ReplyLostError(MetastoreError):
+    """The connection broke after sending: the call may or may not have taken effect."""
+
+
+class RefusedError(MetastoreError):
+    """The server answered with an exception.
+
+    Attributes:
+        kind: The name of the server's exception, as ``NoSuchObjectException``.
+        answer: The server's own message.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str, answer: str, hint: str | None = None, **context: object
+    ) -> None:
+        super().__init__(message, hint=hint, **context)
+        self.kind = kind
+        self.answer = answer
+
+
+class MissingCallError(RefusedError):
+    """This server does not have the call (it was added later, or removed)."""

@@ -1,0 +1,207 @@
+"""Thrift objects to our own values and back. Only the client uses this module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hmsclient.genthrift.hive_metastore import ttypes
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
+
+from icecomb.catalog.hive.entity import (
+    FieldSchema,
+    HiveDatabase,
+    HivePartition,
+    HiveTable,
+    LockRow,
+    LockState,
+    StorageDescriptor,
+)
+from icecomb.catalog.hive.wire import carry_over
+
+
+def _known(kind: Any) -> frozenset[int]:
+    return frozenset(entry[0] for entry in kind.thrift_spec if entry)
+
+
+_KNOWN: Final = {kind: _known(kind) for kind in (ttypes.Table, ttypes.Partition, ttypes.Database)}
+
+
+def encode(struct: Any) -> bytes:
+    """A thrift struct in binary form."""
+    buffer = TMemoryBuffer()
+    struct.write(TBinaryProtocolAccelerated(buffer))
+    return bytes(buffer.getvalue())
+
+
+def decode(kind: Any, data: bytes) -> Any:
+    """A thrift struct from its binary form."""
+    struct = kind()
+    struct.read(TBinaryProtocolAccelerated(TMemoryBuffer(data)))
+    return struct
+
+
+def table_from_wire(data: bytes) -> HiveTable:
+    """A table from its binary form."""
+    found = decode(ttypes.Table, data)
+    return HiveTable(
+        database=found.dbName,
+        name=found.tableName,
+        owner=found.owner,
+        create_time=found.createTime or 0,
+        last_access_time=found.lastAccessTime or 0,
+        retention=found.retention or 0,
+        storage=_storage(found.sd),
+        partition_keys=_columns(found.partitionKeys),
+        parameters=dict(found.parameters or {}),
+        table_type=found.tableType,
+        view_original_text=found.viewOriginalText,
+        view_expanded_text=found.viewExpandedText,
+        wire=data,
+    )
+
+
+def table_to_wire(table: HiveTable) -> bytes:
+    """The binary form of a table; fields this client knows nothing of survive."""
+    if table.wire is not None and table_from_wire(table.wire) == table:
+        return table.wire
+    struct = decode(ttypes.Table, table.wire) if table.wire else ttypes.Table()
+    struct.dbName = table.database
+    struct.tableName = table.name
+    struct.owner = table.owner
+    struct.createTime = table.create_time
+    struct.lastAccessTime = table.last_access_time
+    struct.retention = table.retention
+    struct.sd = _storage_struct(table.storage, struct.sd)
+    struct.partitionKeys = _column_structs(table.partition_keys)
+    struct.parameters = dict(table.parameters)
+    struct.tableType = table.table_type
+    struct.viewOriginalText = table.view_original_text
+    struct.viewExpandedText = table.view_expanded_text
+    return carry_over(encode(struct), table.wire, _KNOWN[ttypes.Table])
+
+
+def partition_from_wire(data: bytes) -> HivePartition:
+    """A partition from its binary form."""
+    found = decode(ttypes.Partition, data)
+    return HivePartition(
+        database=found.dbName,
+        table=found.tableName,
+        values=tuple(found.values or ()),
+        create_time=found.createTime or 0,
+        last_access_time=found.lastAccessTime or 0,
+        storage=_storage(found.sd),
+        parameters=dict(found.parameters or {}),
+        wire=data,
+    )
+
+
+def partition_to_wire(partition: HivePartition) -> bytes:
+    """The binary form of a partition."""
+    if partition.wire is not None and partition_from_wire(partition.wire) == partition:
+        return partition.wire
+    struct = decode(ttypes.Partition, partition.wire) if partition.wire else ttypes.Partition()
+    struct.values = list(partition.values)
+    struct.dbName = partition.database
+    struct.tableName = partition.table
+    struct.createTime = partition.create_time
+    struct.lastAccessTime = partition.last_access_time
+    struct.sd = _storage_struct(partition.storage, struct.sd)
+    struct.parameters = dict(partition.parameters)
+    return carry_over(encode(struct), partition.wire, _KNOWN[ttypes.Partition])
+
+
+def database_from_wire(data: bytes) -> HiveDatabase:
+    """A database from its binary form."""
+    found = decode(ttypes.Database, data)
+    return HiveDatabase(
+        name=found.name,
+        description=found.description,
+        location=found.locationUri,
+        parameters=dict(found.parameters or {}),
+        owner=found.ownerName,
+        owner_type=ttypes.PrincipalType._VALUES_TO_NAMES.get(found.ownerType),  # noqa: SLF001 - the only way
+        wire=data,
+    )
+
+
+def database_to_wire(database: HiveDatabase) -> bytes:
+    """The binary form of a database."""
+    struct = decode(ttypes.Database, database.wire) if database.wire else ttypes.Database()
+    struct.name = database.name
+    struct.description = database.description
+    struct.locationUri = database.location
+    struct.parameters = dict(database.parameters)
+    struct.ownerName = database.owner
+    struct.ownerType = (
+        ttypes.PrincipalType._NAMES_TO_VALUES[database.owner_type]  # noqa: SLF001 - the only way
+        if database.owner_type
+        else None
+    )
+    return carry_over(encode(struct), database.wire, _KNOWN[ttypes.Database])
+
+
+def lock_row(element: Any) -> LockRow:
+    """A row of show_locks."""
+    return LockRow(
+        lock_id=element.lockid,
+        database=element.dbname,
+        table=element.tablename,
+        state=LockState(element.state),
+        exclusive=element.type == ttypes.LockType.EXCLUSIVE,
+        user=element.user or "",
+        host=element.hostname or "",
+        agent=element.agentInfo,
+        last_heartbeat_ms=element.lastheartbeat or None,
+        acquired_ms=element.acquiredat or None,
+    )
+
+
+def _columns(found: Sequence[Any] | None) -> tuple[FieldSchema, ...]:
+    return tuple(FieldSchema(one.name, one.type, one.comment) for one in found or ())
+
+
+def _column_structs(columns: Sequence[FieldSchema]) -> list[Any]:
+    return [ttypes.FieldSchema(one.name, one.type, one.comment) for one in columns]
+
+
+def _storage(found: Any) -> StorageDescriptor:
+    if found is None:
+        return StorageDescriptor()
+    serde = found.serdeInfo or ttypes.SerDeInfo()
+    skewed = found.skewedInfo.skewedColNames if found.skewedInfo else None
+    return StorageDescriptor(
+        columns=_columns(found.cols),
+        location=found.location,
+        input_format=found.inputFormat,
+        output_format=found.outputFormat,
+        serde=serde.serializationLib,
+        serde_name=serde.name,
+        serde_parameters=dict(serde.parameters or {}),
+        compressed=bool(found.compressed),
+        num_buckets=found.numBuckets or 0,
+        bucket_columns=tuple(found.bucketCols or ()),
+        sort_columns=tuple((one.col, one.order) for one in found.sortCols or ()),
+        skewed_columns=tuple(skewed or ()),
+        parameters=dict(found.parameters or {}),
+    )
+
+
+def _storage_struct(storage: StorageDescriptor, original: Any) -> Any:
+    struct = original or ttypes.StorageDescriptor(
+        skewedInfo=ttypes.SkewedInfo([], [], {}), storedAsSubDirectories=False
+    )
+    struct.cols = _column_structs(storage.columns)
+    struct.location = storage.location
+    struct.inputFormat = storage.input_format
+    struct.outputFormat = storage.output_format
+    struct.serdeInfo = ttypes.SerDeInfo(
+        storage.serde_name, storage.serde, dict(storage.serde_parameters)
+    )
+    struct.compressed = storage.compressed
+    struct.numBuckets = storage.num_buckets
+    struct.bucketCols = list(storage.bucket_columns)
+    struct.sortCols = [ttypes.Order(column, order) for column, order in storage.sort_columns]
+    struct.parameters = dict(storage.parameters)
+    return struct

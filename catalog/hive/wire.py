@@ -1,0 +1,145 @@
+"""Thrift's binary encoding as bytes: cutting structs and their fields out without decoding.
+
+Newer metastores send fields that older interface files do not name (the catalog name, the owner's
+type, write ids). A decoder drops them, and writing the rest back would erase them on the server.
+Cut out here, they are carried along as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_STOP: Final = 0
+_STRING: Final = 11
+STRUCT: Final = 12
+_MAP: Final = 13
+_SET: Final = 14
+LIST: Final = 15
+_FIXED: Final = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}
+"""Bytes of bool, byte, double, i16, i32 and i64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a struct: its header starts at ``start``, its value lies in ``value:end``."""
+
+    field_id: int
+    type_id: int
+    start: int
+    value: int
+    end: int
+
+
+def fields(data: bytes, position: int = 0) -> Iterator[Field]:
+    """The fields of the struct that starts at ``position``.
+
+    Raises:
+        ValueError: the bytes are no struct.
+    """
+    while True:
+        start = position
+        if start >= len(data):
+            raise ValueError("a thrift struct ends early")
+        type_id = data[start]
+        if type_id == _STOP:
+            return
+        value = start + 3
+        field_id = int.from_bytes(data[start + 1 : value], "big", signed=True)
+        position = _end(data, value, type_id)
+        yield Field(field_id, type_id, start, value, position)
+
+
+def find(data: bytes, position: int, field_id: int) -> Field | None:
+    """The field ``field_id`` of the struct at ``position``, if it is set."""
+    return next((one for one in fields(data, position) if one.field_id == field_id), None)
+
+
+def list_items(data: bytes, value: int) -> Iterator[bytes]:
+    """The encoded elements of the list whose value starts at ``value``."""
+    type_id = data[value]
+    count = int.from_bytes(data[value + 1 : value + 5], "big")
+    position = value + 5
+    for _ in range(count):
+        end = _end(data, position, type_id)
+        yield data[position:end]
+        position = end
+
+
+def reply_body(data: bytes) -> int:
+    """Where the result struct starts in a strict binary reply message."""
+    return 8 + int.from_bytes(data[4:8], "big") + 4
+
+
+def carry_over(encoded: bytes, original: bytes | None, known: frozenset[int]) -> bytes:
+    """``encoded`` (a struct) with the fields of ``original`` whose ids are not ``known`` added."""
+    if original is None:
+        return encoded
+    foreign = b"".join(
+        original[one.start : one.end] for one in fields(original) if one.field_id not in known
+    )
+    return encoded[:-1] + foreign + b"\0"
+
+
+def string_field(field_id: int, text: str) -> bytes:
+    """An encoded string field."""
+    return _header(_STRING, field_id) + _string(text)
+
+
+def struct_field(field_id: int, encoded: bytes) -> bytes:
+    """A field holding an encoded struct."""
+    return _header(STRUCT, field_id) + encoded
+
+
+def struct_list_field(field_id: int, encoded: list[bytes]) -> bytes:
+    """A field holding a list of encoded structs."""
+    count = len(encoded).to_bytes(4, "big")
+    return _header(LIST, field_id) + bytes([STRUCT]) + count + b"".join(encoded)
+
+
+def map_field(field_id: int, mapping: dict[str, str]) -> bytes:
+    """A field holding a map of strings."""
+    count = len(mapping).to_bytes(4, "big")
+    body = b"".join(_string(key) + _string(value) for key, value in mapping.items())
+    return _header(_MAP, field_id) + bytes([_STRING, _STRING]) + count + body
+
+
+def bool_field(field_id: int, *, value: bool) -> bytes:
+    """An encoded boolean field."""
+    return _header(2, field_id) + bytes([value])
+
+
+def _header(type_id: int, field_id: int) -> bytes:
+    return bytes([type_id]) + field_id.to_bytes(2, "big")
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return len(raw).to_bytes(4, "big") + raw
+
+
+def _end(data: bytes, position: int, type_id: int) -> int:
+    width = _FIXED.get(type_id)
+    if width is not None:
+        return position + width
+    if type_id == _STRING:
+        return position + 4 + int.from_bytes(data[position : position + 4], "big")
+    if type_id == STRUCT:
+        while data[position] != _STOP:
+            position = _end(data, position + 3, data[position])
+        return position + 1
+    if type_id in {LIST, _SET}:
+        count = int.from_bytes(data[position + 1 : position + 5], "big")
+        return _end_of(data, position + 5, (data[position],), count)
+    if type_id == _MAP:
+        count = int.from_bytes(data[position + 2 : position + 6], "big")
+        return _end_of(data, position + 6, (data[position], data[position + 1]), count)
+    raise ValueError(f"thrift type {type_id} is unknown")
+
+
+def _end_of(data: bytes, position: int, types: tuple[int, ...], count: int) -> int:
+    for _ in range(count):
+        for type_id in types:
+            position = _end(data, position, type_id)
+    return position

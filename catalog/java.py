@@ -1,0 +1,164 @@
+"""Java on this machine: finding it, asking its version, compiling the few classes icecomb brings.
+
+A wheel carries its jars ready-made and needs a Java runtime only. A checkout carries sources: they
+are compiled once with the JDK and kept in the user's cache under a key made from them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from icecomb.format.errors import JavaError
+
+MINIMUM_VERSION: Final = 17
+"""The oldest Java major version that Spark 4 and the embedded metastore run on."""
+
+_INSTALL_JRE: Final = (
+    "install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+)
+_INSTALL_JDK: Final = (
+    "install a JDK, not only a runtime (Debian: apt-get install openjdk-17-jdk-headless), "
+    "or install icecomb from a wheel, which carries its jars ready-made"
+)
+_COMPILE_TIMEOUT_S: Final = 300.0
+
+
+def find_java() -> Path:
+    """The ``java`` of ``JAVA_HOME``, else the first one on ``PATH``.
+
+    Raises:
+        JavaError: there is none, or ``JAVA_HOME`` does not hold one.
+    """
+    return _find("java", _INSTALL_JRE)
+
+
+def find_javac() -> Path:
+    """The ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``.
+
+    Raises:
+        JavaError: there is none: only a Java runtime is installed, or nothing.
+    """
+    return _find("javac", _INSTALL_JDK)
+
+
+def java_version(java: Path | None = None) -> int:
+    """The major version, as 17 or 21, of ``java`` (default: `find_java`).
+
+    Raises:
+        JavaError: it cannot be run, or does not say its version.
+    """
+    path = java or find_java()
+    return _version(str(path))
+
+
+def require_java() -> Path:
+    """`find_java`, checked to be new enough.
+
+    Raises:
+        JavaError: there is no Java, or it is older than `MINIMUM_VERSION`.
+    """
+    java = find_java()
+    version = java_version(java)
+    if version < MINIMUM_VERSION:
+        raise JavaError(
+            f"{java} is Java {version}; Java {MINIMUM_VERSION} or later is needed",
+            hint=_INSTALL_JRE,
+        )
+    return java
+
+
+def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:
+    """A jar of ``sources``, compiled once and kept in the user's cache.
+
+    Args:
+        sources: Java files; all of them go into the jar.
+        classpath: What they are compiled against, as javac takes it.
+        name: The jar's name without ``.jar``.
+        key: Tells one state of sources and class path from another; a new key is a new jar.
+
+    Raises:
+        JavaError: there is no JDK, or javac refused the sources; the message carries its complaint.
+    """
+    from filelock import FileLock
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("icecomb") / "jars"
+    jar = folder / f"{name}-{key}.jar"
+    if jar.is_file():
+        return jar
+    javac = find_javac()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f"{name}.lock"):
+            if not jar.is_file():
+                _compile(javac, sources, classpath, jar)
+    except OSError as error:
+        raise JavaError(
+            f"the compiled {name}.jar cannot be kept in {folder}: {error}",
+            hint="free space there, or point XDG_CACHE_HOME at a writable folder",
+        ) from error
+    return jar
+
+
+def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="icecomb-javac-", dir=jar.parent) as scratch:
+        classes = Path(scratch) / "classes"
+        command = [
+            *(str(javac), "--release", str(MINIMUM_VERSION), "-nowarn", "-proc:none"),
+            *("-encoding", "UTF-8", "-cp", classpath, "-d", str(classes)),
+            *(str(source) for source in sources),
+        ]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise JavaError(f"{javac} did not end within {_COMPILE_TIMEOUT_S:.0f} s") from error
+        if done.returncode != 0:
+            complaint = (done.stderr or done.stdout).strip()[-2000:]
+            raise JavaError(f"{jar.name} cannot be compiled by {javac}:\n{complaint}")
+        draft = Path(scratch) / jar.name
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")
+            for path in sorted(classes.rglob("*.class")):
+                archive.write(path, path.relative_to(classes).as_posix())
+        draft.replace(jar)
+
+
+def _find(program: str, hint: str) -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        path = Path(home) / "bin" / program
+        if path.is_file():
+            return path
+        if program == "java" or not Path(home).is_dir():
+            raise JavaError(f"JAVA_HOME is {home}, but there is no {path}", hint=hint)
+        raise JavaError(f"the Java in JAVA_HOME ({home}) has no {program}", hint=hint)
+    found = shutil.which(program)
+    if found is None:
+        raise JavaError(f"there is no {program} on PATH and JAVA_HOME is not set", hint=hint)
+    return Path(found)
+
+
+@functools.cache
+def _version(java: str) -> int:
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(f"{java} cannot be run: {error}", hint=_INSTALL_JRE) from error
+    text = done.stderr + done.stdout
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    if done.returncode != 0 or found is None:
+        raise JavaError(f"{java} -version failed: {text.strip()[:500]}", hint=_INSTALL_JRE)
+    return int(found[1])

@@ -1,0 +1,380 @@
+"""Starting, finding and stopping the metastore of a warehouse folder.
+
+Everything lies in ``<warehouse>/.metastore``: the Derby database, the configuration, the log, the
+lock that lets one process start a server while others wait, and ``server.json`` (pid, port, token),
+which the server itself writes once it answers and removes when it ends. The token is also the name
+the server gives over Thrift, so a stale file, a re-used pid or a port taken by somebody else can
+never be mistaken for the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from icecomb.catalog.java import require_java
+from icecomb.catalog.metastore.server_jar import class_path, derby_key
+from icecomb.catalog.metastore.site import write_configuration
+from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
+
+IDLE_S: Final = 600
+"""Seconds without any connection after which a metastore ends by itself."""
+START_TIMEOUT_S: Final = 120.0
+_STOP_TIMEOUT_S: Final = 15.0
+_ANSWER_TIMEOUT_S: Final = 5.0
+_FOLDER: Final = ".metastore"
+_MAIN: Final = "icecomb.EmbeddedMetastore"
+_JVM: Final = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    *(
+        f"--add-opens=java.base/java.{package}=ALL-UNNAMED"
+        for package in ("lang", "net", "util", "util.concurrent", "util.regex", "nio")
+    ),
+)
+_CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
+"""Servers this process started: they stay zombies until it asks for their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMetastore:
+    """A metastore that answers.
+
+    Attributes:
+        warehouse: The folder whose tables it knows.
+        pid: Its process.
+        port: Its port on 127.0.0.1.
+        token: What it answers when asked for its name; new at every start.
+    """
+
+    warehouse: Path
+    pid: int
+    port: int
+    token: str
+
+    @property
+    def uri(self) -> str:
+        """Its address, as ``hive.metastore.uris`` takes it."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """The file it logs to."""
+        return self.warehouse / _FOLDER / "metastore.log"
+
+    def to_json(self) -> dict[str, object]:
+        """For ``--output json`` and logs."""
+        return {
+            "warehouse": str(self.warehouse),
+            "uri": self.uri,
+            "pid": self.pid,
+            "log": str(self.log),
+        }
+
+
+def default_warehouse() -> Path:
+    """The warehouse of `load_catalog("local")` when none is named: in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return user_data_path("icecomb") / "warehouse"
+
+
+def start(
+    warehouse: str | os.PathLike[str] | None = None, *, idle_s: int = IDLE_S
+) -> RunningMetastore:
+    """The metastore of ``warehouse``: the running one, else a new one. Any process may call it.
+
+    Args:
+        warehouse: A local folder, made if need be; default `default_warehouse`.
+        idle_s: A new one ends after so many seconds without a connection; 0 = never.
+
+    Raises:
+        ConfigurationError: the folder cannot be made or written to.
+        MissingDependencyError: pyspark, whose jars hold the metastore, is not installed.
+        JavaError: no Java, too old a Java, or neither the ready jar nor a JDK.
+        MetastoreError: it did not come up; the message carries the end of its log.
+    """
+    place = _Place(_folder(warehouse))
+    if found := place.running():
+        return found
+    place.make()
+    with place.lock():
+        if found := place.running():
+            return found
+        return _launch(place, idle_s)
+
+
+def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore | None:
+    """The metastore that runs for ``warehouse``, or None. Starts and changes nothing."""
+    return _Place(_folder(warehouse)).running()
+
+
+def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
+    """Ends the metastore of ``warehouse``; False if none ran.
+
+    Raises:
+        MetastoreError: it did not end.
+    """
+    place = _Place(_folder(warehouse))
+    if not place.home.is_dir():
+        return False
+    with place.lock():
+        server = place.announced()
+        if server is None or not place.is_ours(server):
+            return False
+        _end(server.pid, place)
+        place.state.unlink(missing_ok=True)
+    return True
+
+
+class _Place:
+    """The folder ``.metastore`` of a warehouse."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self.warehouse = warehouse
+        self.home = warehouse / _FOLDER
+        self.state = self.home / "server.json"
+        self.log = self.home / "metastore.log"
+        self.derby = self.home / "derby"
+
+    def make(self) -> None:
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.home) as probe:
+                probe.write(bytes(1 << 16))
+                probe.flush()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the warehouse {self.warehouse} cannot be used: {error.strerror or error}",
+                hint="name a local folder with free space that you may write to (warehouse=...)",
+                path=str(self.warehouse),
+            ) from error
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Held while a server is started or stopped; others wait."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.home / "start.lock", timeout=START_TIMEOUT_S + _STOP_TIMEOUT_S):
+                yield
+        except Timeout:
+            raise MetastoreError(
+                f"another process is still starting the metastore of {self.warehouse}",
+                hint=f"look into {self.log}",
+            ) from None
+
+    def announced(self) -> RunningMetastore | None:
+        """What the state file says, whether or not it is still true."""
+        try:
+            found = json.loads(self.state.read_bytes())
+            return RunningMetastore(
+                self.warehouse, int(found["pid"]), int(found["port"]), str(found["token"])
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def running(self) -> RunningMetastore | None:
+        """The announced server, if it answers with its token."""
+        server = self.announced()
+        return server if server and _alive(server.pid) and _answers(server) else None
+
+    def is_ours(self, server: RunningMetastore) -> bool:
+        """Whether the announced pid is the server and may be ended."""
+        if not _alive(server.pid):
+            return False
+        return server.token in _command_line(server.pid) or _answers(server)
+
+
+def _launch(place: _Place, idle_s: int) -> RunningMetastore:
+    java = require_java()
+    classes = class_path()
+    leftover = place.announced()
+    if leftover and place.is_ours(leftover):
+        # It lives but does not answer, and holds the Derby database: it must end first.
+        _end(leftover.pid, place)
+    place.state.unlink(missing_ok=True)
+    try:
+        if not place.derby.is_dir():
+            _copy_prepared(java, classes, place)
+        configuration = write_configuration(place.home, place.warehouse, place.derby)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the metastore's database cannot be made in {place.home}: {error}",
+            hint="free space there, or name another warehouse",
+        ) from error
+    token = f"icecomb-{secrets.token_hex(12)}"
+    command = [
+        *(str(java), *_JVM, f"-Dderby.stream.error.file={place.home / 'derby.log'}"),
+        *("-cp", f"{configuration}{os.pathsep}{classes}", _MAIN),
+        *("serve", str(place.state), token, str(idle_s)),
+    ]
+    process = _spawn(command, place)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        server = place.announced()
+        if server and server.token == token and _answers(server):
+            return server
+        if process.poll() is not None:
+            raise _failure(place, f"ended with status {process.returncode}")
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    raise _failure(place, f"did not answer within {START_TIMEOUT_S:.0f} s")
+
+
+def _spawn(command: list[str], place: _Place) -> subprocess.Popen[bytes]:
+    try:
+        if place.log.exists():
+            place.log.replace(place.log.with_suffix(".log.1"))
+        with place.log.open("wb") as log:
+            # A session of its own: it outlives the process that starts it, and its Ctrl-C.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=place.home,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise MetastoreError(f"the metastore cannot be started: {error}") from error
+    _CHILDREN[process.pid] = process
+    return process
+
+
+def _copy_prepared(java: Path, classes: str, place: _Place) -> None:
+    """Gives the place an empty metastore database: made once per user, then copied in a moment."""
+    from filelock import FileLock
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("icecomb") / "metastore"
+    prepared = cache / f"derby-{derby_key()}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "prepare.lock"):
+        if not prepared.is_dir():
+            _prepare(java, classes, prepared)
+    draft = Path(tempfile.mkdtemp(prefix="derby-", dir=place.home))
+    try:
+        shutil.copytree(prepared, draft, dirs_exist_ok=True)
+        draft.chmod(0o755)
+        draft.rename(place.derby)
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _prepare(java: Path, classes: str, prepared: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="prepare-", dir=prepared.parent) as scratch:
+        folder = Path(scratch)
+        derby = folder / "derby"
+        configuration = write_configuration(folder, folder, derby)
+        command = [
+            *(str(java), *_JVM, f"-Dderby.stream.error.file={folder / 'derby.log'}"),
+            *("-cp", f"{configuration}{os.pathsep}{classes}", _MAIN, "prepare"),
+        ]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MetastoreError("the metastore's database was not made within 300 s") from error
+        if done.returncode != 0:
+            tail = (done.stdout + done.stderr).strip()[-2000:]
+            raise MetastoreError(f"the metastore's database cannot be made:\n{tail}")
+        for leftover in derby.glob("*.lck"):
+            leftover.unlink()
+        derby.rename(prepared)
+
+
+def _failure(place: _Place, what: str) -> MetastoreError:
+    try:
+        tail = place.log.read_text(errors="replace").strip()[-1500:]
+    except OSError:
+        tail = ""
+    hint = f"the whole log is {place.log}"
+    if "Another instance of Derby" in tail or "XSDB6" in tail:
+        hint = "another process holds this database; `icecomb metastore stop` ends a hanging one"
+    elif "No space left" in tail:
+        hint = f"free space for {place.home}"
+    return MetastoreError(
+        f"the metastore of {place.warehouse} {what}:\n{tail}",
+        hint=hint,
+        path=str(place.warehouse),
+    )
+
+
+def _end(pid: int, place: _Place) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if not _alive(pid):
+                return
+            time.sleep(0.05)
+    raise MetastoreError(f"process {pid}, the metastore of {place.warehouse}, does not end")
+
+
+def _alive(pid: int) -> bool:
+    child = _CHILDREN.get(pid)
+    if child is not None and child.poll() is not None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        listed = subprocess.run(
+            ["ps", "-ww", "-o", "command=", "-p", str(pid)],  # noqa: S607 - where /proc is missing
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return listed.stdout
+
+
+def _answers(server: RunningMetastore) -> bool:
+    from icecomb.catalog.hive.client import HiveClient
+
+    try:
+        with HiveClient(server.uri, timeout_s=_ANSWER_TIMEOUT_S) as client:
+            return client.server_name() == server.token
+    except IcecombError:
+        return False
+
+
+def _folder(warehouse: str | os.PathLike[str] | None) -> Path:
+    if warehouse is None:
+        return default_warehouse()
+    text = os.fspath(warehouse)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme == "file":
+        text = "/" + rest.lstrip("/")
+    elif "://" in text:
+        raise ConfigurationError(
+            f"an embedded metastore needs a local warehouse, not {text}",
+            hint='use type="hive" with the uri of a metastore for a warehouse elsewhere',
+        )
+    return Path(text).expanduser().absolute()

@@ -1,0 +1,229 @@
+package icecomb;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.hadoop.hive.conf.HiveConf;
+import org.apache.hadoop.hive.metastore.HiveMetaStore;
+import org.apache.hadoop.hive.metastore.IHMSHandler;
+import org.apache.hadoop.hive.metastore.RawStore;
+import org.apache.hadoop.hive.metastore.TUGIBasedProcessor;
+import org.apache.hadoop.hive.metastore.txn.TxnDbUtil;
+import org.apache.hadoop.hive.metastore.txn.TxnStore;
+import org.apache.hadoop.hive.metastore.txn.TxnUtils;
+import org.apache.hadoop.hive.thrift.TUGIContainingTransport;
+import org.apache.thrift.protocol.TBinaryProtocol;
+import org.apache.thrift.protocol.TProtocol;
+import org.apache.thrift.server.ServerContext;
+import org.apache.thrift.server.TServerEventHandler;
+import org.apache.thrift.server.TThreadPoolServer;
+import org.apache.thrift.transport.TServerSocket;
+import org.apache.thrift.transport.TTransport;
+
+/**
+ * A Hive metastore 2.3 for one warehouse folder, on the loopback address only.
+ *
+ * <p>HiveMetaStore.main would listen on every address, never expire a dead client's lock and run
+ * for ever. This class builds the same handler and server around it: lock tables prepared, a reaper
+ * of timed-out locks, a free port announced in a state file, an end when nobody is connected.
+ *
+ * <p>Usage: {@code EmbeddedMetastore prepare} fills the Derby database named by hive-site.xml and
+ * ends; {@code EmbeddedMetastore serve <state file> <token> <idle seconds>} serves.
+ */
+public final class EmbeddedMetastore {
+  /** Location of the database "default" in a prepared Derby folder, replaced when it is served. */
+  private static final String UNPLACED = "file:/icecomb-unplaced-warehouse";
+
+  private static final String TABLES_EXIST = "X0Y32";
+
+  private final HiveConf conf;
+  private final Path state;
+  private final String token;
+  private final long idleNanos;
+  private final AtomicInteger connections = new AtomicInteger();
+  private final AtomicLong lastUsed = new AtomicLong(System.nanoTime());
+  private final AtomicBoolean ended = new AtomicBoolean();
+
+  private EmbeddedMetastore(HiveConf conf, Path state, String token, long idleSeconds) {
+    this.conf = conf;
+    this.state = state;
+    this.token = token;
+    this.idleNanos = TimeUnit.SECONDS.toNanos(idleSeconds);
+  }
+
+  public static void main(String[] args) throws Exception {
+    HiveConf conf = new HiveConf();
+    prepareLockTables(conf);
+    if (args.length == 1 && args[0].equals("prepare")) {
+      conf.setVar(HiveConf.ConfVars.METASTOREWAREHOUSE, UNPLACED);
+      newHandler(conf, "prepare").get_all_databases();
+      shutDownDerby();
+      System.exit(0);
+    }
+    if (args.length != 4 || !args[0].equals("serve")) {
+      System.err.println("usage: EmbeddedMetastore prepare | serve STATE_FILE TOKEN IDLE_SECONDS");
+      System.exit(2);
+    }
+    placeDefaultDatabase(conf);
+    new EmbeddedMetastore(conf, Path.of(args[1]), args[2], Long.parseLong(args[3])).serve();
+  }
+
+  private static void prepareLockTables(HiveConf conf) throws Exception {
+    try {
+      TxnDbUtil.prepDb(conf);
+    } catch (SQLException e) {
+      if (!TABLES_EXIST.equals(e.getSQLState())) {
+        throw e;
+      }
+    }
+  }
+
+  private static void placeDefaultDatabase(HiveConf conf) throws Exception {
+    Class.forName(conf.getVar(HiveConf.ConfVars.METASTORE_CONNECTION_DRIVER));
+    String sql = "UPDATE \"DBS\" SET \"DB_LOCATION_URI\" = ? WHERE \"DB_LOCATION_URI\" = ?";
+    String url = conf.getVar(HiveConf.ConfVars.METASTORECONNECTURLKEY);
+    try (Connection derby = DriverManager.getConnection(url, "APP", "mine");
+        PreparedStatement update = derby.prepareStatement(sql)) {
+      update.setString(1, conf.getVar(HiveConf.ConfVars.METASTOREWAREHOUSE));
+      update.setString(2, UNPLACED);
+      update.executeUpdate();
+    } catch (SQLException e) {
+      // 42X05: a Derby folder without Hive's tables, which the handler will make with the right location
+      if (!"42X05".equals(e.getSQLState())) {
+        throw e;
+      }
+    }
+  }
+
+  private static IHMSHandler newHandler(HiveConf conf, String name) throws Exception {
+    return HiveMetaStore.newRetryingHMSHandler(
+        new HiveMetaStore.HMSHandler(name, conf, false), conf, false);
+  }
+
+  private void serve() throws Exception {
+    // The handler's name is what fb303 getName answers: it tells clients that this is the server of the state file.
+    IHMSHandler handler = newHandler(conf, token);
+    TServerSocket socket =
+        new TServerSocket(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
+    TThreadPoolServer server =
+        new TThreadPoolServer(
+            new TThreadPoolServer.Args(socket)
+                .processor(new TUGIBasedProcessor<>(handler))
+                .transportFactory(new TUGIContainingTransport.Factory())
+                .protocolFactory(new TBinaryProtocol.Factory())
+                .inputProtocolFactory(new TBinaryProtocol.Factory(true, true, 256L << 20, -1))
+                .minWorkerThreads(4)
+                .maxWorkerThreads(1000));
+    server.setServerEventHandler(new Connections());
+    ScheduledExecutorService clock =
+        Executors.newScheduledThreadPool(
+            2,
+            task -> {
+              Thread thread = new Thread(task, "icecomb-clock");
+              thread.setDaemon(true);
+              return thread;
+            });
+    long reap = conf.getTimeVar(HiveConf.ConfVars.HIVE_TIMEDOUT_TXN_REAPER_INTERVAL, TimeUnit.MILLISECONDS);
+    clock.scheduleWithFixedDelay(this::reapTimedOutLocks, reap, reap, TimeUnit.MILLISECONDS);
+    if (idleNanos > 0) {
+      clock.scheduleWithFixedDelay(() -> endWhenIdle(server), 1, 1, TimeUnit.SECONDS);
+    }
+    Runtime.getRuntime().addShutdownHook(new Thread(this::end));
+    announce(socket.getServerSocket().getLocalPort());
+    server.serve();
+    end();
+    System.exit(0);
+  }
+
+  private void reapTimedOutLocks() {
+    try {
+      TxnStore locks = TxnUtils.getTxnStore(conf);
+      locks.performTimeOuts();
+    } catch (RuntimeException e) {
+      HiveMetaStore.LOG.warn("timed-out locks could not be released", e);
+    }
+  }
+
+  private void endWhenIdle(TThreadPoolServer server) {
+    if (connections.get() == 0 && System.nanoTime() - lastUsed.get() > idleNanos) {
+      // The name goes first: a client that comes now finds no state file and starts another server.
+      removeState();
+      server.stop();
+    }
+  }
+
+  private void announce(int port) throws IOException {
+    String json =
+        String.format(
+            "{\"pid\": %d, \"port\": %d, \"token\": \"%s\"}%n",
+            ProcessHandle.current().pid(), port, token);
+    Path draft = state.resolveSibling(state.getFileName() + "." + token);
+    Files.write(draft, json.getBytes(StandardCharsets.UTF_8));
+    Files.move(draft, state, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+  }
+
+  private void removeState() {
+    try {
+      if (Files.exists(state) && Files.readString(state).contains(token)) {
+        Files.delete(state);
+      }
+    } catch (IOException e) {
+      HiveMetaStore.LOG.warn("the state file could not be removed", e);
+    }
+  }
+
+  private void end() {
+    if (ended.compareAndSet(false, true)) {
+      removeState();
+      shutDownDerby();
+    }
+  }
+
+  private static void shutDownDerby() {
+    try {
+      DriverManager.getConnection("jdbc:derby:;shutdown=true");
+    } catch (SQLException e) {
+      // Derby reports a clean shutdown as an exception (XJ015).
+    }
+  }
+
+  /** Counts live connections, and gives back each thread's database connection when its client leaves. */
+  private final class Connections implements TServerEventHandler {
+    @Override
+    public void preServe() {}
+
+    @Override
+    public ServerContext createContext(TProtocol input, TProtocol output) {
+      connections.incrementAndGet();
+      return null;
+    }
+
+    @Override
+    public void deleteContext(ServerContext context, TProtocol input, TProtocol output) {
+      RawStore store = HiveMetaStore.HMSHandler.getRawStore();
+      if (store != null) {
+        store.shutdown();
+        HiveMetaStore.HMSHandler.removeRawStore();
+      }
+      lastUsed.set(System.nanoTime());
+      connections.decrementAndGet();
+    }
+
+    @Override
+    public void processContext(ServerContext context, TTransport input, TTransport output) {}
+  }
+}
