@@ -374,6 +374,15 @@ class HiveClient:
         self._write_bytes("add_partitions", encoded + b"\0")
         return len(partitions)
 
+    def alter_partitions(
+        self, database: str, table: str, partitions: Sequence[HivePartition]
+    ) -> None:
+        """Replaces what the server knows about existing partitions (all or none)."""
+        encoded = wire.string_field(1, database) + wire.string_field(2, table)
+        encoded += wire.struct_list_field(3, [partition_to_wire(one) for one in partitions])
+        with _missing_table(database, table):
+            self._write_bytes("alter_partitions", encoded + b"\0")
+
     def drop_partition(self, database: str, table: str, values: Sequence[str]) -> None:
         """Drops one partition's entry; its files stay."""
         with _missing_table(database, table):
