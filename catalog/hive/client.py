@@ -377,11 +377,12 @@ class HiveClient:
     def alter_partitions(
         self, database: str, table: str, partitions: Sequence[HivePartition]
     ) -> None:
-        """Replaces what the server knows about existing partitions (all or none)."""
+        """Replaces what the server knows about existing partitions (all or none), statistics as given."""
         encoded = wire.string_field(1, database) + wire.string_field(2, table)
         encoded += wire.struct_list_field(3, [partition_to_wire(one) for one in partitions])
+        encoded += wire.struct_field(4, wire.map_field(1, {"DO_NOT_UPDATE_STATS": "true"}) + b"\0")
         with _missing_table(database, table):
-            self._write_bytes("alter_partitions", encoded + b"\0")
+            self._write_bytes("alter_partitions_with_environment_context", encoded + b"\0")
 
     def drop_partition(self, database: str, table: str, values: Sequence[str]) -> None:
         """Drops one partition's entry; its files stay."""
