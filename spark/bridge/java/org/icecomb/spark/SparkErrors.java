@@ -1,0 +1,68 @@
+package org.icecomb.spark;
+
+import org.apache.spark.SparkException;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.icecomb.spark.planner.PlannerException;
+import scala.Option;
+
+/** Turns the planner's errors into the exceptions that Spark's rules and its users know. */
+public final class SparkErrors {
+
+  private SparkErrors() {}
+
+  /** The exception for an error about a table. */
+  public static RuntimeException ofTable(PlannerException error, Identifier table) {
+    return switch (error.type()) {
+      case "NoSuchTableError" -> unchecked(new NoSuchTableException(table));
+      case "TableAlreadyExistsError" -> unchecked(new TableAlreadyExistsException(table));
+      case "NoSuchNamespaceError" -> unchecked(new NoSuchNamespaceException(table.namespace()));
+      default -> other(error);
+    };
+  }
+
+  /** The exception for an error about a namespace. */
+  public static RuntimeException ofNamespace(PlannerException error, String[] namespace) {
+    return switch (error.type()) {
+      case "NoSuchNamespaceError" -> unchecked(new NoSuchNamespaceException(namespace));
+      case "NamespaceAlreadyExistsError" ->
+          unchecked(new NamespaceAlreadyExistsException(namespace));
+      case "NamespaceNotEmptyError" -> unchecked(new NonEmptyNamespaceException(namespace));
+      default -> other(error);
+    };
+  }
+
+  /** The exception for an error of planning or of a commit. */
+  public static RuntimeException other(PlannerException error) {
+    if (error.leavesCommitUnknown() || error.type().equals("CommitFailedError")) {
+      return unchecked(new SparkException(error.explanation(), error));
+    }
+    return unchecked(analysis(error.explanation(), error));
+  }
+
+  /** An error with a message of its own, shown to the user without a class name in front. */
+  static AnalysisException analysis(String message, Throwable cause) {
+    return new AnalysisException(
+        message,
+        Option.empty(),
+        Option.empty(),
+        Option.apply(cause),
+        Option.empty(),
+        scala.collection.immutable.Map$.MODULE$.empty(),
+        new QueryContext[0]) {};
+  }
+
+  /**
+   * Throws a checked exception from where Java does not allow one; Spark's Scala code expects these.
+   */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
+    throw (E) error;
+  }
+}

@@ -1,0 +1,271 @@
+package org.icecomb.spark.convert;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.planner.Json;
+
+/**
+ * A row filter that is understood whole: AND, OR and NOT over comparisons of a column and a literal.
+ *
+ * <p>Spark's own conversion of an OR leaves out the branches it does not understand, which loses
+ * rows. A predicate with a part that cannot be expressed here is therefore not taken at all. Spark
+ * evaluates every filter again on the rows it gets, so conditions only ever leave out data.
+ */
+public sealed interface Condition extends Serializable {
+
+  /** The condition as the planner reads it. */
+  ObjectNode toJson();
+
+  /**
+   * The condition on one data file, for Spark's Parquet filters.
+   *
+   * @param columns finds a column of the table in the file
+   * @param weaker whether the answer may be true for more rows than the condition; never under NOT
+   * @return null where the file has no column for it
+   */
+  Filter onFile(FileColumns columns, boolean weaker);
+
+  /** Where the columns of a table are found in one data file. */
+  interface FileColumns {
+    /** The quoted physical name, or null if the file has no such column of a comparable type. */
+    String physicalName(String[] path, DataType literalType);
+  }
+
+  /**
+   * Understands a predicate of Spark.
+   *
+   * @param schema the table's schema
+   * @return null when any part of the predicate is not understood
+   */
+  static Condition of(Predicate predicate, StructType schema) {
+    Expression[] children = predicate.children();
+    switch (predicate.name()) {
+      case "AND", "OR":
+        Condition left = child(children[0], schema);
+        Condition right = child(children[1], schema);
+        return left == null || right == null
+            ? null
+            : new Both(predicate.name().equals("AND"), left, right);
+      case "NOT":
+        Condition negated = child(children[0], schema);
+        return negated == null ? null : new Not(negated);
+      case "IS_NULL", "IS_NOT_NULL":
+        StructField field = referenced(children[0], schema);
+        return field == null ? null : new NullCheck(path(children[0]), predicate.name().equals("IS_NULL"));
+      case "IN":
+        return In.of(children, schema);
+      default:
+        return Comparison.of(predicate.name(), children, schema);
+    }
+  }
+
+  private static Condition child(Expression expression, StructType schema) {
+    return expression instanceof Predicate predicate ? of(predicate, schema) : null;
+  }
+
+  private static String[] path(Expression reference) {
+    return ((NamedReference) reference).fieldNames();
+  }
+
+  private static StructField referenced(Expression expression, StructType schema) {
+    return expression instanceof NamedReference reference
+        ? Schemas.find(schema, reference.fieldNames())
+        : null;
+  }
+
+  private static boolean comparable(Expression literal, StructField column) {
+    return literal instanceof Literal<?> value
+        && value.dataType().equals(column.dataType())
+        && Values.isSupported(value.dataType());
+  }
+
+  private static Object external(Object value, DataType type) {
+    return CatalystTypeConverters.convertToScala(value, type);
+  }
+
+  /** AND or OR. */
+  record Both(boolean and, Condition left, Condition right) implements Condition {
+
+    @Override
+    public ObjectNode toJson() {
+      ObjectNode json = Json.object().put("op", and ? "and" : "or");
+      json.putArray("children").add(left.toJson()).add(right.toJson());
+      return json;
+    }
+
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      Filter first = left.onFile(columns, weaker);
+      Filter second = right.onFile(columns, weaker);
+      if (first != null && second != null) {
+        return and
+            ? new org.apache.spark.sql.sources.And(first, second)
+            : new org.apache.spark.sql.sources.Or(first, second);
+      }
+      if (!and || !weaker) {
+        return null;
+      }
+      return first == null ? second : first;
+    }
+  }
+
+  record Not(Condition condition) implements Condition {
+
+    @Override
+    public ObjectNode toJson() {
+      ObjectNode json = Json.object().put("op", "not");
+      json.set("child", condition.toJson());
+      return json;
+    }
+
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      Filter inner = condition.onFile(columns, false);
+      return inner == null ? null : new org.apache.spark.sql.sources.Not(inner);
+    }
+  }
+
+  record NullCheck(String[] column, boolean isNull) implements Condition {
+
+    @Override
+    public ObjectNode toJson() {
+      ObjectNode json = Json.object().put("op", isNull ? "is_null" : "not_null");
+      json.set("column", Json.array(column));
+      return json;
+    }
+
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      String name = columns.physicalName(column, null);
+      if (name == null) {
+        return null;
+      }
+      return isNull
+          ? new org.apache.spark.sql.sources.IsNull(name)
+          : new org.apache.spark.sql.sources.IsNotNull(name);
+    }
+  }
+
+  record In(String[] column, DataType type, List<Object> values) implements Condition {
+
+    static Condition of(Expression[] children, StructType schema) {
+      StructField field = referenced(children[0], schema);
+      if (field == null) {
+        return null;
+      }
+      List<Object> values = new ArrayList<>();
+      for (int i = 1; i < children.length; i++) {
+        if (!comparable(children[i], field)) {
+          return null;
+        }
+        Object value = ((Literal<?>) children[i]).value();
+        if (value != null) {
+          values.add(value);
+        }
+      }
+      // A null among the values makes "not found" unknown instead of false, which matters under NOT.
+      return values.size() == children.length - 1 ? new In(path(children[0]), field.dataType(), values) : null;
+    }
+
+    @Override
+    public ObjectNode toJson() {
+      ObjectNode json = Json.object().put("op", "in");
+      json.set("column", Json.array(column));
+      json.set("type", Schemas.toJson(type));
+      ArrayNode array = json.putArray("values");
+      values.forEach(value -> array.add(Values.toJson(value)));
+      return json;
+    }
+
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      String name = columns.physicalName(column, type);
+      if (name == null) {
+        return null;
+      }
+      Object[] external = values.stream().map(value -> external(value, type)).toArray();
+      return new org.apache.spark.sql.sources.In(name, external);
+    }
+  }
+
+  /** A column, an operator by its JSON name, and a literal of the column's type. */
+  record Comparison(String operator, String[] column, DataType type, Object value) implements Condition {
+
+    private static final Map<String, String> OPERATORS =
+        Map.of(
+            "=", "eq", "<>", "not_eq", "<=>", "eq_null_safe", "<", "lt", "<=", "lt_eq", ">", "gt",
+            ">=", "gt_eq", "STARTS_WITH", "starts_with");
+    private static final Map<String, String> MIRRORED =
+        Map.of(
+            "eq", "eq", "not_eq", "not_eq", "eq_null_safe", "eq_null_safe", "lt", "gt", "lt_eq",
+            "gt_eq", "gt", "lt", "gt_eq", "lt_eq");
+
+    static Condition of(String name, Expression[] children, StructType schema) {
+      String operator = OPERATORS.get(name);
+      if (operator == null || children.length != 2) {
+        return null;
+      }
+      Expression reference = children[0];
+      Expression literal = children[1];
+      if (reference instanceof Literal<?>) {
+        reference = children[1];
+        literal = children[0];
+        operator = MIRRORED.get(operator);
+      }
+      StructField field = referenced(reference, schema);
+      if (operator == null || field == null || !comparable(literal, field)) {
+        return null;
+      }
+      Object value = ((Literal<?>) literal).value();
+      if (value == null && !operator.equals("eq_null_safe")) {
+        return null;
+      }
+      return new Comparison(operator, path(reference), field.dataType(), value);
+    }
+
+    @Override
+    public ObjectNode toJson() {
+      ObjectNode json = Json.object().put("op", operator);
+      json.set("column", Json.array(column));
+      json.set("type", Schemas.toJson(type));
+      json.set("value", Values.toJson(value));
+      return json;
+    }
+
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      String name = columns.physicalName(column, type);
+      if (name == null) {
+        return null;
+      }
+      Object literal = external(value, type);
+      return switch (operator) {
+        case "eq" -> new org.apache.spark.sql.sources.EqualTo(name, literal);
+        case "not_eq" ->
+            new org.apache.spark.sql.sources.Not(
+                new org.apache.spark.sql.sources.EqualTo(name, literal));
+        case "eq_null_safe" -> new org.apache.spark.sql.sources.EqualNullSafe(name, literal);
+        case "lt" -> new org.apache.spark.sql.sources.LessThan(name, literal);
+        case "lt_eq" -> new org.apache.spark.sql.sources.LessThanOrEqual(name, literal);
+        case "gt" -> new org.apache.spark.sql.sources.GreaterThan(name, literal);
+        case "gt_eq" -> new org.apache.spark.sql.sources.GreaterThanOrEqual(name, literal);
+        case "starts_with" ->
+            new org.apache.spark.sql.sources.StringStartsWith(name, (String) literal);
+        default -> throw new IllegalStateException(operator);
+      };
+    }
+  }
+}

@@ -1,0 +1,134 @@
+package org.icecomb.spark.convert;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.planner.Json;
+
+/**
+ * Spark schemas that carry Iceberg's field ids in the metadata of their fields.
+ *
+ * <p>The planner makes them; this side never maps a type. What users see has no ids, so that they do
+ * not travel with a query's output into other tables; {@link #withIds} brings them back.
+ */
+public final class Schemas {
+
+  public static final String FIELD_ID = "parquet.field.id";
+  /** Ids of list elements, map keys and values: paths such as {@code element.value} to ids. */
+  public static final String NESTED_IDS = "icecomb.nested.ids";
+  /** The Iceberg type where Spark's type does not tell it, such as uuid. */
+  public static final String ICEBERG_TYPE = "icecomb.type";
+
+  private Schemas() {}
+
+  public static StructType parse(JsonNode schema) {
+    return (StructType) DataType.fromJson(Json.text(schema));
+  }
+
+  public static JsonNode toJson(DataType type) {
+    return Json.parse(type.json());
+  }
+
+  /** The Iceberg id of a field, or -1 where it has none. */
+  public static int id(StructField field) {
+    return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
+  }
+
+  public static boolean isUuid(StructField field) {
+    return field.metadata().contains(ICEBERG_TYPE)
+        && field.metadata().getString(ICEBERG_TYPE).equals("uuid");
+  }
+
+  /** The schema as users see it: without ids and marks. */
+  public static StructType visible(StructType schema) {
+    return (StructType) visibleType(schema);
+  }
+
+  private static DataType visibleType(DataType type) {
+    if (type instanceof StructType struct) {
+      List<StructField> fields = new ArrayList<>();
+      for (StructField field : struct.fields()) {
+        Metadata metadata =
+            new MetadataBuilder()
+                .withMetadata(field.metadata())
+                .remove(FIELD_ID)
+                .remove(NESTED_IDS)
+                .remove(ICEBERG_TYPE)
+                .build();
+        fields.add(
+            new StructField(field.name(), visibleType(field.dataType()), field.nullable(), metadata));
+      }
+      return struct(fields);
+    }
+    if (type instanceof ArrayType array) {
+      return new ArrayType(visibleType(array.elementType()), array.containsNull());
+    }
+    if (type instanceof MapType map) {
+      return new MapType(
+          visibleType(map.keyType()), visibleType(map.valueType()), map.valueContainsNull());
+    }
+    return type;
+  }
+
+  /**
+   * The fields that Spark asks for, as the table's fields with their ids.
+   *
+   * @param requested a part of {@code table}: fewer columns, fewer nested fields, any order
+   * @param table the table's schema with ids
+   */
+  public static StructType withIds(StructType requested, StructType table) {
+    List<StructField> fields = new ArrayList<>();
+    for (StructField field : requested.fields()) {
+      StructField known = table.apply(field.name());
+      fields.add(
+          new StructField(
+              known.name(),
+              typeWithIds(field.dataType(), known.dataType()),
+              known.nullable(),
+              known.metadata()));
+    }
+    return struct(fields);
+  }
+
+  private static DataType typeWithIds(DataType requested, DataType known) {
+    if (requested instanceof StructType part && known instanceof StructType whole) {
+      return withIds(part, whole);
+    }
+    if (requested instanceof ArrayType part && known instanceof ArrayType whole) {
+      return new ArrayType(
+          typeWithIds(part.elementType(), whole.elementType()), whole.containsNull());
+    }
+    if (requested instanceof MapType part && known instanceof MapType whole) {
+      return new MapType(
+          typeWithIds(part.keyType(), whole.keyType()),
+          typeWithIds(part.valueType(), whole.valueType()),
+          whole.valueContainsNull());
+    }
+    return known;
+  }
+
+  /** The field at a path of struct fields, or null where there is none. */
+  public static StructField find(StructType schema, String... path) {
+    StructField found = null;
+    DataType type = schema;
+    for (String name : path) {
+      if (!(type instanceof StructType struct) || struct.getFieldIndex(name).isEmpty()) {
+        return null;
+      }
+      found = struct.apply(name);
+      type = found.dataType();
+    }
+    return found;
+  }
+
+  public static StructType struct(List<StructField> fields) {
+    return new StructType(fields.toArray(new StructField[0]));
+  }
+}

@@ -1,0 +1,98 @@
+package org.icecomb.spark.convert;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.icecomb.spark.planner.Json;
+
+/** Partition transforms and sort orders between Spark's expressions and the planner's JSON. */
+public final class Transforms {
+
+  private Transforms() {}
+
+  public static ArrayNode toJson(Transform[] transforms) {
+    ArrayNode array = Json.array();
+    for (Transform transform : transforms) {
+      ObjectNode object = array.addObject();
+      object.put("name", transform.name());
+      ArrayNode arguments = object.putArray("arguments");
+      for (Expression argument : transform.arguments()) {
+        ObjectNode json = arguments.addObject();
+        if (argument instanceof NamedReference reference) {
+          json.set("column", Json.array(reference.fieldNames()));
+        } else if (argument instanceof Literal<?> literal) {
+          json.set("value", Values.toJson(literal.value()));
+        } else {
+          json.put("text", argument.describe());
+        }
+      }
+    }
+    return array;
+  }
+
+  public static Transform[] fromJson(JsonNode transforms) {
+    List<Transform> result = new ArrayList<>();
+    for (JsonNode transform : transforms) {
+      result.add(one(transform));
+    }
+    return result.toArray(new Transform[0]);
+  }
+
+  /** Spark knows some transforms by class and not by name, so each is made by its own factory. */
+  private static Transform one(JsonNode transform) {
+    String name = transform.get("name").asText();
+    Integer number = null;
+    String column = null;
+    for (JsonNode argument : transform.get("arguments")) {
+      if (argument.has("column")) {
+        column = quoted(Json.names(argument.get("column")));
+      } else {
+        number = argument.get("value").asInt();
+      }
+    }
+    return switch (name) {
+      case "identity" -> Expressions.identity(column);
+      case "years" -> Expressions.years(column);
+      case "months" -> Expressions.months(column);
+      case "days" -> Expressions.days(column);
+      case "hours" -> Expressions.hours(column);
+      case "bucket" -> Expressions.bucket(number, column);
+      default ->
+          number == null
+              ? Expressions.apply(name, Expressions.column(column))
+              : Expressions.apply(name, Expressions.literal(number), Expressions.column(column));
+    };
+  }
+
+  public static SortOrder[] ordering(JsonNode ordering) {
+    List<SortOrder> result = new ArrayList<>();
+    for (JsonNode order : ordering) {
+      boolean ascending = order.get("direction").asText().equals("asc");
+      boolean nullsFirst = order.get("nulls").asText().equals("first");
+      result.add(
+          Expressions.sort(
+              one(order.get("transform")),
+              ascending ? SortDirection.ASCENDING : SortDirection.DESCENDING,
+              nullsFirst ? NullOrdering.NULLS_FIRST : NullOrdering.NULLS_LAST));
+    }
+    return result.toArray(new SortOrder[0]);
+  }
+
+  private static String quoted(String[] path) {
+    StringBuilder text = new StringBuilder();
+    for (String name : path) {
+      text.append(text.length() == 0 ? "" : ".").append('`').append(name.replace("`", "``")).append('`');
+    }
+    return text.toString();
+  }
+}

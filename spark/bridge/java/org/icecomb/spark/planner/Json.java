@@ -1,0 +1,85 @@
+package org.icecomb.spark.planner;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** JSON as it travels between the bridge and the planner: small helpers around Spark's own Jackson. */
+public final class Json {
+
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  private Json() {}
+
+  public static ObjectNode object() {
+    return MAPPER.createObjectNode();
+  }
+
+  public static ArrayNode array() {
+    return MAPPER.createArrayNode();
+  }
+
+  /** A list of names: a namespace or the path of a nested column. */
+  public static ArrayNode array(String... names) {
+    ArrayNode array = array();
+    for (String name : names) {
+      array.add(name);
+    }
+    return array;
+  }
+
+  public static ObjectNode object(Map<String, String> entries) {
+    ObjectNode object = object();
+    entries.forEach(object::put);
+    return object;
+  }
+
+  /** Parses one JSON text; the text is the planner's or Spark's own, so a failure is a defect. */
+  public static JsonNode parse(String text) {
+    try {
+      return MAPPER.readTree(text);
+    } catch (JsonProcessingException e) {
+      throw new IllegalArgumentException("Not JSON: " + text, e);
+    }
+  }
+
+  public static String text(JsonNode node) {
+    try {
+      return MAPPER.writeValueAsString(node);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException("A JSON tree cannot be written", e);
+    }
+  }
+
+  public static String[] names(JsonNode array) {
+    String[] names = new String[array.size()];
+    for (int i = 0; i < names.length; i++) {
+      names[i] = array.get(i).asText();
+    }
+    return names;
+  }
+
+  public static Map<String, String> strings(JsonNode object) {
+    Map<String, String> entries = new LinkedHashMap<>();
+    object.fields().forEachRemaining(field -> entries.put(field.getKey(), field.getValue().asText()));
+    return entries;
+  }
+
+  public static List<JsonNode> elements(JsonNode array) {
+    List<JsonNode> elements = new ArrayList<>();
+    array.forEach(elements::add);
+    return elements;
+  }
+
+  /** The text of a member, or null where it is absent or a JSON null. */
+  public static String textOrNull(JsonNode object, String member) {
+    JsonNode value = object.get(member);
+    return value == null || value.isNull() ? null : value.asText();
+  }
+}

@@ -1,0 +1,36 @@
+package org.icecomb.spark.planner;
+
+/**
+ * What the planner answered instead of a result, or why no answer came.
+ *
+ * <p>{@link #type()} is the name of the Python error class, by which the catalog chooses the Spark
+ * exception that users and Spark's own code expect.
+ */
+public final class PlannerException extends RuntimeException {
+
+  /** Type of the error when the process or its connection was lost in the middle of a request. */
+  public static final String LOST = "PlannerLost";
+
+  private final String type;
+  private final String hint;
+
+  public PlannerException(String type, String message, String hint, Throwable cause) {
+    super(message, cause);
+    this.type = type;
+    this.hint = hint;
+  }
+
+  public String type() {
+    return type;
+  }
+
+  /** The message and, on a second line, what the user can do next. */
+  public String explanation() {
+    return hint == null || hint.isEmpty() ? getMessage() : getMessage() + "\n  hint: " + hint;
+  }
+
+  /** Whether a commit that failed with this error may nevertheless have happened. */
+  public boolean leavesCommitUnknown() {
+    return type.equals(LOST) || type.equals("CommitStateUnknownError");
+  }
+}

@@ -1,0 +1,165 @@
+package org.icecomb.spark.planner;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * The Python child process that does all thinking about tables.
+ *
+ * <p>It ends when its standard input closes, which the operating system does when this JVM ends in
+ * whatever way. Its port is on the loopback interface only, and it serves only those who know the
+ * token it was given in its environment.
+ */
+final class PlannerProcess {
+
+  private static final int PROTOCOL = 1;
+  private static final int START_SECONDS = 60;
+  private static final int CONNECT_MS = 5_000;
+  private static final int KEPT_ERROR_CHARS = 4_000;
+
+  private final Process process;
+  private final String token;
+  private final int port;
+
+  private PlannerProcess(Process process, String token, int port) {
+    this.process = process;
+    this.token = token;
+    this.port = port;
+  }
+
+  /**
+   * Starts a planner and waits until it listens.
+   *
+   * @param python the interpreter that has icecomb installed
+   * @throws PlannerException when it cannot be started, with what it printed
+   */
+  static PlannerProcess start(String python) {
+    byte[] secret = new byte[24];
+    new SecureRandom().nextBytes(secret);
+    StringBuilder token = new StringBuilder();
+    for (byte b : secret) {
+      token.append(String.format("%02x", b));
+    }
+    ProcessBuilder builder = new ProcessBuilder(python, "-m", "icecomb.spark.planner");
+    builder.environment().put("ICECOMB_PLANNER_TOKEN", token.toString());
+    Process process;
+    try {
+      process = builder.start();
+    } catch (IOException e) {
+      throw failed("cannot start " + python + ": " + e.getMessage(), e);
+    }
+    StringBuffer errors = new StringBuffer();
+    daemon("icecomb-planner-stderr", () -> copy(process.getErrorStream(), errors));
+    BufferedReader out =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    CompletableFuture<String> firstLine = new CompletableFuture<>();
+    daemon(
+        "icecomb-planner-stdout",
+        () -> {
+          try {
+            firstLine.complete(out.readLine());
+            for (String line = out.readLine(); line != null; line = out.readLine()) {
+              System.err.println(line);
+            }
+          } catch (IOException e) {
+            firstLine.completeExceptionally(e);
+          }
+        });
+    return new PlannerProcess(
+        process, token.toString(), awaitPort(python, process, firstLine, errors));
+  }
+
+  private static int awaitPort(
+      String python, Process process, CompletableFuture<String> firstLine, StringBuffer errors) {
+    try {
+      String line = firstLine.get(START_SECONDS, TimeUnit.SECONDS);
+      if (line == null) {
+        process.waitFor(5, TimeUnit.SECONDS);
+        throw failed(python + " ended at once. It printed:\n" + errors, null);
+      }
+      JsonNode greeting = Json.parse(line);
+      if (greeting.path("protocol").asInt() != PROTOCOL) {
+        throw failed(
+            python + " speaks protocol " + greeting.path("protocol").asText() + ", this jar " + PROTOCOL, null);
+      }
+      return greeting.get("port").asInt();
+    } catch (TimeoutException e) {
+      process.destroyForcibly();
+      throw failed(python + " did not answer within " + START_SECONDS + " s. It printed:\n" + errors, e);
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+      throw failed("interrupted while waiting for " + python, e);
+    } catch (ExecutionException | IllegalArgumentException e) {
+      process.destroyForcibly();
+      throw failed(python + " gave no port. It printed:\n" + errors, e);
+    }
+  }
+
+  private static PlannerException failed(String reason, Throwable cause) {
+    return new PlannerException(
+        "PlannerStartError",
+        "The icecomb planner does not run: " + reason,
+        "set spark.sql.catalog.<name>.python or ICECOMB_PYTHON to a Python that has icecomb installed",
+        cause);
+  }
+
+  boolean isAlive() {
+    return process.isAlive();
+  }
+
+  Socket connect() throws IOException {
+    Socket socket = new Socket();
+    try {
+      socket.connect(
+          new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), port), CONNECT_MS);
+      socket.setTcpNoDelay(true);
+      socket.getOutputStream().write((token + "\n").getBytes(StandardCharsets.UTF_8));
+      return socket;
+    } catch (IOException e) {
+      socket.close();
+      throw e;
+    }
+  }
+
+  /** Lets the process end by itself, and makes sure that it does. */
+  void stop() {
+    try {
+      process.getOutputStream().close();
+    } catch (IOException e) {
+      process.destroy();
+    }
+  }
+
+  private static void copy(InputStream stream, StringBuffer kept) {
+    try (BufferedReader reader =
+        new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
+      for (String line = reader.readLine(); line != null; line = reader.readLine()) {
+        System.err.println(line);
+        if (kept.length() < KEPT_ERROR_CHARS) {
+          kept.append(line).append('\n');
+        }
+      }
+    } catch (IOException e) {
+      kept.append(e);
+    }
+  }
+
+  private static void daemon(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+}

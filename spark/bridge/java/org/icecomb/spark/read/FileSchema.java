@@ -1,0 +1,195 @@
+package org.icecomb.spark.read;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
+import org.apache.parquet.schema.Type.Repetition;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.convert.Schemas;
+
+/**
+ * Finds a table's columns in one Parquet file by field id, never by their present names.
+ *
+ * <p>Spark's reader matches columns and pushed filters by name, and its own field-id mode pushes
+ * filters by name all the same. So the columns asked for are renamed, at every depth, to the names
+ * this file has for their ids; a field the file does not have gets a name the file does not have.
+ */
+final class FileSchema implements Condition.FileColumns {
+
+  private static final String MISSING = "__icecomb_missing_";
+
+  private final MessageType file;
+  private final StructType columns;
+  private final NameMapping mapping;
+  private final Set<Integer> constants;
+
+  /**
+   * @param columns the table's columns to read, with ids
+   * @param mapping for files without ids, or null
+   * @param constants ids of columns whose values do not come from the file
+   */
+  FileSchema(
+      MessageType file, StructType columns, NameMapping mapping, Set<Integer> constants) {
+    this.file = file;
+    this.columns = columns;
+    this.constants = constants;
+    this.mapping = hasIds(file) ? null : mapping;
+    if (this.mapping == null && !hasIds(file) && file.getFieldCount() > 0) {
+      throw new UnsupportedOperationException(
+          "it has no field ids and the table has no name mapping\n"
+              + "  hint: set the table property schema.name-mapping.default");
+    }
+  }
+
+  static boolean hasIds(Type type) {
+    if (type.getId() != null) {
+      return true;
+    }
+    return !type.isPrimitive() && type.asGroupType().getFields().stream().anyMatch(FileSchema::hasIds);
+  }
+
+  /** The column as this file has it, with the file's names, or null where it has no such column. */
+  StructField physical(StructField column) {
+    Type found = find(file, mapping, column);
+    return found == null ? null : renamed(column, found, mapping);
+  }
+
+  private static Type find(GroupType group, NameMapping mapping, StructField wanted) {
+    int id = Schemas.id(wanted);
+    for (Type field : group.getFields()) {
+      int fieldId =
+          mapping != null
+              ? mapping.id(field.getName())
+              : field.getId() == null ? -1 : field.getId().intValue();
+      if (fieldId == id && id >= 0) {
+        return field;
+      }
+    }
+    return null;
+  }
+
+  private static StructField renamed(StructField wanted, Type found, NameMapping mapping) {
+    DataType type =
+        Schemas.isUuid(wanted)
+            ? DataTypes.BinaryType
+            : renamed(wanted.dataType(), found, mapping == null ? null : mapping.inside(found.getName()));
+    // Nullable, because a file may lack what the table requires now; metadata would carry ids again.
+    return DataTypes.createStructField(found.getName(), type, true);
+  }
+
+  private static DataType renamed(DataType wanted, Type found, NameMapping mapping) {
+    if (found.isPrimitive()) {
+      return wanted;
+    }
+    GroupType group = found.asGroupType();
+    if (wanted instanceof StructType struct) {
+      List<StructField> fields = new ArrayList<>();
+      for (StructField field : struct.fields()) {
+        Type child = find(group, mapping, field);
+        fields.add(
+            child == null
+                ? DataTypes.createStructField(MISSING + Schemas.id(field), field.dataType(), true)
+                : renamed(field, child, mapping));
+      }
+      return Schemas.struct(fields);
+    }
+    if (wanted instanceof ArrayType array) {
+      return new ArrayType(renamed(array.elementType(), element(group), inside(mapping, "element")), true);
+    }
+    if (wanted instanceof MapType map) {
+      GroupType entry = group.getType(0).asGroupType();
+      return new MapType(
+          renamed(map.keyType(), entry.getType(0), inside(mapping, "key")),
+          renamed(map.valueType(), entry.getType(1), inside(mapping, "value")),
+          true);
+    }
+    return wanted;
+  }
+
+  private static NameMapping inside(NameMapping mapping, String part) {
+    return mapping == null ? null : mapping.inside(part);
+  }
+
+  /** Parquet's rules for lists, with the two-level forms of old writers. */
+  private static Type element(GroupType list) {
+    Type repeated = list.getType(0);
+    if (!repeated.isRepetition(Repetition.REPEATED)) {
+      return repeated;
+    }
+    if (repeated.isPrimitive()
+        || repeated.asGroupType().getFieldCount() != 1
+        || repeated.getName().equals("array")
+        || repeated.getName().equals(list.getName() + "_tuple")) {
+      return repeated;
+    }
+    return repeated.asGroupType().getType(0);
+  }
+
+  @Override
+  public String physicalName(String[] path, DataType literalType) {
+    GroupType group = file;
+    StructType struct = columns;
+    NameMapping level = mapping;
+    StringBuilder name = new StringBuilder();
+    for (int i = 0; i < path.length; i++) {
+      if (struct == null || struct.getFieldIndex(path[i]).isEmpty()) {
+        return null;
+      }
+      StructField wanted = struct.apply(path[i]);
+      Type found = find(group, level, wanted);
+      if (found == null || i == 0 && constants.contains(Schemas.id(wanted))) {
+        return null;
+      }
+      name.append(i == 0 ? "" : ".").append(quoted(found.getName()));
+      if (found.isPrimitive()) {
+        boolean whole = i == path.length - 1;
+        return whole && isComparable(found.asPrimitiveType(), literalType) ? name.toString() : null;
+      }
+      group = found.asGroupType();
+      level = level == null ? null : level.inside(found.getName());
+      struct = wanted.dataType() instanceof StructType inner ? inner : null;
+    }
+    return null;
+  }
+
+  /** A file may hold a narrower type than the table has now; its statistics then do not compare. */
+  private static boolean isComparable(PrimitiveType stored, DataType literal) {
+    if (literal == null) {
+      return true;
+    }
+    if (literal instanceof DecimalType decimal) {
+      return stored.getLogicalTypeAnnotation() instanceof DecimalLogicalTypeAnnotation annotation
+          && annotation.getPrecision() == decimal.precision()
+          && annotation.getScale() == decimal.scale();
+    }
+    PrimitiveTypeName expected =
+        switch (literal.typeName()) {
+          case "boolean" -> PrimitiveTypeName.BOOLEAN;
+          case "integer", "date" -> PrimitiveTypeName.INT32;
+          case "long", "timestamp", "timestamp_ntz" -> PrimitiveTypeName.INT64;
+          case "float" -> PrimitiveTypeName.FLOAT;
+          case "double" -> PrimitiveTypeName.DOUBLE;
+          case "string", "binary" -> PrimitiveTypeName.BINARY;
+          default -> null;
+        };
+    return stored.getPrimitiveTypeName() == expected;
+  }
+
+  private static String quoted(String name) {
+    boolean plain = name.matches("[a-zA-Z0-9_]+") && !name.matches("\\d+");
+    return plain ? name : "`" + name.replace("`", "``") + "`";
+  }
+}

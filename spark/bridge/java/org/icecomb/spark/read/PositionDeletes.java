@@ -1,0 +1,135 @@
+package org.icecomb.spark.read;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.List;
+import java.util.PrimitiveIterator;
+import java.util.stream.IntStream;
+import java.util.zip.DataFormatException;
+import java.util.zip.Inflater;
+import org.apache.parquet.internal.column.columnindex.OffsetIndex;
+import org.apache.parquet.internal.filter2.columnindex.RowRanges;
+
+/** The sorted positions of a data file's deleted rows. */
+final class PositionDeletes {
+
+  private final long[] positions;
+
+  private PositionDeletes(long[] positions) {
+    this.positions = positions;
+  }
+
+  /** Unpacks what the planner sent: base64 of zlib of little-endian 64 bit differences. */
+  static PositionDeletes unpack(String packed) {
+    Inflater inflater = new Inflater();
+    try {
+      inflater.setInput(Base64.getDecoder().decode(packed));
+      byte[] bytes = new byte[1 << 16];
+      int size = 0;
+      while (!inflater.finished()) {
+        int read = inflater.inflate(bytes, size, bytes.length - size);
+        size += read;
+        if (read == 0 && (inflater.needsInput() || inflater.needsDictionary())) {
+          throw new IllegalArgumentException("the packed positions end too early");
+        }
+        if (size == bytes.length) {
+          bytes = Arrays.copyOf(bytes, bytes.length * 2);
+        }
+      }
+      long[] positions = new long[size / Long.BYTES];
+      ByteBuffer.wrap(bytes, 0, size).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(positions);
+      for (int i = 1; i < positions.length; i++) {
+        positions[i] += positions[i - 1];
+      }
+      return new PositionDeletes(positions);
+    } catch (DataFormatException e) {
+      throw new IllegalArgumentException("the packed positions are not zlib data", e);
+    } finally {
+      inflater.end();
+    }
+  }
+
+  /** Index of the first deleted position that is not before the given one. */
+  private int firstFrom(long position) {
+    int index = Arrays.binarySearch(positions, position);
+    return index < 0 ? -index - 1 : index;
+  }
+
+  /**
+   * The rows of a row group that are not deleted.
+   *
+   * @param firstRow position in the file of the group's first row
+   */
+  RowRanges live(long firstRow, long rowCount) {
+    List<long[]> ranges = new ArrayList<>();
+    long next = 0;
+    for (int i = firstFrom(firstRow); i < positions.length; i++) {
+      long deleted = positions[i] - firstRow;
+      if (deleted >= rowCount) {
+        break;
+      }
+      if (deleted > next) {
+        ranges.add(new long[] {next, deleted - 1});
+      }
+      next = deleted + 1;
+    }
+    if (next < rowCount) {
+      ranges.add(new long[] {next, rowCount - 1});
+    }
+    PrimitiveIterator.OfInt pages = IntStream.range(0, ranges.size()).iterator();
+    return RowRanges.create(rowCount, pages, new RangesAsPages(ranges));
+  }
+
+  /**
+   * Which rows of a batch are live.
+   *
+   * @param rows positions in the file, increasing
+   * @return indices into the batch, or null when all are live
+   */
+  int[] liveOf(long[] rows, int count) {
+    int[] live = new int[count];
+    int found = 0;
+    int next = count == 0 ? positions.length : firstFrom(rows[0]);
+    for (int i = 0; i < count; i++) {
+      while (next < positions.length && positions[next] < rows[i]) {
+        next++;
+      }
+      if (next == positions.length || positions[next] != rows[i]) {
+        live[found++] = i;
+      }
+    }
+    return found == count ? null : Arrays.copyOf(live, found);
+  }
+
+  /** Row ranges can be made from pages only, so every range is shown as a page. */
+  private record RangesAsPages(List<long[]> ranges) implements OffsetIndex {
+
+    @Override
+    public int getPageCount() {
+      return ranges.size();
+    }
+
+    @Override
+    public long getFirstRowIndex(int page) {
+      return ranges.get(page)[0];
+    }
+
+    @Override
+    public long getLastRowIndex(int page, long rowCount) {
+      return ranges.get(page)[1];
+    }
+
+    @Override
+    public long getOffset(int page) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public int getCompressedPageSize(int page) {
+      throw new UnsupportedOperationException();
+    }
+  }
+}

@@ -1,0 +1,67 @@
+package org.icecomb.spark.read;
+
+import java.io.Serializable;
+import java.util.NoSuchElementException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** What the session's settings say about reading Parquet, taken on the driver for the executors. */
+record ReadSettings(
+    int batchRows,
+    boolean offHeap,
+    boolean pushDown,
+    boolean pushDownDate,
+    boolean pushDownTimestamp,
+    boolean pushDownDecimal,
+    boolean pushDownString,
+    int inThreshold,
+    boolean convertInt96,
+    String timeZone,
+    String datetimeRebase,
+    String int96Rebase)
+    implements Serializable {
+
+  /** Keys that Spark's schema conversion expects in the Hadoop configuration of a reader. */
+  private static final String[] CONVERTER_KEYS = {
+    "spark.sql.session.timeZone",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.legacy.parquet.nanosAsLong",
+    "spark.sql.timestampNanosTypes.enabled",
+    "spark.sql.parquet.respectUnknownTypeAnnotation.enabled"
+  };
+
+  static ReadSettings of(SQLConf conf) {
+    return new ReadSettings(
+        conf.parquetVectorizedReaderBatchSize(),
+        conf.offHeapColumnVectorEnabled(),
+        conf.parquetFilterPushDown(),
+        conf.parquetFilterPushDownDate(),
+        conf.parquetFilterPushDownTimestamp(),
+        conf.parquetFilterPushDownDecimal(),
+        conf.parquetFilterPushDownStringPredicate(),
+        conf.parquetFilterPushDownInFilterThreshold(),
+        conf.isParquetINT96TimestampConversion(),
+        conf.sessionLocalTimeZone(),
+        conf.getConfString("spark.sql.parquet.datetimeRebaseModeInRead"),
+        conf.getConfString("spark.sql.parquet.int96RebaseModeInRead"));
+  }
+
+  /** Prepares the Hadoop configuration that all readers of a scan start from. */
+  static void configure(Configuration hadoop, SQLConf conf) {
+    for (String key : CONVERTER_KEYS) {
+      try {
+        hadoop.set(key, conf.getConfString(key));
+      } catch (NoSuchElementException e) {
+        // This version of Spark has no such setting.
+      }
+    }
+    // Columns are found by field id and then asked for by the very names the file has.
+    hadoop.setBoolean("spark.sql.caseSensitive", true);
+    hadoop.setBoolean("spark.sql.parquet.fieldId.read.enabled", false);
+    hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
+  }
+}

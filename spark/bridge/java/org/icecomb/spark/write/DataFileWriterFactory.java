@@ -1,0 +1,104 @@
+package org.icecomb.spark.write;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** Makes the writers of an append on the executors. */
+record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteSettings settings)
+    implements DataWriterFactory {
+
+  @Override
+  public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
+    return new TaskWriter(this, String.format("%05d-%d-%s", partitionId, taskId, settings.operationId()));
+  }
+
+  /**
+   * Writes the rows of one task into files by partition.
+   *
+   * <p>Without fan-out the rows come sorted by partition and one file is open at a time; should a
+   * partition come back it gets another file.
+   */
+  private static final class TaskWriter implements DataWriter<InternalRow> {
+
+    private final DataFileWriterFactory factory;
+    private final WriteSettings settings;
+    private final String filePrefix;
+    private final Map<PartitionKey, DataFileWriter> open = new HashMap<>();
+    private final List<WrittenFiles.DataFile> finished = new ArrayList<>();
+    private final List<Path> created = new ArrayList<>();
+    private PartitionKey currentKey;
+    private DataFileWriter current;
+
+    TaskWriter(DataFileWriterFactory factory, String filePrefix) {
+      this.factory = factory;
+      this.settings = factory.settings();
+      this.filePrefix = filePrefix;
+    }
+
+    @Override
+    public void write(InternalRow row) throws IOException {
+      PartitionKey key = PartitionKey.of(settings.partition(), row);
+      if (!key.equals(currentKey)) {
+        turnTo(key.copy());
+      }
+      current.write(row);
+      if (current.isFull()) {
+        finish(currentKey);
+        currentKey = null;
+      }
+    }
+
+    private void turnTo(PartitionKey key) throws IOException {
+      if (currentKey != null && !settings.fanout()) {
+        finish(currentKey);
+      }
+      currentKey = key;
+      current = open.get(key);
+      if (current == null) {
+        String name = String.format("%s-%05d.parquet", filePrefix, created.size() + 1);
+        String folder = settings.location() + "/" + key.toPath(settings.partition());
+        Path path = new Path(folder + name);
+        created.add(path);
+        current = new DataFileWriter(factory.hadoop().value().value(), settings, path, folder + name, key);
+        open.put(key, current);
+      }
+    }
+
+    private void finish(PartitionKey key) throws IOException {
+      finished.add(open.remove(key).finish());
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+      for (PartitionKey key : new ArrayList<>(open.keySet())) {
+        finish(key);
+      }
+      return new WrittenFiles(new ArrayList<>(finished));
+    }
+
+    /** Leaves no file behind, finished or not. */
+    @Override
+    public void abort() throws IOException {
+      for (DataFileWriter writer : open.values()) {
+        writer.abandon();
+      }
+      open.clear();
+      for (Path path : created) {
+        path.getFileSystem(factory.hadoop().value().value()).delete(path, false);
+      }
+    }
+
+    @Override
+    public void close() {}
+  }
+}

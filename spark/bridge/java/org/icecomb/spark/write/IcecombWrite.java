@@ -1,0 +1,150 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapreduce.Job;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.util.SerializableConfiguration;
+import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Transforms;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.PlannerException;
+
+/**
+ * An append: tasks write data files, the planner makes one commit of them.
+ *
+ * <p>Files of a failed append are deleted, unless the commit may have happened after all.
+ */
+final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
+
+  private final PlannerSession session;
+  private final String tableName;
+  private final JsonNode instructions;
+  private boolean commitUnknown;
+
+  /**
+   * @param instructions the planner's answer to begin_write
+   */
+  IcecombWrite(PlannerSession session, String tableName, JsonNode instructions) {
+    this.session = session;
+    this.tableName = tableName;
+    this.instructions = instructions;
+  }
+
+  @Override
+  public String description() {
+    return "icecomb append to " + tableName;
+  }
+
+  /** Rows of a partition go to one task, so that each partition gets few files. */
+  @Override
+  public Distribution requiredDistribution() {
+    JsonNode distribution = instructions.path("distribution");
+    return distribution.isEmpty()
+        ? Distributions.unspecified()
+        : Distributions.clustered((Expression[]) Transforms.fromJson(distribution));
+  }
+
+  @Override
+  public boolean distributionStrictlyRequired() {
+    return false;
+  }
+
+  @Override
+  public SortOrder[] requiredOrdering() {
+    return Transforms.ordering(instructions.path("ordering"));
+  }
+
+  @Override
+  public BatchWrite toBatch() {
+    return this;
+  }
+
+  @Override
+  public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    SparkSession spark = SparkSession.active();
+    String calendar =
+        spark.sessionState().conf().getConfString("spark.sql.parquet.datetimeRebaseModeInWrite");
+    if (calendar.equals("LEGACY")) {
+      throw new UnsupportedOperationException(
+          "spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY writes old dates that other readers of Iceberg tables misread; set it to CORRECTED");
+    }
+    WriteSettings settings = WriteSettings.parse(instructions);
+    return new DataFileWriterFactory(
+        JavaSparkContext.fromSparkContext(spark.sparkContext())
+            .broadcast(new SerializableConfiguration(configuration(spark, settings))),
+        settings);
+  }
+
+  /** Spark's own preparation, then what must not depend on the session's settings. */
+  private static Configuration configuration(SparkSession spark, WriteSettings settings) {
+    try {
+      Job job = Job.getInstance(spark.sessionState().newHadoopConf());
+      new ParquetFileFormat()
+          .prepareWrite(
+              spark,
+              job,
+              scala.collection.immutable.Map$.MODULE$.empty(),
+              Schemas.visible(settings.schema()));
+      Configuration conf = job.getConfiguration();
+      conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
+      conf.set("spark.sql.parquet.writeLegacyFormat", "false");
+      conf.set("spark.sql.parquet.fieldId.write.enabled", "false");
+      settings.parquet().forEach(conf::set);
+      return conf;
+    } catch (IOException e) {
+      throw new IllegalStateException("No Hadoop job can be configured", e);
+    }
+  }
+
+  @Override
+  public void commit(WriterCommitMessage[] messages) {
+    ObjectNode request = Json.object();
+    request.set("write", instructions.get("write"));
+    ArrayNode files = request.putArray("files");
+    for (WriterCommitMessage message : messages) {
+      if (message instanceof WrittenFiles written) {
+        written.files().forEach(file -> files.add(file.toJson()));
+      }
+    }
+    request.putObject("properties").put("spark.app.id", SparkSession.active().sparkContext().applicationId());
+    try {
+      session.ask("commit_write", request);
+    } catch (PlannerException e) {
+      commitUnknown = e.leavesCommitUnknown();
+      throw SparkErrors.other(e);
+    }
+  }
+
+  @Override
+  public void abort(WriterCommitMessage[] messages) {
+    if (commitUnknown) {
+      return;
+    }
+    ObjectNode request = Json.object();
+    request.set("write", instructions.get("write"));
+    ArrayNode files = request.putArray("files");
+    for (WriterCommitMessage message : messages) {
+      if (message instanceof WrittenFiles written) {
+        written.files().forEach(file -> files.add(file.path()));
+      }
+    }
+    session.ask("abort_write", request);
+  }
+}

@@ -1,0 +1,43 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.PlannerException;
+
+/** Asks the planner how an append to a table is to be written. */
+public final class IcecombWriteBuilder implements WriteBuilder {
+
+  private final PlannerSession session;
+  private final String tableName;
+  private final JsonNode reference;
+  private final LogicalWriteInfo info;
+
+  public IcecombWriteBuilder(
+      PlannerSession session, String tableName, JsonNode reference, LogicalWriteInfo info) {
+    this.session = session;
+    this.tableName = tableName;
+    this.reference = reference;
+    this.info = info;
+  }
+
+  @Override
+  public Write build() {
+    ObjectNode request = Json.object();
+    request.set("reference", reference);
+    request.put("operation", "append");
+    request.set("options", Json.object(info.options().asCaseSensitiveMap()));
+    request.set("schema", Schemas.toJson(Schemas.visible(info.schema())));
+    try {
+      return new IcecombWrite(session, tableName, session.ask("begin_write", request));
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Json;
+
+/**
+ * The planner's instructions for the tasks of a write.
+ *
+ * @param schema the table's schema with ids; rows come in its column order
+ * @param location the folder of data files
+ * @param operationId part of every file name, so that no two writes can meet
+ * @param fanout whether files of several partitions are open at once
+ * @param targetBytes size at which a new file is begun
+ * @param parquet settings of the Parquet writer by their Hadoop names
+ * @param footer key and value pairs for the footer of every file
+ */
+record WriteSettings(
+    StructType schema,
+    List<PartitionColumn> partition,
+    String location,
+    String operationId,
+    boolean fanout,
+    long targetBytes,
+    Map<String, String> parquet,
+    Map<String, String> footer)
+    implements Serializable {
+
+  static WriteSettings parse(JsonNode instructions) {
+    StructType schema = Schemas.parse(instructions.get("schema"));
+    List<PartitionColumn> partition = new ArrayList<>();
+    for (JsonNode field : instructions.get("spec").get("fields")) {
+      partition.add(PartitionColumn.parse(field, schema));
+    }
+    String layout = instructions.path("layout").asText("partitioned");
+    if (!layout.equals("partitioned")) {
+      throw new UnsupportedOperationException("Files cannot be laid out as " + layout + " yet");
+    }
+    return new WriteSettings(
+        schema,
+        partition,
+        instructions.get("location").asText(),
+        instructions.get("operation_id").asText(),
+        instructions.path("fanout").asBoolean(),
+        instructions.get("target_file_bytes").asLong(),
+        Json.strings(instructions.path("writer")),
+        Json.strings(instructions.path("footer_metadata")));
+  }
+}
