@@ -1,0 +1,655 @@
+"""A manifest as Arrow columns: decoded at once, no object a file until one is asked for.
+
+Planning looks at thousands of files to keep a few, so it works on columns; `DataFile` and
+`ManifestEntry` values are made for chosen rows only. Manifests never change, so decoded ones are
+kept in memory, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.avro import from_avro, iceberg_type, plain_schema
+from icecomb.format.avro_container import AvroContainer, parse_container, read_table
+from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
+from icecomb.format.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_schema import ENTRY_NAMES, STATISTICS
+from icecomb.format.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.partition import PartitionSpec
+
+CACHE_BYTES: Final = 256 * 1024 * 1024
+"""How much memory decoded manifests may keep by default."""
+
+_ENTRY_COLUMNS: Final = {
+    "status": "int32",
+    "snapshot_id": "int64",
+    "sequence_number": "int64",
+    "file_sequence_number": "int64",
+}
+_FILE_COLUMNS: Final = {
+    "content": "int32",
+    "file_path": "large_string",
+    "file_format": "large_string",
+    "record_count": "int64",
+    "file_size_in_bytes": "int64",
+    "key_metadata": "large_binary",
+    "sort_order_id": "int32",
+    "referenced_data_file": "large_string",
+}
+_LIST_COLUMNS: Final = {"split_offsets": "int64", "equality_ids": "int32"}
+_REQUIRED: Final = ("file_path", "file_format", "record_count", "file_size_in_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One field of a manifest's partition tuples.
+
+    Attributes:
+        field_id: The partition field's id; None when the writer left it out.
+        name: The name in the file, escaped for Avro.
+        field_type: The type of the values; None when the file holds only nulls.
+    """
+
+    field_id: int | None
+    name: str
+    field_type: PrimitiveType | None
+
+
+class ManifestColumns:
+    """The entries of one manifest, a row each, with everything inherited filled in.
+
+    Columns that every question needs are always there: `status`, `snapshot_id`,
+    `sequence_number`, `file_sequence_number`, `content`, `file_path`, `file_format`,
+    `record_count`, `file_size_in_bytes`, `key_metadata`, `split_offsets`, `equality_ids`,
+    `sort_order_id`, `referenced_data_file`, and the partition. The statistics are there if they
+    were asked for. A column that the writer left out is all null.
+
+    Attributes:
+        manifest: What was read.
+        partition_columns: The fields of the partition tuples, in the order of the spec.
+        statistics: The names of the statistics that are there.
+    """
+
+    def __init__(
+        self,
+        manifest: ManifestFile,
+        columns: Mapping[str, pa.Array],
+        partition_columns: tuple[PartitionColumn, ...],
+        partition: tuple[pa.Array, ...],
+    ) -> None:
+        self.manifest = manifest
+        self.partition_columns = partition_columns
+        self.statistics = frozenset(columns) & frozenset(STATISTICS)
+        self._columns = columns
+        self._partition = partition
+
+    def __len__(self) -> int:
+        return len(self._columns["status"])
+
+    def column(self, name: str) -> pa.Array:
+        """A column by its name in the specification.
+
+        Statistics are lists of (key, value) structs; `statistic` picks one column id.
+
+        Raises:
+            ValidationError: There is no such column, or it was not asked for.
+        """
+        try:
+            return self._columns[name]
+        except KeyError:
+            hint = "ask for it: read_manifest_columns(..., columns=[...])"
+            raise ValidationError(
+                f"column {name!r} of {self.manifest.manifest_path} was not read",
+                hint=hint if name in STATISTICS else None,
+            ) from None
+
+    def partition(self, position: int) -> pa.Array:
+        """The values of the partition field at this position in the spec.
+
+        They are internal values: dates as days, times and timestamps as microseconds, UUIDs as
+        16 bytes, decimals as Arrow decimals.
+        """
+        return self._partition[position]
+
+    def statistic(self, name: str, column_id: int) -> pa.Array:
+        """One column's count or bound in each file; null where the file has none.
+
+        Args:
+            name: `value_counts`, `null_value_counts`, `nan_value_counts`, `column_sizes`,
+                `lower_bounds` or `upper_bounds`.
+            column_id: The id of a table column.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        lists = self.column(name)
+        if not len(lists):
+            return lists.values.field(1)
+        offsets = lists.offsets.to_numpy()
+        keys, values = _key_values(lists)
+        hits = np.flatnonzero(keys.to_numpy(zero_copy_only=False) == column_id)
+        rows = np.searchsorted(offsets, hits, side="right") - 1
+        picked = np.full(len(lists), -1, dtype=np.int64)
+        picked[rows] = hits
+        return values.take(pa.array(picked, mask=picked < 0))
+
+    @cached_property
+    def live(self) -> pa.Array:
+        """Which rows belong to the snapshot: all but the deleted ones (boolean)."""
+        import pyarrow.compute as pc
+
+        return pc.not_equal(self._columns["status"], ManifestEntryStatus.DELETED.value)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory the columns take, in bytes."""
+        return sum(array.nbytes for array in (*self._columns.values(), *self._partition))
+
+    def data_files(self, rows: Sequence[int] | None = None) -> list[DataFile]:
+        """Make the files of the chosen rows, with the statistics that were read.
+
+        Args:
+            rows: Row numbers; None is all of them.
+        """
+        indices = _indices(rows)
+        columns = {name: _values(name, array, indices) for name, array in self._columns.items()}
+        partitions = self._partition_tuples(indices, len(columns["status"]))
+        absent: list[None] = [None] * len(partitions)
+        statistics = [columns.get(name, absent) for name in STATISTICS]
+        spec_id = self.manifest.partition_spec_id
+        return [
+            DataFile(
+                content=_CONTENTS[content],
+                file_path=path,
+                file_format=_FORMATS[file_format],
+                partition=partition,
+                record_count=record_count,
+                file_size_in_bytes=size,
+                column_sizes=sizes,
+                value_counts=counts,
+                null_value_counts=nulls,
+                nan_value_counts=nans,
+                lower_bounds=lower,
+                upper_bounds=upper,
+                key_metadata=key_metadata,
+                split_offsets=None if offsets is None else tuple(offsets),
+                equality_ids=None if equality is None else tuple(equality),
+                sort_order_id=order,
+                referenced_data_file=referenced,
+                spec_id=spec_id,
+            )
+            for (
+                content,
+                path,
+                file_format,
+                record_count,
+                size,
+                key_metadata,
+                order,
+                referenced,
+                offsets,
+                equality,
+                partition,
+                sizes,
+                counts,
+                nulls,
+                nans,
+                lower,
+                upper,
+            ) in zip(
+                *(columns[name] for name in (*_FILE_COLUMNS, *_LIST_COLUMNS)),
+                partitions,
+                *statistics,
+                strict=True,
+            )
+        ]
+
+    def entries(self, rows: Sequence[int] | None = None) -> list[ManifestEntry]:
+        """Make the entries of the chosen rows; see `data_files`."""
+        indices = _indices(rows)
+        fields = [_values(name, self._columns[name], indices) for name in _ENTRY_COLUMNS]
+        return [
+            ManifestEntry(
+                status=_STATUSES[status],
+                snapshot_id=snapshot_id,
+                sequence_number=sequence,
+                file_sequence_number=file_sequence,
+                data_file=file,
+            )
+            for status, snapshot_id, sequence, file_sequence, file in zip(
+                *fields, self.data_files(rows), strict=True
+            )
+        ]
+
+    def _partition_tuples(self, indices: pa.Array | None, count: int) -> list[tuple[Any, ...]]:
+        if not self._partition:
+            return [()] * count
+        values = [
+            _internal(column.field_type, array if indices is None else array.take(indices))
+            for column, array in zip(self.partition_columns, self._partition, strict=True)
+        ]
+        return list(zip(*values, strict=True))
+
+    def without_statistics(self, keep: Iterable[str] = ()) -> ManifestColumns:
+        """The same rows with only these statistics."""
+        dropped = self.statistics - frozenset(keep)
+        columns = {name: array for name, array in self._columns.items() if name not in dropped}
+        return ManifestColumns(self.manifest, columns, self.partition_columns, self._partition)
+
+
+class ManifestCache:
+    """Decoded manifests, the least recently used ones dropped first; safe for threads.
+
+    Args:
+        limit: How many bytes of columns to keep.
+    """
+
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self.limit = limit
+        self._kept: OrderedDict[tuple[Any, ...], ManifestColumns] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
+        """The manifest's columns if they are here with these statistics."""
+        with self._lock:
+            found = self._kept.get(_cache_key(manifest))
+            if found is None or not statistics <= found.statistics:
+                return None
+            self._kept.move_to_end(_cache_key(manifest))
+            return found
+
+    def keep(self, columns: ManifestColumns) -> None:
+        """Remember a manifest."""
+        size, key = columns.nbytes, _cache_key(columns.manifest)
+        with self._lock:
+            replaced = self._kept.pop(key, None)
+            if replaced is not None:
+                self._bytes -= replaced.nbytes
+            if size > self.limit:
+                return
+            self._kept[key] = columns
+            self._bytes += size
+            while self._bytes > self.limit:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+
+MANIFEST_CACHE: Final = ManifestCache()
+"""What this process has decoded."""
+
+
+def read_manifest_columns(
+    io: FileIO,
+    manifest: ManifestFile,
+    columns: Iterable[str] | None = None,
+    *,
+    spec: PartitionSpec | None = None,
+    cache: ManifestCache | None = MANIFEST_CACHE,
+) -> ManifestColumns:
+    """Decode a manifest.
+
+    Args:
+        io: Reads the file.
+        manifest: From a manifest list: what entries inherit stands there.
+        columns: Which statistics to read besides the columns that are always there; None is all.
+        spec: The manifest's partition spec, to put the partition tuples in its order where a
+            writer did not; they are as a rule.
+        cache: Where decoded manifests are looked up and kept; None decodes in any case.
+
+    Raises:
+        CorruptFileError: The file is not the manifest it should be; the message names it.
+        FileMissingError: There is no such file.
+    """
+    wanted = frozenset(STATISTICS) if columns is None else frozenset(columns) & set(STATISTICS)
+    found = cache.find(manifest, wanted) if cache is not None else None
+    if found is None:
+        data = io.read(manifest.manifest_path)
+        found = decode_manifest(data, manifest, wanted, spec=spec)
+        if cache is not None:
+            cache.keep(found)
+    return found
+
+
+def read_manifest(
+    io: FileIO,
+    manifest: ManifestFile,
+    *,
+    discard_deleted: bool = False,
+    spec: PartitionSpec | None = None,
+) -> list[ManifestEntry]:
+    """All entries of a manifest, with all statistics.
+
+    Args:
+        io: Reads the file.
+        manifest: From a manifest list.
+        discard_deleted: Leave out the files that were deleted.
+        spec: The manifest's partition spec.
+    """
+    columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
+    rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None
+    return columns.entries(rows)
+
+
+def decode_manifest(
+    data: bytes,
+    manifest: ManifestFile,
+    statistics: Iterable[str] = STATISTICS,
+    *,
+    spec: PartitionSpec | None = None,
+) -> ManifestColumns:
+    """Decode the bytes of a manifest; see `read_manifest_columns`."""
+    import pyarrow as pa
+
+    location = manifest.manifest_path
+    container = parse_container(data, location)
+    plain = plain_schema(container.schema, ENTRY_NAMES)
+    try:
+        table = read_table(container, plain)
+    except CorruptFileError:
+        other = plain_schema(container.schema, ENTRY_NAMES, fixed_as_bytes=True)
+        if other == plain:
+            raise
+        table = read_table(container, other)
+    if not {"status", "data_file"} <= set(table.column_names):
+        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+    file = _only_chunk(table.column("data_file"))
+    if not pa.types.is_struct(file.type):
+        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+    try:
+        columns = _entry_columns(table, manifest) | _file_columns(file, location)
+        columns |= {name: _statistic(file, name) for name in STATISTICS if name in set(statistics)}
+        fields, arrays = _partition_arrays(container, file, spec)
+    except (pa.ArrowException, SchemaError, KeyError, TypeError) as error:
+        raise CorruptFileError(
+            f"{location} is no manifest that can be read: {error}", path=location
+        ) from error
+    return ManifestColumns(manifest, columns, fields, arrays)
+
+
+def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
+    """The same manifest with its counts taken from the file, for a list that states none."""
+    import numpy as np
+
+    columns = decode_manifest(data, manifest, ())
+    statuses = columns.column("status").to_numpy(zero_copy_only=False)
+    rows = columns.column("record_count").to_numpy(zero_copy_only=False)
+    files = np.bincount(statuses, minlength=3)
+    counts = [int(rows[statuses == status].sum()) for status in range(3)]
+    existing, added, deleted = (status.value for status in ManifestEntryStatus)
+    return replace(
+        manifest,
+        added_files_count=int(files[added]),
+        existing_files_count=int(files[existing]),
+        deleted_files_count=int(files[deleted]),
+        added_rows_count=counts[added],
+        existing_rows_count=counts[existing],
+        deleted_rows_count=counts[deleted],
+    )
+
+
+_STATUSES: Final = {status.value: status for status in ManifestEntryStatus}
+_CONTENTS: Final = {content.value: content for content in DataFileContent}
+
+
+class _Formats(dict[str, FileFormat]):
+    def __missing__(self, name: str) -> FileFormat:
+        self[name] = FileFormat(name)
+        return self[name]
+
+
+_FORMATS: Final = _Formats()
+
+
+def _cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
+    # what is inherited is part of what was decoded
+    return (
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.partition_spec_id,
+    )
+
+
+def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {
+        name: (
+            _only_chunk(table.column(name)).cast(kind)
+            if name in table.column_names
+            else pa.nulls(table.num_rows, kind)
+        )
+        for name, kind in _ENTRY_COLUMNS.items()
+    }
+    if manifest.added_snapshot_id is not None:
+        columns["snapshot_id"] = columns["snapshot_id"].fill_null(manifest.added_snapshot_id)
+    # an existing file must say its own number, except where there were no numbers yet
+    inherits = pc.equal(columns["status"], ManifestEntryStatus.ADDED.value)
+    for name in ("sequence_number", "file_sequence_number"):
+        numbers = columns[name]
+        if numbers.null_count:
+            if manifest.sequence_number == 0:
+                columns[name] = numbers.fill_null(0)
+            else:
+                fill = pc.and_(inherits, numbers.is_null())
+                number = pa.scalar(manifest.sequence_number, pa.int64())
+                columns[name] = pc.if_else(fill, number, numbers)
+    return columns
+
+
+def _file_columns(file: pa.StructArray, location: str) -> dict[str, pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    present = {field.name for field in file.type}
+    for name in _REQUIRED:
+        if name not in present:
+            raise CorruptFileError(
+                f"{location} is no manifest: data_file has no {name}", path=location
+            )
+    columns = {
+        name: file.field(name).cast(kind) if name in present else pa.nulls(len(file), kind)
+        for name, kind in _FILE_COLUMNS.items()
+    }
+    columns["content"] = columns["content"].fill_null(DataFileContent.DATA.value)
+    for name, item in _LIST_COLUMNS.items():
+        kind = pa.large_list(pa.type_for_alias(item))
+        columns[name] = (
+            file.field(name).cast(kind) if name in present else pa.nulls(len(file), kind)
+        )
+    formats = set(pc.unique(columns["file_format"]).to_pylist())
+    unknown = sorted(name for name in formats if str(name).upper() not in FileFormat.__members__)
+    if unknown:
+        raise CorruptFileError(
+            f"{location} tracks files of the unknown format {unknown[0]!r}", path=location
+        )
+    return columns
+
+
+def _statistic(file: pa.StructArray, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    value = pa.large_binary() if name.endswith("bounds") else pa.int64()
+    if file.type.get_field_index(name) < 0:
+        kind = pa.struct([("key", pa.int32()), ("value", value)])
+        return pa.nulls(len(file), pa.large_list(kind))
+    return file.field(name)
+
+
+def _key_values(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
+    pairs = lists.values
+    return pairs.field("key"), pairs.field("value")
+
+
+def _partition_arrays(
+    container: AvroContainer, file: pa.StructArray, spec: PartitionSpec | None
+) -> tuple[tuple[PartitionColumn, ...], tuple[pa.Array, ...]]:
+    declared = _partition_fields(container.schema)
+    if not declared:
+        return (), ()
+    partition = file.field("partition")
+    pairs = [
+        (column, _typed(column.field_type, partition.field(index)))
+        for index, column in enumerate(declared)
+    ]
+    if spec is not None:
+        by_id = {column.field_id: (column, array) for column, array in pairs}
+        ids = [field.field_id for field in spec.fields]
+        if set(ids) == set(by_id):
+            pairs = [by_id[field_id] for field_id in ids]
+    return tuple(column for column, _ in pairs), tuple(array for _, array in pairs)
+
+
+def _partition_fields(schema: Any) -> list[PartitionColumn]:
+    known: dict[str, Any] = {}
+    file = _child(_child_records(schema, known), 2, "data_file")
+    partition = _child(_child_records(file, known), 102, "partition")
+    out = []
+    for field in _child_records(partition, known):
+        kind = field["type"]
+        branches = kind if isinstance(kind, list) else [kind]
+        inner = next((branch for branch in branches if branch != "null"), "null")
+        if isinstance(inner, dict) and "name" in inner:
+            known[inner["name"]] = inner
+        elif isinstance(inner, str) and inner in known:
+            inner = known[inner]
+        out.append(PartitionColumn(field.get("field-id"), field["name"], iceberg_type(inner)))
+    return out
+
+
+def _child_records(schema: Any, known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    branches = schema if isinstance(schema, list) else [schema]
+    record = next(known.get(b, b) if isinstance(b, str) else b for b in branches if b != "null")
+    return list(record["fields"])
+
+
+def _child(fields: list[dict[str, Any]], field_id: int, name: str) -> Any:
+    for field in fields:
+        if field.get("field-id", field_id if field["name"] == name else None) == field_id:
+            return field["type"]
+    raise SchemaError(f"there is no {name}")
+
+
+def _typed(field_type: PrimitiveType | None, array: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(field_type, (DecimalType, UUIDType)):
+        # few values, many files: convert each value once
+        encoded = array.dictionary_encode()
+        values = [from_avro(field_type, value) for value in encoded.dictionary.to_pylist()]
+        if isinstance(field_type, UUIDType):
+            kind: pa.DataType = pa.binary(16)
+            values = [value.bytes for value in values]
+        else:
+            kind = pa.decimal128(field_type.precision, field_type.scale)
+        return pa.array(values, kind).take(encoded.indices)
+    return array if field_type is None else array.cast(_arrow_type(field_type))
+
+
+def _arrow_type(field_type: PrimitiveType) -> pa.DataType:
+    import pyarrow as pa
+
+    if isinstance(field_type, (IntegerType, DateType)):
+        return pa.int32()
+    if isinstance(field_type, (LongType, TimeType, TimestampType, TimestamptzType)):
+        return pa.int64()
+    if isinstance(field_type, BooleanType):
+        return pa.bool_()
+    if isinstance(field_type, FloatType):
+        return pa.float32()
+    if isinstance(field_type, DoubleType):
+        return pa.float64()
+    if isinstance(field_type, StringType):
+        return pa.large_string()
+    return pa.binary(len(field_type)) if isinstance(field_type, FixedType) else pa.large_binary()
+
+
+def _indices(rows: Sequence[int] | None) -> pa.Array | None:
+    import pyarrow as pa
+
+    return None if rows is None else pa.array(rows, pa.int64())
+
+
+def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
+    """Python values of a column: an integer column without nulls needs no object a row."""
+    import pyarrow as pa
+
+    if indices is not None:
+        array = array.take(indices)
+    if array.null_count == len(array):
+        return [None] * len(array)
+    if name in STATISTICS:
+        return _mappings(array)
+    if pa.types.is_integer(array.type) and not array.null_count:
+        return list(array.to_numpy().tolist())
+    return list(array.to_pylist())
+
+
+def _mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
+    offsets = lists.offsets.to_numpy()
+    first, last = int(offsets[0]), int(offsets[-1])
+    keys, values = _key_values(lists)
+    key_list = keys.slice(first, last - first).to_numpy(zero_copy_only=False).tolist()
+    value_list = _values("", values.slice(first, last - first), None)
+    bounds = (offsets - first).tolist()
+    valid = lists.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [
+        dict(zip(key_list[start:end], value_list[start:end], strict=True)) if there else None
+        for there, start, end in zip(valid, bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def _internal(field_type: PrimitiveType | None, array: pa.Array) -> list[Any]:
+    values = array.to_pylist()
+    if isinstance(field_type, UUIDType):
+        return [from_avro(field_type, value) for value in values]
+    return list(values)

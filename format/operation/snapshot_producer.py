@@ -1,0 +1,383 @@
+"""The making of a snapshot, from any base and as often as the commit is retried.
+
+`apply` writes what is not written yet and says what the commit must check and change; it commits
+nothing. When another writer was first, it is called again on the refreshed base: manifests are
+used again, only the manifest list is new. `clean_up` deletes what turned out to be of no use, and
+is called only when it is proven what was committed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    check_data_file,
+)
+from icecomb.format.manifest_list import read_manifest_list, read_manifests, write_manifest_list
+from icecomb.format.manifest_writer import ManifestWriter, assign_sequence_number
+from icecomb.format.operation.summary import SnapshotSummary, with_totals
+from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.snapshot import Snapshot
+from icecomb.format.update import (
+    AddSnapshotUpdate,
+    Changes,
+    SetSnapshotRefUpdate,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.partition import PartitionSpec
+
+MAIN_BRANCH: Final = "main"
+_TARGET_SIZE_KEY: Final = "commit.manifest.target-size-bytes"
+_CODEC_KEY: Final = "write.manifest.compression-codec"
+_LEVEL_KEY: Final = "write.manifest.compression-level"
+_LIMIT_KEY: Final = "write.summary.partition-limit"
+_ROLL_EVERY: Final = 250
+
+
+class SnapshotProducer(ABC):
+    """The part that all operations share.
+
+    Args:
+        io: Writes manifests and manifest lists.
+        snapshot_properties: More keys for the snapshot's summary.
+        branch: The branch to commit to; one that does not exist is created.
+        stage_only: Add the snapshot to the table without moving the branch.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        stage_only: bool = False,
+    ) -> None:
+        self.io = io
+        self.branch = branch
+        self.stage_only = stage_only
+        self.snapshot_properties = dict(snapshot_properties or {})
+        self.commit_uuid = str(uuid.uuid4())
+        self._snapshot_id: int | None = None
+        self._attempt = 0
+        self._manifest_count = 0
+        self._written_manifests: list[str] = []
+        self._written_lists: list[str] = []
+
+    @property
+    @abstractmethod
+    def operation(self) -> str:
+        """The snapshot's `operation`; known once `manifests` has run."""
+
+    @abstractmethod
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """All manifests of the new snapshot, new ones without a sequence number.
+
+        Args:
+            base: The table as it is now.
+            parent: The head of the branch, if it has one.
+        """
+
+    @abstractmethod
+    def summary(self, base: TableMetadata) -> Mapping[str, str]:
+        """The counts of what this operation changes; called after `manifests`."""
+
+    @abstractmethod
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Refuse the commit if what happened since the operation began contradicts it.
+
+        Raises:
+            ValidationError: It does; a retry would not help.
+        """
+
+    @property
+    def snapshot_id(self) -> int:
+        """The new snapshot's id; the same in all attempts."""
+        if self._snapshot_id is None:
+            self._snapshot_id = new_snapshot_id()
+        return self._snapshot_id
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """Write what is missing for a commit on this base.
+
+        Args:
+            base: The table as it is now.
+
+        Returns:
+            What must hold when the commit happens, and what it changes.
+
+        Raises:
+            ValidationError: The operation does not fit the table; nothing new refers to it.
+        """
+        parent = self._parent(base)
+        self._draw_id(base)
+        self.validate(base, parent)
+        self._attempt += 1
+        sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
+        manifests = [
+            assign_sequence_number(manifest, self.snapshot_id, sequence_number)
+            for manifest in self.manifests(base, parent)
+        ]
+        location = self._write_list(base, parent, manifests, sequence_number)
+        snapshot = Snapshot(
+            snapshot_id=self.snapshot_id,
+            parent_snapshot_id=None if parent is None else parent.snapshot_id,
+            sequence_number=sequence_number,
+            timestamp_ms=max(int(time.time() * 1000), base.last_updated_ms),
+            manifest_list=location,
+            summary=self._full_summary(base, parent, manifests),
+            schema_id=base.current_schema_id,
+        )
+        return self._changes(base, parent, snapshot)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Delete what was written and is not used.
+
+        Call it only on proof; where the outcome of a commit is unknown, nothing may be deleted.
+
+        Args:
+            committed: The table after the commit; None when it is proven that nothing of this
+                operation was committed.
+        """
+        snapshot = None if committed is None else committed.snapshot_by_id(self.snapshot_id)
+        kept: set[str] = set()
+        if snapshot is not None and snapshot.manifest_list is not None:
+            kept.add(snapshot.manifest_list)
+            if set(self._written_lists) != kept or self._may_have_left_manifests():
+                listed = read_manifest_list(self.io, snapshot.manifest_list)
+                kept.update(manifest.manifest_path for manifest in listed)
+            else:
+                kept.update(self._written_manifests)
+        unused = [
+            path for path in (*self._written_lists, *self._written_manifests) if path not in kept
+        ]
+        self.io.delete(unused)
+        self._written_lists = [path for path in self._written_lists if path in kept]
+        self._written_manifests = [path for path in self._written_manifests if path in kept]
+
+    def write_manifests(
+        self,
+        base: TableMetadata,
+        spec_id: int,
+        entries: Iterable[ManifestEntry | DataFile],
+        content: ManifestContent = ManifestContent.DATA,
+    ) -> list[ManifestFile]:
+        """Write entries of one partition spec, as many manifests as the target size asks for.
+
+        Args:
+            base: The table.
+            spec_id: The partition spec of all entries.
+            entries: New files, or entries to keep or to mark as deleted.
+            content: Data files or delete files.
+        """
+        target = _integer(base, _TARGET_SIZE_KEY, 8 * 1024 * 1024)
+        written: list[ManifestFile] = []
+        writer: ManifestWriter | None = None
+        for entry in entries:
+            if writer is None:
+                writer = self._new_writer(base, spec_id, content)
+            if isinstance(entry, DataFile):
+                writer.add(entry)
+            else:
+                writer.add_entry(entry)
+            if writer.entry_count % _ROLL_EVERY == 0 and writer.size() >= target:
+                written.append(self._finish(base, writer))
+                writer = None
+        if writer is not None:
+            written.append(self._finish(base, writer))
+        return written
+
+    def new_summary(self, base: TableMetadata) -> SnapshotSummary:
+        """An empty count of changes."""
+        return SnapshotSummary(base.schema(), _integer(base, _LIMIT_KEY, 0))
+
+    def _may_have_left_manifests(self) -> bool:
+        """Whether an attempt may have written manifests that the committed one does not list."""
+        return self._attempt > 1
+
+    def _parent(self, base: TableMetadata) -> Snapshot | None:
+        ref = base.refs.get(self.branch)
+        if ref is None:
+            # before there were references, the current snapshot was the head of main
+            return base.current_snapshot() if self.branch == MAIN_BRANCH else None
+        if ref.snapshot_ref_type != "branch":
+            raise ValidationError(f"{self.branch!r} is a tag, only a branch takes commits")
+        return base.snapshot_by_id(ref.snapshot_id)
+
+    def _draw_id(self, base: TableMetadata) -> None:
+        # written manifests carry the id, so it is only drawn again before there are any
+        while not self._written_manifests and base.snapshot_by_id(self.snapshot_id) is not None:
+            self._snapshot_id = None
+
+    def _write_list(
+        self,
+        base: TableMetadata,
+        parent: Snapshot | None,
+        manifests: Sequence[ManifestFile],
+        sequence_number: int,
+    ) -> str:
+        name = f"snap-{self.snapshot_id}-{self._attempt}-{self.commit_uuid}.avro"
+        location = metadata_file_location(base, name)
+        write_manifest_list(
+            self.io,
+            location,
+            manifests,
+            format_version=min(base.format_version, 2),
+            snapshot_id=self.snapshot_id,
+            parent_snapshot_id=None if parent is None else parent.snapshot_id,
+            sequence_number=sequence_number,
+            codec=base.properties.get(_CODEC_KEY, "gzip"),
+        )
+        self._written_lists.append(location)
+        return location
+
+    def _full_summary(
+        self, base: TableMetadata, parent: Snapshot | None, manifests: Sequence[ManifestFile]
+    ) -> dict[str, str]:
+        created = sum(manifest.added_snapshot_id == self.snapshot_id for manifest in manifests)
+        changes = {
+            "operation": self.operation,
+            **self.snapshot_properties,
+            "manifests-created": str(created),
+            "manifests-kept": str(len(manifests) - created),
+            "manifests-replaced": str(self.replaced_manifest_count()),
+            **self.summary(base),
+        }
+        before = None if parent is None else (parent.summary or {})
+        return with_totals(changes, before)
+
+    def replaced_manifest_count(self) -> int:
+        """How many manifests of the parent were rewritten."""
+        return 0
+
+    def _changes(self, base: TableMetadata, parent: Snapshot | None, snapshot: Snapshot) -> Changes:
+        updates: tuple[Any, ...] = (AddSnapshotUpdate(snapshot=snapshot),)
+        requirements: tuple[Any, ...] = (AssertTableUUID(uuid=base.table_uuid),)
+        if not self.stage_only:
+            parent_id = None if parent is None else parent.snapshot_id
+            requirements += (AssertRefSnapshotId(ref=self.branch, snapshot_id=parent_id),)
+            ref = base.refs.get(self.branch)
+            updates += (
+                SetSnapshotRefUpdate(
+                    ref_name=self.branch,
+                    type="branch",
+                    snapshot_id=snapshot.snapshot_id,
+                    max_ref_age_ms=None if ref is None else ref.max_ref_age_ms,
+                    max_snapshot_age_ms=None if ref is None else ref.max_snapshot_age_ms,
+                    min_snapshots_to_keep=None if ref is None else ref.min_snapshots_to_keep,
+                ),
+            )
+        return Changes(requirements=requirements, updates=updates)
+
+    def _new_writer(
+        self, base: TableMetadata, spec_id: int, content: ManifestContent
+    ) -> ManifestWriter:
+        level = base.properties.get(_LEVEL_KEY)
+        return ManifestWriter(
+            min(base.format_version, 2),
+            spec_of(base, spec_id),
+            base.schema(),
+            self.snapshot_id,
+            content=content,
+            codec=base.properties.get(_CODEC_KEY, "gzip"),
+            level=None if level is None else _integer(base, _LEVEL_KEY, 1),
+        )
+
+    def _finish(self, base: TableMetadata, writer: ManifestWriter) -> ManifestFile:
+        name = f"{self.commit_uuid}-m{self._manifest_count}.avro"
+        self._manifest_count += 1
+        location = metadata_file_location(base, name)
+        manifest = writer.finish(self.io, location)
+        self._written_manifests.append(location)
+        return manifest
+
+
+def new_snapshot_id() -> int:
+    """A random positive 63-bit number."""
+    drawn = uuid.uuid4().int
+    return ((drawn >> 64) ^ drawn) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def metadata_file_location(metadata: TableMetadata, name: str) -> str:
+    """Where a metadata file of this table belongs (table property `write.metadata.path`)."""
+    folder = metadata.properties.get("write.metadata.path")
+    if folder:
+        return f"{folder.rstrip('/')}/{name}"
+    return f"{metadata.location.rstrip('/')}/metadata/{name}"
+
+
+def spec_of(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
+    """The partition spec of this id.
+
+    Raises:
+        ValidationError: The table has none.
+    """
+    spec = metadata.specs().get(spec_id)
+    if spec is None:
+        raise ValidationError(f"the table has no partition spec {spec_id}")
+    return spec
+
+
+def parent_manifests(
+    io: FileIO, base: TableMetadata, parent: Snapshot | None
+) -> list[ManifestFile]:
+    """The manifests of the snapshot to build on, with all that this format version must state."""
+    if parent is None:
+        return []
+    manifests = read_manifests(io, parent)
+    return [
+        _counted(io, manifest) if base.format_version > 1 else manifest for manifest in manifests
+    ]
+
+
+def check_new_file(base: TableMetadata, file: DataFile) -> None:
+    """Refuse a file that cannot be added to this table.
+
+    Raises:
+        ValidationError: Says which file and why.
+    """
+    check_data_file(file)
+    fields = spec_of(base, file.spec_id).fields
+    if len(fields) != len(file.partition):
+        raise ValidationError(
+            f"file {file.file_path!r} has {len(file.partition)} partition values, "
+            f"spec {file.spec_id} has {len(fields)} fields",
+            path=file.file_path,
+        )
+
+
+def _counted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+        manifest.added_rows_count,
+        manifest.existing_rows_count,
+        manifest.deleted_rows_count,
+    )
+    if None not in counts:
+        return manifest
+    from icecomb.format.manifest_columns import count_manifest
+
+    return count_manifest(io.read(manifest.manifest_path), manifest)
+
+
+def _integer(metadata: TableMetadata, key: str, default: int) -> int:
+    text = metadata.properties.get(key)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(f"table property {key} is no whole number: {text!r}") from None

@@ -1,0 +1,151 @@
+"""What a snapshot says about itself: counts of what it added and removed, and running totals.
+
+Keys and rules are those of Iceberg Java: a count of zero is left out, and a total is carried from
+the snapshot before as long as it is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.manifest import DataFile, DataFileContent
+
+if TYPE_CHECKING:
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
+
+_COUNT_KEYS: Final = (
+    "added-data-files",
+    "deleted-data-files",
+    "added-equality-delete-files",
+    "removed-equality-delete-files",
+    "added-position-delete-files",
+    "removed-position-delete-files",
+    "added-delete-files",
+    "removed-delete-files",
+    "added-records",
+    "deleted-records",
+    "added-files-size",
+    "removed-files-size",
+    "added-position-deletes",
+    "removed-position-deletes",
+    "added-equality-deletes",
+    "removed-equality-deletes",
+)
+_TOTALS: Final = (
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
+    ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
+)
+
+
+class SnapshotSummary:
+    """The counts of one commit.
+
+    Args:
+        schema: The table's schema, for the names of partitions.
+        partition_limit: Describe each changed partition when there are at most this many
+            (table property `write.summary.partition-limit`).
+    """
+
+    def __init__(self, schema: Schema, partition_limit: int = 0) -> None:
+        self._schema = schema
+        self._limit = partition_limit
+        self._counts: Counter[str] = Counter()
+        self._partitions: dict[tuple[Any, ...], Counter[str]] = {}
+        self._specs: dict[int, PartitionSpec] = {}
+
+    def add_file(self, file: DataFile, spec: PartitionSpec) -> None:
+        """Count a file that this commit adds."""
+        self._count(file, spec, _ADDING[file.content], "added")
+
+    def remove_file(self, file: DataFile, spec: PartitionSpec) -> None:
+        """Count a file that this commit removes."""
+        self._count(file, spec, _REMOVING[file.content], "removed")
+
+    def to_map(self) -> dict[str, str]:
+        """The keys of what changed, without totals."""
+        out = _stated(self._counts)
+        out["changed-partition-count"] = str(len(self._partitions))
+        if 0 < len(self._partitions) <= self._limit:
+            out["partition-summaries-included"] = "true"
+            for (spec_id, *values), counts in self._partitions.items():
+                path = self._specs[spec_id].partition_to_path(tuple(values), self._schema)
+                stated = ",".join(f"{key}={value}" for key, value in _stated(counts).items())
+                out[f"partitions.{path}"] = stated
+        return out
+
+    def _count(self, file: DataFile, spec: PartitionSpec, keys: tuple[str, ...], verb: str) -> None:
+        self._specs.setdefault(spec.spec_id, spec)
+        partition = self._partitions.setdefault((spec.spec_id, *file.partition), Counter())
+        for counts in (self._counts, partition):
+            for key in keys[:-1]:
+                counts[key] += 1
+            counts[keys[-1]] += file.record_count
+            counts[f"{verb}-files-size"] += file.file_size_in_bytes
+
+
+_ADDING: Final = {
+    DataFileContent.DATA: ("added-data-files", "added-records"),
+    DataFileContent.POSITION_DELETES: (
+        "added-delete-files",
+        "added-position-delete-files",
+        "added-position-deletes",
+    ),
+    DataFileContent.EQUALITY_DELETES: (
+        "added-delete-files",
+        "added-equality-delete-files",
+        "added-equality-deletes",
+    ),
+}
+_REMOVING: Final = {
+    DataFileContent.DATA: ("deleted-data-files", "deleted-records"),
+    DataFileContent.POSITION_DELETES: (
+        "removed-delete-files",
+        "removed-position-delete-files",
+        "removed-position-deletes",
+    ),
+    DataFileContent.EQUALITY_DELETES: (
+        "removed-delete-files",
+        "removed-equality-delete-files",
+        "removed-equality-deletes",
+    ),
+}
+
+
+def with_totals(changes: Mapping[str, str], previous: Mapping[str, str] | None) -> dict[str, str]:
+    """A summary with its running totals.
+
+    Args:
+        changes: What this commit adds and removes.
+        previous: The summary of the branch's head; None when the branch has no snapshot yet, and
+            then all totals start at zero.
+    """
+    before = (
+        dict.fromkeys((total for total, _, _ in _TOTALS), "0") if previous is None else previous
+    )
+    out = dict(changes)
+    for total, added, removed in _TOTALS:
+        value = _number(before.get(total))
+        plus, minus = _number(changes.get(added, "0")), _number(changes.get(removed, "0"))
+        if value is not None and plus is not None and minus is not None:
+            sum_ = value + plus - minus
+            if sum_ >= 0:
+                out[total] = str(sum_)
+    return out
+
+
+def _stated(counts: Mapping[str, int]) -> dict[str, str]:
+    return {key: str(counts[key]) for key in _COUNT_KEYS if counts.get(key, 0) > 0}
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
