@@ -66,10 +66,12 @@ def spark_conf(
     return conf
 
 
-def command_line(conf: Mapping[str, str]) -> str:
-    """The configuration as ``--conf`` arguments, quoted for a shell, one a line."""
-    lines = (f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
-    return " \\\n".join(lines)
+def command_lines(conf: Mapping[str, str]) -> list[str]:
+    """The configuration as `--conf` arguments, quoted for a shell.
+
+    No line ends in a backslash, so that `spark-sql $(icecomb spark-conf)` works.
+    """
+    return [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items()]
 
 
 def _hive_conf(uri: str | None, warehouse: str | None) -> dict[str, str]:

@@ -62,10 +62,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
                 f"the table is partitioned by {name} twice",
                 hint="every column takes part with one transform of a kind",
             )
-        if transform.result_type(source.field_type) is None:
-            raise ValidationError(
-                f"{transform} does not apply to {name} of type {source.field_type}"
-            )
+        transform.check(source.field_type)
         fields.append(
             PartitionField(source.field_id, PARTITION_FIELD_ID_START + position, transform, name)
         )

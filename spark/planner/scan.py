@@ -11,9 +11,10 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
+from icecomb.format.task import FileScanTask, plan_task_groups
 from icecomb.format.transform import IdentityTransform
 from icecomb.spark.planner.predicates import row_filter
-from icecomb.spark.planner.splits import Split, split_planning
+from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.values import value_to_json
 from icecomb.spark.schema import FIELD_ID
@@ -21,8 +22,6 @@ from icecomb.spark.schema import FIELD_ID
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from icecomb.format.scan import FileScanTask
 
 
 class Scans:
@@ -39,28 +38,24 @@ class Scans:
         """
         state = self._states.find(params["reference"])
         tasks = _tasks(state, params["filters"], case_sensitive=params["case_sensitive"])
-        files = [task.file for task in tasks]
-        total = sum(file.file_size_in_bytes for file in files)
-        planning = split_planning(
+        total = sum(task.file.file_size_in_bytes for task in tasks)
+        size = split_size(
             state.metadata.properties, params.get("options") or {}, params["hints"], total
         )
+        groups = plan_task_groups(tasks, size.target, size.lookback, size.open_cost)
         deletes = _Deletes(state, tasks)
-        read_ids = [field["metadata"][FIELD_ID] for field in params["schema"]["fields"]]
-        constants = _Constants(state, read_ids)
-        answers = [
-            _task_json(task.file, constants.of(task.file), deletes.index(at))
-            for at, task in enumerate(tasks)
-        ]
+        constants = _Constants(
+            state, [field["metadata"][FIELD_ID] for field in params["schema"]["fields"]]
+        )
         mapping = state.metadata.name_mapping()
         return {
             "partitions": [
-                [_range(answers[split.task], split) for split in partition]
-                for partition in planning.pack(planning.splits(files))
+                [_task_json(task, constants, deletes) for task in group.tasks] for group in groups
             ],
             "deletes": deletes.encoded,
             "name_mapping": None if mapping is None else mapping.to_json(),
             "statistics": {
-                "rows": sum(file.record_count for file in files) - deletes.count,
+                "rows": sum(task.file.record_count for task in tasks) - deletes.count,
                 "bytes": total,
             },
         }
@@ -99,20 +94,19 @@ def _check(state: TableState, task: FileScanTask) -> None:
         )
 
 
-def _task_json(file: DataFile, constants: dict[str, Any], deletes: int | None) -> dict[str, Any]:
+def _task_json(task: FileScanTask, constants: _Constants, deletes: _Deletes) -> dict[str, Any]:
+    file = task.file
     return {
         "path": file.file_path,
+        "start": task.start,
+        "length": task.length,
         "size": file.file_size_in_bytes,
         "format": "parquet",
         "rows": file.record_count,
         "spec_id": file.spec_id,
-        "constants": constants,
-        "deletes": deletes,
+        "constants": constants.of(file),
+        "deletes": deletes.index(file),
     }
-
-
-def _range(task: dict[str, Any], split: Split) -> dict[str, Any]:
-    return task | {"start": split.start, "length": split.length}
 
 
 class _Constants:
@@ -147,28 +141,25 @@ class _Deletes:
     def __init__(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
         self.encoded: list[str] = []
         self.count = 0
+        # by identity: a task's parts share its file, and every file lives as long as the tasks
         self._index: dict[int, int] = {}
         if any(task.delete_files for task in tasks):
             self._read(state, tasks)
 
-    def index(self, task: int) -> int | None:
-        """Where the deletes of a task are in `encoded`."""
-        return self._index.get(task)
+    def index(self, file: DataFile) -> int | None:
+        """Where the deletes of a file are in `encoded`."""
+        return self._index.get(id(file))
 
     def _read(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
         from icecomb.format.position_delete import PositionDeletes
 
         reader = PositionDeletes(state.io)
-        for at, task in enumerate(tasks):
+        for task in tasks:
             positions = reader.of(task.file, task.delete_files) if task.delete_files else None
             if positions is not None:
-                self._add(at, positions)
-
-    def _add(self, task: int, positions: npt.NDArray[np.int64]) -> None:
-        if len(positions):
-            self._index[task] = len(self.encoded)
-            self.encoded.append(encode_positions(positions))
-            self.count += len(positions)
+                self._index[id(task.file)] = len(self.encoded)
+                self.encoded.append(encode_positions(positions))
+                self.count += len(positions)
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CommitFailedError, ConfigurationError, UnsupportedError
@@ -168,10 +169,32 @@ def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:
 def _data_files(
     table: Table, write: Mapping[str, Any], files: list[dict[str, Any]]
 ) -> list[DataFile]:
+    from icecomb.format.data_file import data_file_from_parquet
+    from icecomb.format.data_metrics import MetricsConfig
+
     schema = table.metadata.schema_by_id(write["schema_id"])
     spec = table.metadata.specs()[write["spec_id"]]
     types = [field.field_type for field in spec.partition_type(schema).fields]
-    raise NotImplementedError(schema, types, base64, value_from_json, files)
+    mapping = table.metadata.name_mapping()
+    metrics = MetricsConfig.from_properties(table.metadata.properties, schema)
+    order = write["sort_order_id"]
+    return [
+        replace(
+            data_file_from_parquet(
+                table.io,
+                file["path"],
+                schema,
+                spec,
+                tuple(map(value_from_json, types, file["partition"])),
+                mapping,
+                metrics,
+                footer=base64.b64decode(file["footer"]),
+                file_size=file["size"],
+            ),
+            sort_order_id=order,
+        )
+        for file in files
+    ]
 
 
 def _spec_json(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:

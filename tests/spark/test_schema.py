@@ -60,7 +60,7 @@ NESTED = Schema(
                 value_required=False,
             ),
         ),
-        NestedField(6, "s", StructType((NestedField(7, "l", ListType(8, LongType(), False)),))),  # noqa: FBT003
+        NestedField(6, "s", StructType((NestedField(7, "l", ListType(8, LongType(), False)),))),
     )
 )
 
@@ -88,7 +88,14 @@ def test_types_iceberg_lacks_become_the_next_wider_one(spark, iceberg):
 
 @pytest.mark.parametrize(
     "spark",
-    ["void", "interval day to second", "variant", "time(6)", "string collate UTF8_LCASE", "decimal(5,-2)"],
+    [
+        "void",
+        "interval day to second",
+        "variant",
+        "time(6)",
+        "string collate UTF8_LCASE",
+        "decimal(5,-2)",
+    ],
 )
 def test_a_type_without_an_equal_is_refused_by_column_and_name(spark):
     nested = {"type": "array", "elementType": spark, "containsNull": True}

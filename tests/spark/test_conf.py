@@ -1,0 +1,49 @@
+"""The configuration that puts the catalog into a Spark application."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.spark.conf import CATALOG_CLASS, command_lines, spark_conf
+
+JAR = Path("/jars/b.jar")
+
+
+def test_a_catalog_needs_its_class_the_jar_and_a_python():
+    assert spark_conf(jar=JAR) == {
+        "spark.jars": "/jars/b.jar",
+        "spark.sql.catalog.lake": CATALOG_CLASS,
+        "spark.sql.catalog.lake.python": sys.executable,
+    }
+
+
+def test_options_go_to_the_catalog_under_its_name():
+    conf = spark_conf("ice", uri="thrift://h:1", warehouse="/w", options={"x": "1"}, jar=JAR)
+    prefix = "spark.sql.catalog.ice."
+    found = {key[len(prefix) :]: value for key, value in conf.items() if key.startswith(prefix)}
+    assert found == {"python": sys.executable, "uri": "thrift://h:1", "warehouse": "/w", "x": "1"}
+
+
+def test_hive_support_gets_the_same_metastore():
+    conf = spark_conf(uri="thrift://h:1", warehouse="/w", hive=True, jar=JAR)
+    assert conf["spark.hadoop.hive.metastore.uris"] == "thrift://h:1"
+    assert conf["spark.sql.catalogImplementation"] == "hive"
+    assert conf["spark.sql.warehouse.dir"] == "/w"
+
+
+@pytest.mark.parametrize("name", ["", "my lake", "a.b", "a-b"])
+def test_a_name_sql_cannot_say_is_refused(name):
+    with pytest.raises(ConfigurationError, match="name of a Spark catalog"):
+        spark_conf(name, jar=JAR)
+
+
+def test_the_lines_survive_a_shell():
+    conf = {"spark.jars": "/a b/it's.jar", "k": "v"}
+    lines = command_lines(conf)
+    assert shlex.split(" ".join(lines)) == ["--conf", "spark.jars=/a b/it's.jar", "--conf", "k=v"]
+    assert not any(line.endswith("\\") for line in lines)

@@ -1,0 +1,98 @@
+"""Which jar goes on Spark's class path, and what is said when there is none."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from icecomb.format.errors import JavaError, MissingDependencyError, UnsupportedError
+from icecomb.spark import jar
+from icecomb.spark.conf import CATALOG_CLASS
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _home(path, *names):
+    (path / "jars").mkdir(parents=True)
+    for name in names:
+        (path / "jars" / name).touch()
+    return path
+
+
+def test_the_installed_pyspark_is_the_spark_that_is_used(monkeypatch):
+    import pyspark
+
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    home = jar.spark_home()
+    assert home.version == pyspark.__version__
+    assert list(home.jars.glob("spark-sql_*.jar"))
+
+
+def test_spark_home_wins_over_the_package(tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "SPARK_HOME", str(_home(tmp_path / "s", "spark-core_2.13-4.3.7-preview.jar"))
+    )
+    assert (jar.spark_home().version, jar.spark_home().minor) == ("4.3.7-preview", "4.3")
+
+
+def test_a_folder_without_spark_is_named(tmp_path):
+    with pytest.raises(MissingDependencyError, match=str(tmp_path)):
+        jar.spark_home(tmp_path)
+
+
+def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(jar.importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(MissingDependencyError) as error:
+        jar.spark_home()
+    assert "pip install 'icecomb[spark]'" in error.value.hint
+
+
+def test_a_spark_the_bridge_is_not_made_for_is_refused_by_version(tmp_path):
+    home = jar.spark_home(_home(tmp_path, "spark-core_2.12-3.5.9.jar"))
+    with pytest.raises(UnsupportedError, match=r"3\.5\.9") as error:
+        jar.bridge_jar(home)
+    assert "4.3" in error.value.hint
+
+
+def test_a_checkout_compiles_the_bridge_once_per_spark_and_source(own_cache):
+    first = jar.bridge_jar()
+    assert first.is_relative_to(own_cache)
+    stamp = first.stat().st_mtime_ns
+    assert jar.bridge_jar() == first
+    assert first.stat().st_mtime_ns == stamp
+    with zipfile.ZipFile(first) as classes:
+        assert CATALOG_CLASS.replace(".", "/") + ".class" in classes.namelist()
+
+
+def test_a_changed_source_is_another_jar(tmp_path, monkeypatch):
+    spark = jar.SparkHome(tmp_path, "4.3.0")
+    source = tmp_path / "A.java"
+    keys = []
+    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    for text in ("class A {}", "class A { }"):
+        source.write_text(text)
+        keys.append(jar._key(spark, [source]))
+    assert keys[0] != keys[1]
+
+
+def test_a_host_with_a_runtime_only_is_told_what_to_install(own_cache, tmp_path, monkeypatch):
+    java = tmp_path / "jre" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jre"))
+    with pytest.raises(JavaError, match="no javac") as error:
+        jar.bridge_jar()
+    assert "JDK" in error.value.hint
+    assert not list(own_cache.rglob("*.jar"))
+
+
+def test_an_install_with_neither_jar_nor_sources_says_so(monkeypatch):
+    monkeypatch.setattr(jar, "sources", list)
+    with pytest.raises(MissingDependencyError, match=r"without a bridge for Spark 4\.3"):
+        jar.compile_bridge(jar.spark_home())
