@@ -1,0 +1,136 @@
+"""Several producers of batches at work, one consumer, bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from queue import Empty, Full, Queue
+from threading import Event, Lock, Thread
+from typing import Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Producer: TypeAlias = Callable[[], Iterable[T]]
+
+_DEPTH = 2
+_POLL_SECONDS = 0.1
+
+
+def stream(producers: Iterable[Producer[T]], workers: int, *, ordered: bool = True) -> Iterator[T]:
+    """What the producers yield, made ahead by threads.
+
+    At most `workers` producers are open at a time, each at most a few items ahead of the consumer,
+    so memory does not grow with their number. The producers themselves are taken lazily.
+    Closing the iterator stops the threads.
+
+    Args:
+        producers: Each makes its items when called.
+        workers: How many run at the same time; with one, all happens in the calling thread.
+        ordered: Whether items come in the order of the producers.
+
+    Raises:
+        Exception: What a producer raised.
+    """
+    if workers <= 1:
+        for produce in producers:
+            yield from produce()
+        return
+    source = iter(producers)
+    yield from (_ordered if ordered else _unordered)(source, workers)
+
+
+class _Lane(Generic[T]):
+    """A bounded queue of items that ends with `None`, filled by threads."""
+
+    def __init__(self, stop: Event, depth: int) -> None:
+        self._stop = stop
+        self._queue: Queue[tuple[T] | BaseException | None] = Queue(depth)
+
+    def fill(self, items: Iterable[T]) -> None:
+        """Put items until they end, fail or nobody wants them any more."""
+        try:
+            for item in items:
+                if not self._put((item,)):
+                    return
+        except BaseException as problem:  # noqa: BLE001 - raised again in the consumer's thread
+            self._put(problem)
+        else:
+            self._put(None)
+
+    def next(self) -> tuple[T] | None:
+        """The next item in a tuple, or None at the end."""
+        while True:
+            try:
+                item = self._queue.get(timeout=_POLL_SECONDS)
+            except Empty:
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            return item
+
+    def _put(self, item: tuple[T] | BaseException | None) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._queue.put(item, timeout=_POLL_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+
+def _ordered(source: Iterator[Producer[T]], workers: int) -> Iterator[T]:
+    stop = Event()
+    lanes: deque[tuple[_Lane[T], Thread]] = deque()
+
+    def start() -> None:
+        produce = next(source, None)
+        if produce is not None:
+            lane: _Lane[T] = _Lane(stop, _DEPTH)
+            thread = Thread(target=lambda: lane.fill(_items(produce)), daemon=True)
+            thread.start()
+            lanes.append((lane, thread))
+
+    try:
+        for _ in range(workers):
+            start()
+        while lanes:
+            lane, thread = lanes[0]
+            while (item := lane.next()) is not None:
+                yield item[0]
+            thread.join()
+            lanes.popleft()
+            start()
+    finally:
+        stop.set()
+        for _, thread in lanes:
+            thread.join()
+
+
+def _unordered(source: Iterator[Producer[T]], workers: int) -> Iterator[T]:
+    stop = Event()
+    taking = Lock()
+    lane: _Lane[T] = _Lane(stop, workers * _DEPTH)
+
+    def take() -> Iterator[T]:
+        while not stop.is_set():
+            with taking:
+                produce = next(source, None)
+            if produce is None:
+                return
+            yield from produce()
+
+    threads = [Thread(target=lambda: lane.fill(take()), daemon=True) for _ in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            while (item := lane.next()) is not None:
+                yield item[0]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _items(produce: Producer[T]) -> Iterator[T]:
+    yield from produce()

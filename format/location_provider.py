@@ -1,0 +1,102 @@
+"""Where new data files go, as Iceberg Java places them for the same table properties."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+DATA_PATH = "write.data.path"
+FOLDER_STORAGE_PATH = "write.folder-storage.path"
+OBJECT_STORE_PATH = "write.object-storage.path"
+OBJECT_STORE_ENABLED = "write.object-storage.enabled"
+OBJECT_STORE_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
+
+_HASH_BITS = 20
+_DIRECTORY_BITS = 4
+_DIRECTORIES = 3
+
+
+class LocationProvider(ABC):
+    """Names the locations of a table's new data files."""
+
+    @abstractmethod
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """The location of a new data file.
+
+        Args:
+            file_name: The name of the file.
+            partition_path: The path of its partition (`day=2024-01-01/id_bucket=3`), if any.
+        """
+
+
+class DefaultLocationProvider(LocationProvider):
+    """`<data path>/<partition path>/<file name>`, the layout of Hive.
+
+    Args:
+        table_location: The table's location.
+        properties: The table's properties.
+    """
+
+    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
+        configured = properties.get(DATA_PATH) or properties.get(FOLDER_STORAGE_PATH)
+        self._root = _root(configured, table_location)
+
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """See `LocationProvider`."""
+        return "/".join(filter(None, (self._root, partition_path, file_name)))
+
+
+class ObjectStoreLocationProvider(LocationProvider):
+    """A hash before each path, so that an object store spreads the files over its partitions.
+
+    Args:
+        table_location: The table's location.
+        properties: The table's properties.
+    """
+
+    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
+        configured = (
+            properties.get(DATA_PATH)
+            or properties.get(OBJECT_STORE_PATH)
+            or properties.get(FOLDER_STORAGE_PATH)
+        )
+        self._root = _root(configured, table_location)
+        partitioned = properties.get(OBJECT_STORE_PARTITIONED_PATHS, "true")
+        self._partitioned_paths = partitioned.lower() == "true"
+        # Data outside the table's folder says which table it belongs to.
+        inside = self._root.startswith(table_location.rstrip("/"))
+        self._context = None if inside else _context(table_location)
+
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """See `LocationProvider`."""
+        name = file_name
+        if self._partitioned_paths and partition_path:
+            name = f"{partition_path}/{file_name}"
+        hashed = _hash_path(name)
+        if self._context is not None:
+            return f"{self._root}/{hashed}/{self._context}/{name}"
+        separator = "/" if self._partitioned_paths else "-"
+        return f"{self._root}/{hashed}{separator}{name}"
+
+
+def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
+    """The layout a table's properties ask for."""
+    if properties.get(OBJECT_STORE_ENABLED, "false").lower() == "true":
+        return ObjectStoreLocationProvider(table_location, properties)
+    return DefaultLocationProvider(table_location, properties)
+
+
+def _root(configured: str | None, table_location: str) -> str:
+    return (configured or f"{table_location.rstrip('/')}/data").rstrip("/")
+
+
+def _context(table_location: str) -> str:
+    return "/".join(table_location.rstrip("/").rsplit("/", 2)[-2:])
+
+
+def _hash_path(name: str) -> str:
+    import mmh3
+
+    bits = f"{mmh3.hash(name, signed=False):032b}"[-_HASH_BITS:]
+    cut = [bits[i * _DIRECTORY_BITS : (i + 1) * _DIRECTORY_BITS] for i in range(_DIRECTORIES)]
+    return "/".join((*cut, bits[_DIRECTORIES * _DIRECTORY_BITS :]))

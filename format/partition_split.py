@@ -1,0 +1,142 @@
+"""Batches split by partition: transforms on whole arrays, one gather per partition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.transform import VoidTransform
+
+_DENSE_GROUPS = 1 << 16
+
+
+class PartitionSplit:
+    """Splits batches of a table's columns by its partition spec.
+
+    Args:
+        spec: The spec.
+        schema: The table's schema; batches have its columns in its order.
+    """
+
+    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+        self._sources = [
+            (None if isinstance(f.transform, VoidTransform) else _path(schema, f.source_id), f)
+            for f in spec.fields
+        ]
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+        """The partitions of a batch: the partition tuple and its rows, in their order."""
+        if not self._sources:
+            yield (), batch
+            return
+        keys = [self._key(batch, path, f.transform) for path, f in self._sources]
+        codes, groups = _combined(keys, batch.num_rows)
+        if len(groups) == 1:
+            yield _values(keys, groups[0]), batch
+            return
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(groups) + 1))
+        for i, group in enumerate(groups):
+            rows = pa.array(order[starts[i] : starts[i + 1]])
+            yield _values(keys, group), batch.take(rows)
+
+    def _key(
+        self, batch: pa.RecordBatch, path: tuple[int, ...] | None, transform: Any
+    ) -> _Key | None:
+        if path is None:
+            return None
+        array = batch.column(path[0])
+        if len(path) > 1:
+            array = pc.struct_field(array, list(path[1:]))
+        return _Key(transform.apply_array(array))
+
+
+class _Key:
+    """One partition field of a batch: a code a row, and the internal value of each code."""
+
+    def __init__(self, array: pa.Array) -> None:
+        plain = _internal(array)
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        self.codes: npt.NDArray[np.int64] = np.asarray(encoded.indices).astype(np.int64)
+        values = encoded.dictionary
+        if array.type == pa.uuid():
+            values = pa.ExtensionArray.from_storage(pa.uuid(), values)
+        self.values = [_one_nan(v) for v in values.to_pylist()]
+
+
+def _internal(array: pa.Array) -> pa.Array:
+    """The array with dates and times as the numbers they are stored as, UUIDs as bytes."""
+    kind = array.type
+    if pa.types.is_date32(kind):
+        return array.view(pa.int32())
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return array.view(pa.int64())
+    return array.storage if kind == pa.uuid() else array
+
+
+def _one_nan(value: Any) -> Any:
+    # NaN differs from itself; as one object it is still found as a key.
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def _combined(keys: list[_Key | None], rows: int) -> tuple[npt.NDArray[Any], list[tuple[int, ...]]]:
+    """A group number for each row, and the codes of each group."""
+    real = [k for k in keys if k is not None]
+    total = math.prod(len(k.values) for k in real)
+    codes: npt.NDArray[Any] = np.zeros(rows, np.int64)
+    if total < 1 << 62:
+        for k in real:
+            codes = codes * len(k.values) + k.codes
+        present, codes = _renumbered(codes, total)
+        return codes, [_decomposed(int(c), real) for c in present]
+    stacked = np.stack([k.codes for k in real], axis=1)
+    rows_present, codes = np.unique(stacked, axis=0, return_inverse=True)
+    return codes.reshape(-1), [tuple(int(c) for c in row) for row in rows_present]
+
+
+def _renumbered(
+    codes: npt.NDArray[np.int64], total: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    if total > _DENSE_GROUPS:
+        present, inverse = np.unique(codes, return_inverse=True)
+        return present, inverse.reshape(-1)
+    present = np.flatnonzero(np.bincount(codes, minlength=total))
+    # Small unsigned numbers are sorted by radix.
+    numbers = np.zeros(total, np.uint16)
+    numbers[present] = np.arange(len(present), dtype=np.uint16)
+    return present, numbers[codes]
+
+
+def _decomposed(code: int, keys: list[_Key]) -> tuple[int, ...]:
+    parts: list[int] = []
+    for k in reversed(keys):
+        code, part = divmod(code, len(k.values))
+        parts.append(part)
+    return tuple(reversed(parts))
+
+
+def _values(keys: list[_Key | None], group: tuple[int, ...]) -> tuple[Any, ...]:
+    codes = iter(group)
+    return tuple(None if k is None else k.values[next(codes)] for k in keys)
+
+
+def _path(schema: Schema, field_id: int) -> tuple[int, ...]:
+    """The indices that lead to a field through structs."""
+    chain = [field_id]
+    while (parent := schema.find_parent_id(chain[0])) is not None:
+        chain.insert(0, parent)
+    path = []
+    fields = schema.fields
+    for number in chain:
+        index = next(i for i, f in enumerate(fields) if f.field_id == number)
+        path.append(index)
+        fields = getattr(fields[index].field_type, "fields", ())
+    return tuple(path)
