@@ -226,14 +226,15 @@ def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
             "precision": precision,
             "scale": scale,
         }
-        return _named(decimal, seen)
+        return _named(decimal, field_id, seen)
     if isinstance(field_type, FixedType):
         size = len(field_type)
-        return _named({"type": "fixed", "name": f"fixed_{size}", "size": size}, seen)
+        fixed = {"type": "fixed", "name": f"fixed_{size}", "size": size}
+        return _named(fixed, field_id, seen)
     plain = _PRIMITIVES.get(type(field_type))  # type: ignore[arg-type]
     if plain is None:
         raise SchemaError(f"no Avro schema for the type {field_type}")
-    return _named(plain, seen) if isinstance(plain, dict) else plain
+    return _named(plain, field_id, seen) if isinstance(plain, dict) else plain
 
 
 def _map(field_type: MapType, seen: set[str]) -> dict[str, Any]:
@@ -248,13 +249,13 @@ def _map(field_type: MapType, seen: set[str]) -> dict[str, Any]:
     return {"type": "array", "items": _record(pair, name, seen), "logicalType": "map"}
 
 
-def _named(schema: dict[str, Any], seen: set[str]) -> Any:
+def _named(schema: dict[str, Any], field_id: int, seen: set[str]) -> Any:
     name = schema.get("name")
-    if name is None:
-        return dict(schema)
     if name in seen:
-        return name
-    seen.add(name)
+        # not every reader finds a type by the name it had before
+        return {**schema, "name": f"{name}_{field_id}"}
+    if name is not None:
+        seen.add(name)
     return dict(schema)
 
 
@@ -267,15 +268,14 @@ def _escape(char: str) -> str:
 
 def _plain(schema: Any, names: Mapping[int, str], known: dict[str, Any], counter: list[int]) -> Any:
     if isinstance(schema, str):
-        # a name that is used again stands for the whole type
-        return _plain(known[schema], names, known, counter) if schema in known else schema
+        # a name that is used again stands for the whole type; namespaces tell nothing apart here
+        named = known.get(schema.rpartition(".")[2])
+        return schema if named is None else _plain(named, names, known, counter)
     if isinstance(schema, list):
         return [_plain(branch, names, known, counter) for branch in schema]
     kind = schema["type"]
     if "name" in schema:
-        known[schema["name"]] = schema
-        if "namespace" in schema:
-            known[f"{schema['namespace']}.{schema['name']}"] = schema
+        known[schema["name"].rpartition(".")[2]] = schema
     if kind in ("record", "error"):
         counter[0] += 1
         name = f"r{counter[0]}"

@@ -29,7 +29,14 @@ from icecomb.format.manifest_schema import (
     entry_type,
 )
 from icecomb.format.single_value import to_bytes
-from icecomb.format.types import DoubleType, FloatType, IcebergType, StructType
+from icecomb.format.types import (
+    BinaryType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
@@ -79,8 +86,9 @@ class ManifestWriter:
         self._rows = dict.fromkeys(ManifestEntryStatus, 0)
         self._min_sequence_number: int | None = None
         self._summaries = [_Summary(field.field_type) for field in self._partition.fields]
+        stored = entry_type(format_version, _stored(self._partition))
+        avro = avro_schema(stored, "manifest_entry")
         struct = entry_type(format_version, self._partition)
-        avro = avro_schema(struct, "manifest_entry")
         metadata = _metadata(format_version, spec, schema, struct, content)
         self._out = ContainerWriter(
             avro, plain_schema(avro, ENTRY_NAMES), metadata, codec=codec, level=level
@@ -297,6 +305,22 @@ class _Summary:
     def _order(self, value: Any) -> Any:
         # the specification's order of floats has -0.0 before 0.0
         return (value, math.copysign(1.0, value)) if self._floating else value
+
+
+def _stored(partition: StructType) -> StructType:
+    """The partition as Avro stores it.
+
+    Iceberg Java 1.11 puts a length before a `fixed` partition value, and expects one, although
+    the type has none; `bytes` reads the same everywhere.
+    """
+    return StructType(
+        tuple(
+            replace(field, field_type=BinaryType(), required=False)
+            if isinstance(field.field_type, FixedType)
+            else replace(field, required=False)
+            for field in partition.fields
+        )
+    )
 
 
 def _metadata(
