@@ -64,13 +64,8 @@ class Scans:
 def _tasks(
     state: TableState, filters: Sequence[Mapping[str, Any]], *, case_sensitive: bool
 ) -> list[FileScanTask]:
-    from icecomb.format.scan import TableScan
-
-    if state.snapshot_id is None:
-        return []
     predicate = row_filter(filters, state.schema, case_sensitive=case_sensitive)
-    scan = TableScan(state.metadata, state.io, row_filter=predicate, snapshot_id=state.snapshot_id)
-    tasks = list(scan.plan_files())
+    tasks = list(state.scan().filter(predicate).plan_files())
     for task in tasks:
         _check(state, task)
     return tasks

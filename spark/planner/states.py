@@ -1,8 +1,8 @@
 """Tables in the state a query holds on to: `reference` objects and the metadata behind them.
 
 A query reads one metadata file from its first question to its last, whatever is committed
-meanwhile. Metadata files never change, so the metadata behind a reference is cached by its
-location and read again after a restart.
+meanwhile. Metadata files never change, so the metadata behind a reference is cached by its location
+and read again after a restart.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchSnapshotError
+from icecomb.format.scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ class TableState:
         metadata_location: The metadata file.
         metadata: What is in it.
         io: Reads the table's files.
-        snapshot_id: The snapshot to read; None for a table that has none.
-        schema_id: The schema to read with: the snapshot's in time travel, else the table's.
-        time_travel: Whether the query asked for a version, which cannot be written to.
+        travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
+        ref: The branch or tag it was named by.
     """
 
     catalog: str
@@ -45,9 +45,8 @@ class TableState:
     metadata_location: str
     metadata: TableMetadata
     io: FileIO
-    snapshot_id: int | None
-    schema_id: int
-    time_travel: bool = False
+    travelled_to: int | None = None
+    ref: str | None = None
 
     @property
     def name(self) -> str:
@@ -55,9 +54,23 @@ class TableState:
         return ".".join(self.identifier)
 
     @property
+    def time_travel(self) -> bool:
+        """Whether the query asked for a version, which cannot be written to."""
+        return self.travelled_to is not None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot to read; None when the table has none yet."""
+        return self.travelled_to if self.time_travel else self.metadata.current_snapshot_id
+
+    @property
     def schema(self) -> Schema:
-        """The schema of the query."""
-        return self.metadata.schema_by_id(self.schema_id)
+        """The snapshot's schema in time travel, else the table's."""
+        return self.scan().schema()
+
+    def scan(self) -> TableScan:
+        """All rows of this state."""
+        return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=self.ref)
 
     def reference(self) -> dict[str, Any]:
         """What the bridge hands back to name this state."""
@@ -65,9 +78,8 @@ class TableState:
             "catalog": self.catalog,
             "identifier": list(self.identifier),
             "metadata_location": self.metadata_location,
-            "snapshot_id": self.snapshot_id,
-            "schema_id": self.schema_id,
-            "time_travel": self.time_travel,
+            "travelled_to": self.travelled_to,
+            "ref": self.ref,
         }
 
 
@@ -79,26 +91,20 @@ class TableStates:
         self._recent: OrderedDict[str, tuple[TableMetadata, FileIO]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def load(self, catalog: str, namespace: list[str], name: str) -> tuple[Table, TableState]:
+    def load(self, catalog: str, namespace: list[str], name: str) -> TableState:
         """The table as it is now.
 
         Raises:
             NoSuchTableError: There is none.
         """
         table = self._catalogs[catalog].load_table((*one_level(namespace), name))
-        return table, self.pin(catalog, table)
+        return self.pin(catalog, table)
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
         self._keep(table.metadata_location, (table.metadata, table.io))
         return TableState(
-            catalog=catalog,
-            identifier=tuple(table.identifier),
-            metadata_location=table.metadata_location,
-            metadata=table.metadata,
-            io=table.io,
-            snapshot_id=table.metadata.current_snapshot_id,
-            schema_id=table.metadata.current_schema_id,
+            catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
 
     def find(self, reference: Mapping[str, Any]) -> TableState:
@@ -109,16 +115,13 @@ class TableStates:
         if known is None:
             known = self._read(reference["catalog"], location)
             self._keep(location, known)
-        metadata, io = known
         return TableState(
-            catalog=reference["catalog"],
-            identifier=tuple(reference["identifier"]),
-            metadata_location=location,
-            metadata=metadata,
-            io=io,
-            snapshot_id=reference["snapshot_id"],
-            schema_id=reference["schema_id"],
-            time_travel=reference["time_travel"],
+            reference["catalog"],
+            tuple(reference["identifier"]),
+            location,
+            *known,
+            reference["travelled_to"],
+            reference["ref"],
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
@@ -136,78 +139,39 @@ class TableStates:
                 self._recent.popitem(last=False)
 
 
-def travelled(state: TableState, version: str | None, timestamp_us: int | None) -> TableState:
-    """The state at a version (snapshot id, branch or tag) or as of a time.
+def at_version(state: TableState, version: str) -> TableState:
+    """The state at a snapshot id, a branch or a tag; digits are an id first.
 
     Raises:
-        NoSuchSnapshotError: The table has no such snapshot, or none yet at that time.
+        NoSuchSnapshotError: The table has none of these.
     """
-    if version is None and timestamp_us is None:
-        return state
-    metadata = state.metadata
-    snapshot_id, branch = (
-        _by_version(state, version)
-        if version is not None
-        else (_as_of(state, timestamp_us or 0), False)
-    )
-    snapshot = metadata.snapshot_by_id(snapshot_id)
-    if snapshot is None:
-        raise _no_snapshot(state, str(snapshot_id))
-    keeps_schema = not branch and snapshot.schema_id is not None
-    return TableState(
-        catalog=state.catalog,
-        identifier=state.identifier,
-        metadata_location=state.metadata_location,
-        metadata=metadata,
-        io=state.io,
-        snapshot_id=snapshot_id,
-        schema_id=snapshot.schema_id if keeps_schema else metadata.current_schema_id,  # type: ignore[arg-type]
-        time_travel=True,
-    )
-
-
-def _by_version(state: TableState, version: str) -> tuple[int, bool]:
-    """The snapshot id of a version, and whether it was named by a branch."""
-    metadata = state.metadata
-    if version.lstrip("-").isdecimal() and metadata.snapshot_by_id(int(version)) is not None:
-        return int(version), False
-    ref = metadata.refs.get(version)
-    if ref is None:
-        raise _no_snapshot(state, version)
-    return ref.snapshot_id, str(
-        getattr(ref.snapshot_ref_type, "value", ref.snapshot_ref_type)
-    ) == "branch"
-
-
-def _as_of(state: TableState, timestamp_us: int) -> int:
-    """By the log of what was current: a snapshot that was only staged never was the table."""
-    found = None
-    for entry in state.metadata.snapshot_log:
-        if entry.timestamp_ms * 1000 <= timestamp_us:
-            found = entry.snapshot_id
-    if found is None:
+    if version.isdecimal() and state.metadata.snapshot_by_id(int(version)) is not None:
+        return replace(state, travelled_to=int(version))
+    try:
+        return _travelled(state, state.scan().use_ref(version))
+    except NoSuchSnapshotError as error:
         raise NoSuchSnapshotError(
-            f"table {state.name} had no snapshot at that time",
-            hint=f"its history begins at {_beginning(state)}",
+            f"table {state.name} has no snapshot, branch or tag {version!r}",
+            hint=error.hint,
             table=state.name,
-        )
-    return found
+        ) from error
 
 
-def _beginning(state: TableState) -> str:
-    from datetime import datetime, timezone
+def at_time(state: TableState, timestamp_us: int) -> TableState:
+    """The state as of a time, by the log of what was current then.
 
-    times = [entry.timestamp_ms for entry in state.metadata.snapshot_log]
-    if not times:
-        return "its first INSERT: it has no snapshot yet"
-    return datetime.fromtimestamp(min(times) / 1000, timezone.utc).isoformat()
+    Raises:
+        NoSuchSnapshotError: The table had no snapshot yet.
+    """
+    try:
+        return _travelled(state, state.scan().as_of(timestamp_us // 1000))
+    except NoSuchSnapshotError as error:
+        raise NoSuchSnapshotError(
+            f"table {state.name}: {error.message}", hint=error.hint, table=state.name
+        ) from error
 
 
-def _no_snapshot(state: TableState, version: str) -> NoSuchSnapshotError:
-    ids = [str(snapshot.snapshot_id) for snapshot in state.metadata.snapshots][-5:]
-    refs = sorted(state.metadata.refs)
-    return NoSuchSnapshotError(
-        f"table {state.name} has no snapshot, branch or tag {version!r}",
-        hint=f"latest snapshots: {', '.join(ids)}; branches and tags: {', '.join(refs)}",
-        table=state.name,
-    )
+def _travelled(state: TableState, scan: TableScan) -> TableState:
+    snapshot = scan.snapshot()
+    # the branch main of a table without snapshots is the table itself
+    return replace(state, travelled_to=snapshot.snapshot_id if snapshot else None, ref=scan.ref)

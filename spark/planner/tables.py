@@ -8,7 +8,7 @@ from typing import Any, Final
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.catalogs import Catalogs, one_level
-from icecomb.spark.planner.states import TableState, TableStates, travelled
+from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version
 from icecomb.spark.schema import iceberg_schema, spark_schema
 
 # what Spark says about a new table beside the user's own properties; owner and comment stay
@@ -36,8 +36,12 @@ class Tables:
 
     def load_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: load_table."""
-        _, state = self._states.load(params["catalog"], params["namespace"], params["name"])
-        return table_answer(travelled(state, params.get("version"), params.get("timestamp_us")))
+        state = self._states.load(params["catalog"], params["namespace"], params["name"])
+        if (version := params.get("version")) is not None:
+            state = at_version(state, version)
+        elif (timestamp_us := params.get("timestamp_us")) is not None:
+            state = at_time(state, timestamp_us)
+        return table_answer(state)
 
     def create_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: create_table."""
@@ -92,7 +96,6 @@ class Tables:
 
 def table_answer(state: TableState) -> dict[str, Any]:
     """What the bridge learns about a table."""
-    metadata = state.metadata
     return {
         "reference": state.reference(),
         "schema": spark_schema(state.schema),
@@ -100,12 +103,12 @@ def table_answer(state: TableState) -> dict[str, Any]:
         "properties": _shown_properties(state),
         "version": None if state.snapshot_id is None else str(state.snapshot_id),
         "writable": not state.time_travel,
-    } | ({"comment": metadata.properties["comment"]} if "comment" in metadata.properties else {})
+    }
 
 
 def _partitioning(state: TableState) -> list[dict[str, Any]]:
     # an old schema may lack the columns of today's spec, and a version is not written to anyway
-    if state.schema_id != state.metadata.current_schema_id:
+    if state.schema.schema_id != state.metadata.current_schema_id:
         return []
     return spark_transforms(state.metadata.spec(), state.schema)
 
