@@ -67,7 +67,7 @@ public final class Json {
 
   public static Map<String, String> strings(JsonNode object) {
     Map<String, String> entries = new LinkedHashMap<>();
-    object.fields().forEachRemaining(field -> entries.put(field.getKey(), field.getValue().asText()));
+    object.fieldNames().forEachRemaining(name -> entries.put(name, object.get(name).asText()));
     return entries;
   }
 

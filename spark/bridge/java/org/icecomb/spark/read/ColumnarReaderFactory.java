@@ -5,6 +5,7 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -72,7 +73,9 @@ record ColumnarReaderFactory(
         if (!files.hasNext()) {
           return false;
         }
-        current = DataFileReader.open(factory, files.next());
+        FileTask file = files.next();
+        InputFileBlockHolder.set(file.path(), file.start(), file.length());
+        current = DataFileReader.open(factory, file);
       }
     }
 
@@ -86,6 +89,7 @@ record ColumnarReaderFactory(
       if (current != null) {
         DataFileReader finished = current;
         current = null;
+        InputFileBlockHolder.unset();
         finished.close();
       }
     }
