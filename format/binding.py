@@ -15,7 +15,6 @@ from typing import Any
 
 from icecomb.format.errors import ExpressionError, ValidationError
 from icecomb.format.expression import (
-    SET_OPERATIONS,
     UNARY_OPERATIONS,
     AlwaysFalse,
     AlwaysTrue,
@@ -367,17 +366,3 @@ def _all_numbers(term: BoundReference) -> BooleanExpression:
     if not term.may_be_nan:
         return _not_null(term)
     return conjunction((_not_null(term), BoundUnaryPredicate(Operation.NOT_NAN, term)))
-
-
-__all__ = [
-    "SET_OPERATIONS",
-    "BoundLiteralPredicate",
-    "BoundPredicate",
-    "BoundReference",
-    "BoundSetPredicate",
-    "BoundUnaryPredicate",
-    "bind",
-    "bind_set",
-    "bound_references",
-    "unbind",
-]

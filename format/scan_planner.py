@@ -1,0 +1,233 @@
+"""Planning of a scan: manifests pruned by summaries, files by partition and metrics.
+
+Everything is decided on whole columns of a manifest; Python objects are made for chosen files only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.comparison import evaluate
+from icecomb.format.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.file_io import FileIO
+from icecomb.format.manifest import DataFile, ManifestContent, ManifestFile
+from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifest_evaluator import select_manifests
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifest_metrics import METRICS, ManifestMetrics, partition_columns
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.metrics_evaluator import might_match
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.projection import project_inclusive
+from icecomb.format.residual import ResidualEvaluator
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import Snapshot
+from icecomb.format.task import FileScanTask
+
+_WORKERS = min(4, os.cpu_count() or 1)
+_FEW = 4
+"""Files are made at once when less than one in so many of a manifest is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SpecFilter:
+    spec: PartitionSpec
+    partition: BooleanExpression
+    residuals: ResidualEvaluator
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """The chosen rows of a manifest; None for all of them."""
+
+    columns: ManifestColumns
+    rows: list[int] | None
+    residuals: Sequence[BooleanExpression]
+
+    @property
+    def count(self) -> int:
+        return len(self.columns) if self.rows is None else len(self.rows)
+
+
+class _LazyFiles:
+    """The chosen files of one manifest, made together when the first is asked for."""
+
+    __slots__ = ("_columns", "_files", "_rows")
+
+    def __init__(self, columns: ManifestColumns, rows: list[int] | None) -> None:
+        self._columns: ManifestColumns | None = columns
+        self._rows = rows
+        self._files: list[DataFile] = []
+
+    def data_file(self, row: int) -> DataFile:
+        columns = self._columns
+        if columns is not None:
+            self._files = columns.data_files(self._rows)
+            self._columns = None
+        return self._files[row]
+
+
+class ScanPlanner:
+    """Plans scans with one filter.
+
+    Args:
+        metadata: The table.
+        io: Reads the manifests.
+        schema: What the filter is bound to.
+        row_filter: Bound.
+    """
+
+    def __init__(
+        self, metadata: TableMetadata, io: FileIO, schema: Schema, row_filter: BooleanExpression
+    ) -> None:
+        self._metadata = metadata
+        self._io = io
+        self._schema = schema
+        self._filter = row_filter
+        self._specs: dict[int, _SpecFilter] = {}
+        self._statistics = () if isinstance(row_filter, AlwaysTrue) else METRICS
+
+    def plan(self, snapshot: Snapshot, *, limit: int | None = None) -> Iterator[FileScanTask]:
+        """The tasks of a snapshot, as they are found.
+
+        Args:
+            snapshot: What to read.
+            limit: Stop when the files surely hold so many matching rows.
+        """
+        if isinstance(self._filter, AlwaysFalse) or limit == 0:
+            return
+        manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
+        data = self._prune(manifests, ManifestContent.DATA)
+        deletes = self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
+        missing = limit
+        for selected in self._select_all(data):
+            yield from self._tasks(selected, deletes)
+            if missing is not None and not deletes:
+                missing -= _sure_rows(selected)
+                if missing <= 0:
+                    return
+
+    def _prune(
+        self, manifests: Sequence[ManifestFile], content: ManifestContent
+    ) -> list[ManifestFile]:
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in manifests:
+            if manifest.content is content:
+                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        kept: set[int] = set()
+        for spec_id, members in by_spec.items():
+            found = self._spec_filter(spec_id)
+            kept.update(map(id, select_manifests(members, found.spec, found.partition)))
+        return [manifest for manifest in manifests if id(manifest) in kept]
+
+    def _spec_filter(self, spec_id: int) -> _SpecFilter:
+        found = self._specs.get(spec_id)
+        if found is None:
+            spec = self._metadata.specs().get(spec_id)
+            if spec is None:
+                raise ValidationError(
+                    f"A manifest has partition spec {spec_id}, which the table does not have"
+                )
+            found = self._specs[spec_id] = _SpecFilter(
+                spec, project_inclusive(self._filter, spec), ResidualEvaluator(self._filter, spec)
+            )
+        return found
+
+    def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
+        index = DeleteFileIndex()
+        for manifest in manifests:
+            found = self._spec_filter(manifest.partition_spec_id)
+            columns = read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=found.spec)
+            mask = _and(
+                columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
+            )
+            index.add(columns, _rows(mask), unpartitioned=not found.spec.fields)
+        return index
+
+    def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[_Selected]:
+        if len(manifests) < 2 or _WORKERS < 2:
+            yield from map(self._select, manifests)
+            return
+        waiting = iter(manifests)
+        running: deque[Future[_Selected]] = deque()
+        pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="icecomb-plan")
+        try:
+            for manifest in waiting:
+                running.append(pool.submit(self._select, manifest))
+                if len(running) > _WORKERS:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _select(self, manifest: ManifestFile) -> _Selected:
+        found = self._spec_filter(manifest.partition_spec_id)
+        columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
+        if not self._statistics:
+            rows = _rows(columns.live)
+            return _Selected(columns, rows, ())
+        partition = partition_columns(columns, found.spec)
+        mask = _and(columns.live, evaluate(found.partition, partition))
+        if mask.true_count:
+            mask = pc.and_(mask, might_match(self._filter, ManifestMetrics(columns)))
+        rows = _rows(mask)
+        count = len(columns) if rows is None else len(rows)
+        chosen = partition_columns(columns, found.spec, rows)
+        residuals = found.residuals.residuals(chosen, count)
+        return _Selected(columns.without_statistics(), rows, residuals)
+
+    def _tasks(self, selected: _Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
+        count = selected.count
+        if not count:
+            return
+        columns, rows = selected.columns, selected.rows
+        spec = self._spec_filter(columns.manifest.partition_spec_id).spec
+        files = _LazyFiles(columns, rows)
+        if count * _FEW < len(columns):
+            files.data_file(0)
+        residuals = selected.residuals or (self._filter,) * count
+        if not deletes:
+            for row, residual in enumerate(residuals):
+                yield FileScanTask.lazy(files, row, (), residual, spec)
+            return
+        for row, (found, residual) in enumerate(
+            zip(deletes.files_for(columns, rows), residuals, strict=True)
+        ):
+            yield FileScanTask.lazy(files, row, found, residual, spec)
+
+
+def _and(
+    mask: pa.BooleanArray,
+    other: pa.BooleanArray | bool,  # noqa: FBT001 - one answer for all rows
+) -> pa.BooleanArray:
+    if isinstance(other, bool):
+        return mask if other else pa.repeat(pa.scalar(False), len(mask))
+    return pc.and_(mask, other)
+
+
+def _rows(mask: pa.BooleanArray) -> list[int] | None:
+    if mask.true_count == len(mask):
+        return None
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
+
+
+def _sure_rows(selected: _Selected) -> int:
+    counts: Any = selected.columns.column("record_count")
+    if selected.rows is not None:
+        counts = counts.take(pa.array(selected.rows, pa.int64()))
+    if not selected.residuals:
+        return int(pc.sum(counts).as_py() or 0)
+    sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())
+    return int(pc.sum(counts.filter(sure)).as_py() or 0)
