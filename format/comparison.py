@@ -92,7 +92,11 @@ class ComparableColumn:
         scalars = [self._scalar(literal) for literal in literals if self._fits(literal)]
         kind = scalars[0].type if scalars else values.type
         value_set = pa.array([scalar.as_py() for scalar in scalars], kind)
-        found = pc.is_in(values if values.type == kind else values.cast(kind), value_set=value_set)
+        values = values if values.type == kind else values.cast(kind)
+        if pa.types.is_floating(kind):
+            # Lookup tells -0.0 from 0.0, which comparisons do not; adding zero makes them one.
+            values, value_set = pc.add(values, 0.0), pc.add(value_set, 0.0)
+        found = pc.is_in(values, value_set=value_set)
         return pc.if_else(self.values.is_valid(), found, pa.scalar(None, pa.bool_()))
 
     def is_nan(self) -> pa.BooleanArray:
