@@ -72,26 +72,11 @@ def configure(
         The builder.
     """
     _pyspark()
-    if uri is None:
-        uri, warehouse = _configured_metastore(name, warehouse, options)
     conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
     _check_running(name, conf)
     for key, value in conf.items():
         builder = builder.config(key, _with_jars(builder, value) if key == "spark.jars" else value)
     return builder
-
-
-def _configured_metastore(
-    name: str, warehouse: str | None, options: dict[str, str]
-) -> tuple[str, str | None]:
-    """Address and warehouse of the configured metastore, else of the embedded one, started now."""
-    from icecomb.catalog import load_catalog
-
-    given = dict(options)
-    if warehouse:
-        given["warehouse"] = warehouse
-    catalog = load_catalog(name, **given)
-    return catalog.properties["uri"], catalog.properties.get("warehouse")
 
 
 def _with_jars(builder: SparkSession.Builder, jar: str) -> str:

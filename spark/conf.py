@@ -37,12 +37,13 @@ def spark_conf(
             for ``name`` and, with nothing configured, the embedded metastore.
         warehouse: the root of new namespaces.
         python: the interpreter that runs the planner; this one by default.
-        hive: give the same metastore to Spark's own Hive support (needs ``uri``).
+        hive: give the same metastore to Spark's own Hive support. Spark asks it by address, so an
+            embedded one is started now.
         jar: the bridge's jar; found or compiled by default.
         options: further options of the catalog, handed to ``icecomb.catalog.load_catalog``.
 
     Raises:
-        ConfigurationError: a name Spark cannot address, or ``hive`` without ``uri``.
+        ConfigurationError: a name Spark cannot address.
         JavaError, MissingDependencyError, UnsupportedError: see ``icecomb.spark.jar.bridge_jar``.
     """
     if not name.isidentifier():
@@ -50,6 +51,8 @@ def spark_conf(
             f"{name!r} cannot be the name of a Spark catalog",
             hint="take letters, digits and underscores, for example lake",
         )
+    if hive and not uri:
+        uri, warehouse = _metastore(name, warehouse)
     prefix = f"spark.sql.catalog.{name}"
     conf = {
         "spark.jars": str(jar or bridge_jar()),
@@ -59,10 +62,13 @@ def spark_conf(
     if uri:
         conf[f"{prefix}.uri"] = uri
     if warehouse:
-        conf[f"{prefix}.warehouse"] = warehouse
+        conf[f"{prefix}.warehouse"] = _absolute(warehouse)
     conf |= {f"{prefix}.{key}": value for key, value in sorted((options or {}).items())}
     if hive:
-        conf |= _hive_conf(uri, warehouse)
+        conf["spark.sql.catalogImplementation"] = "hive"
+        conf["spark.hadoop.hive.metastore.uris"] = str(uri)
+        if warehouse:
+            conf["spark.sql.warehouse.dir"] = _absolute(warehouse)
     return conf
 
 
@@ -74,16 +80,19 @@ def command_lines(conf: Mapping[str, str]) -> list[str]:
     return [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items()]
 
 
-def _hive_conf(uri: str | None, warehouse: str | None) -> dict[str, str]:
-    if not uri:
-        raise ConfigurationError(
-            "Spark's Hive support needs the address of the metastore",
-            hint="give uri=thrift://host:9083",
-        )
-    conf = {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.hive.metastore.uris": uri,
-    }
-    if warehouse:
-        conf["spark.sql.warehouse.dir"] = warehouse
-    return conf
+def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
+    """Address and warehouse of the metastore configured for `name`, else of the embedded one."""
+    from icecomb.catalog import metastore
+    from icecomb.catalog.configuration import load_configuration
+
+    configuration = load_configuration(name, {"warehouse": warehouse})
+    found = configuration.properties
+    if configuration.type == "local":
+        running = metastore.start(found.get("warehouse"))
+        return running.uri, str(running.warehouse)
+    return found["uri"], found.get("warehouse")
+
+
+def _absolute(warehouse: str) -> str:
+    """A path that means the same to the driver, to the planner and to a metastore elsewhere."""
+    return warehouse if ":" in warehouse else str(Path(warehouse).absolute())

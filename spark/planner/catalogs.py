@@ -6,14 +6,15 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
 
-_NOT_FOR_CATALOG = frozenset({"python"})
+_NOT_FOR_CATALOG: Final = frozenset({"python"})
+_HIVE_URIS: Final = "hive.metastore.uris"
 
 
 class Catalogs:
@@ -32,7 +33,7 @@ class Catalogs:
         """Opens a catalog (protocol: open_catalog); nothing is asked of the metastore yet."""
         name = params["name"]
         environment = params.get("environment") or {}
-        properties = _properties(params["options"], environment)
+        properties = _properties(name, params["options"], environment)
         text = json.dumps([name, properties], sort_keys=True)
         handle = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         with self._lock:
@@ -114,10 +115,15 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
     return tuple(namespace)
 
 
-def _properties(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+def _properties(
+    name: str, options: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of the Spark catalog; the metastore of Spark's Hive support is the last resort."""
+    from icecomb.catalog.configuration import load_configuration
+
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
-    inherited = environment.get("hive.metastore.uris")
-    if inherited and not properties.keys() & {"uri", "type"}:
+    configured = load_configuration(name, properties).properties
+    if not configured.keys() & {"uri", "type"} and (inherited := environment.get(_HIVE_URIS)):
         properties["uri"] = inherited
     return properties
 

@@ -36,6 +36,20 @@ def test_hive_support_gets_the_same_metastore():
     assert conf["spark.sql.warehouse.dir"] == "/w"
 
 
+def test_hive_support_finds_the_metastore_that_the_environment_names(monkeypatch):
+    monkeypatch.setenv("ICECOMB_CATALOG__LAKE__URI", "thrift://elsewhere:9083")
+    conf = spark_conf(hive=True, jar=JAR)
+    assert conf["spark.hadoop.hive.metastore.uris"] == "thrift://elsewhere:9083"
+    assert conf["spark.sql.catalog.lake.uri"] == "thrift://elsewhere:9083"
+
+
+def test_a_relative_warehouse_means_the_folder_it_meant_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert spark_conf(warehouse="w", jar=JAR)["spark.sql.catalog.lake.warehouse"] == f"{tmp_path}/w"
+    kept = spark_conf(warehouse="hdfs://ns1/w", jar=JAR)
+    assert kept["spark.sql.catalog.lake.warehouse"] == "hdfs://ns1/w"
+
+
 @pytest.mark.parametrize("name", ["", "my lake", "a.b", "a-b"])
 def test_a_name_sql_cannot_say_is_refused(name):
     with pytest.raises(ConfigurationError, match="name of a Spark catalog"):

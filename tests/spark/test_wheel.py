@@ -1,0 +1,130 @@
+"""The wheel that users install: nothing but icecomb in it, its jars ready, no compiler needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from icecomb.spark.wheel import build_wheel
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def python_with_wheel(wheel, tmp_path_factory):
+    """A new environment: icecomb from the wheel, everything else from the one that runs the tests."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True)
+    [mine] = (folder / "lib").glob("python*/site-packages")
+    [others] = (Path(sys.prefix) / "lib").glob("python*/site-packages")
+    # a line of a .pth is appended to the path and its own .pth files are not read: the checkout's
+    # editable install stays out
+    (mine / "others.pth").write_text(f"{others}\n")
+    return python
+
+
+@pytest.fixture
+def runtime_only(tmp_path):
+    """A Java installation without a compiler, and a PATH that knows no other."""
+    home = Path(shutil.which("java") or "").resolve().parent.parent
+    runtime = tmp_path / "jre"
+    (runtime / "bin").mkdir(parents=True)
+    for part in home.iterdir():
+        if part.name != "bin":
+            (runtime / part.name).symlink_to(part)
+    # the launcher finds its libraries beside its own real path: a link would lead back to the JDK
+    shutil.copy2(home / "bin" / "java", runtime / "bin" / "java")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("bash", "env", "dirname", "ps", "cat", "uname", "tr", "rm", "mkdir", "id", "nice"):
+        if found := shutil.which(tool):
+            (tools / tool).symlink_to(found)
+    return {"JAVA_HOME": str(runtime), "PATH": f"{runtime / 'bin'}{os.pathsep}{tools}"}
+
+
+def test_the_wheel_holds_icecomb_and_nothing_beside_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {re.sub(r"-.*\.dist-info$", ".dist-info", top) for top in tops} == {
+        "icecomb",
+        "icecomb.dist-info",
+    }
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".class")]
+
+
+def test_the_wheel_carries_both_jars(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        jars = {name for name in archive.namelist() if name.endswith(".jar")}
+    assert jars == {
+        "icecomb/spark/jars/icecomb-spark-4.3.jar",
+        "icecomb/catalog/jars/icecomb-metastore.jar",
+    }
+
+
+def test_building_a_wheel_leaves_the_checkout_without_jars(wheel):
+    import icecomb.spark.jar as module
+
+    assert wheel.exists()
+    assert not module.ready_made("4.3").exists()
+
+
+def test_spark_and_metastore_run_from_the_wheel_on_a_host_without_a_compiler(
+    python_with_wheel, runtime_only, tmp_path
+):
+    script = tmp_path / "query.py"
+    script.write_text(
+        f"""
+import shutil
+import icecomb.catalog, icecomb.spark
+assert shutil.which("javac") is None
+assert "site-packages" in icecomb.spark.__file__, icecomb.spark.__file__
+spark = icecomb.spark.session(
+    warehouse={str(tmp_path / "lake")!r},
+    **{{
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }},
+)
+spark.sql("CREATE NAMESPACE lake.shop")
+spark.sql("CREATE TABLE lake.shop.t (id BIGINT, what STRING) USING iceberg PARTITIONED BY (what)")
+spark.sql("INSERT INTO lake.shop.t VALUES (1, 'a'), (2, 'b'), (3, 'a')")
+print(spark.sql("SELECT sum(id) FROM lake.shop.t WHERE what = 'a'").collect())
+spark.stop()
+from icecomb.catalog import metastore
+metastore.stop({str(tmp_path / "lake")!r})
+"""
+    )
+    done = subprocess.run(
+        [python_with_wheel, "-I", script],
+        env={
+            **{key: value for key, value in os.environ.items() if not key.startswith("ICECOMB")},
+            **runtime_only,
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.strip() == "[Row(sum(id)=4)]", done.stderr[-4000:]
+    assert not list((tmp_path / "cache").rglob("*.jar")), "something was compiled"
