@@ -321,7 +321,7 @@ def _any_id(field: pa.Field) -> bool:
 def _place_names(kind: pa.DataType, fields: list[pa.Field]) -> list[str]:
     if pa.types.is_struct(kind):
         return [f.name for f in fields]
-    return ["key", "value"] if len(fields) == 2 else ["element"]
+    return ["key", "value"] if len(fields) == 2 else ["element"][: len(fields)]
 
 
 def _file_field(

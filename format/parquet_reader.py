@@ -50,11 +50,14 @@ class ParquetReader:
             )
         with reading(location):
             # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
+            footer = pq.read_metadata(self._source)
+            present = set(footer.schema.names)
             self._file = pq.ParquetFile(
                 self._source,
+                metadata=footer,
                 pre_buffer=False,
                 coerce_int96_timestamp_unit="us",
-                read_dictionary=list(dictionaries),
+                read_dictionary=[name for name in dictionaries if name in present],
             )
             schema = self._file.schema_arrow
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)

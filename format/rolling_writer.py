@@ -130,15 +130,17 @@ class RollingWriter:
     def add(self, batch: pa.RecordBatch) -> int:
         """Take over rows; returns by how many bytes the buffered rows grew (or shrank)."""
         before = self.buffered
-        limit = self._options.row_group_rows
+        row_bytes = max(batch.nbytes / batch.num_rows, 0.01)
         start = 0
         while start < batch.num_rows:
-            part = batch.slice(start, limit - self._rows)
+            rows_left = self._options.row_group_rows - self._rows
+            bytes_left = max(self._group_bytes() - self.buffered, 0)
+            part = batch.slice(start, min(rows_left, int(bytes_left / row_bytes) + 1))
             start += part.num_rows
             self._batches.append(part)
             self._rows += part.num_rows
             self.buffered += part.nbytes
-            if self._rows >= limit or self.buffered >= self._group_bytes():
+            if part.num_rows == rows_left or self.buffered >= self._group_bytes():
                 self.flush()
         return self.buffered - before
 
