@@ -426,7 +426,9 @@ def parse_type(raw: Any) -> IcebergType:
             parse_type(raw.get("value")),
             _member(raw, "value-required", bool, "map"),
         )
-    return parse_type(kind) if isinstance(kind, str) else _unknown(raw)
+    if isinstance(kind, str):
+        return parse_type(kind)
+    raise SchemaError(f"Unknown type: {raw!r}")
 
 
 def _parse_primitive(text: str) -> PrimitiveType:
@@ -442,11 +444,7 @@ def _parse_primitive(text: str) -> PrimitiveType:
             f"Type {text} belongs to format version 3 (v3), which is not supported yet",
             hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
         )
-    return _unknown(text)
-
-
-def _unknown(raw: Any) -> Any:
-    raise SchemaError(f"Unknown type: {raw!r}")
+    raise SchemaError(f"Unknown type: {text!r}")
 
 
 def _member(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:

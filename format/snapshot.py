@@ -1,0 +1,289 @@
+"""Snapshots, the references to them, and the logs (spec: Snapshots, Snapshot References)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from icecomb.format.errors import ValidationError
+
+MAIN_BRANCH = "main"
+INITIAL_SEQUENCE_NUMBER = 0
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_SNAPSHOT_MEMBERS = frozenset(
+    (
+        "snapshot-id",
+        "parent-snapshot-id",
+        "sequence-number",
+        "timestamp-ms",
+        "manifest-list",
+        "manifests",
+        "summary",
+        "schema-id",
+    )
+)
+
+
+class Operation(str, Enum):
+    """What a snapshot did to the table."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class SnapshotRefType(str, Enum):
+    """A branch moves with commits, a tag stays."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a table at one time.
+
+    Args:
+        snapshot_id: A random positive number.
+        parent_snapshot_id: The snapshot before, or None.
+        sequence_number: Its place in the order of commits; 0 in format version 1.
+        timestamp_ms: When it was made, milliseconds since 1970 UTC.
+        manifest_list: The location of the manifest list, or None for early v1 snapshots.
+        summary: What happened; `operation` and counts, all text.
+        schema_id: The current schema when it was made, or None if not recorded.
+        manifests: Locations of manifests, only for early v1 snapshots without a list.
+        extra: Members this version of icecomb does not know; they are written back.
+    """
+
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    manifest_list: str | None
+    summary: Mapping[str, str] = field(default_factory=dict, hash=False)
+    schema_id: int | None = None
+    manifests: tuple[str, ...] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def operation(self) -> str | None:
+        """The summary's operation: append, replace, overwrite or delete."""
+        return self.summary.get("operation")
+
+    def __str__(self) -> str:
+        parent = "" if self.parent_snapshot_id is None else f", parent={self.parent_snapshot_id}"
+        return f"{self.operation or 'unknown'}: id={self.snapshot_id}{parent}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The snapshot as in metadata files."""
+        out: dict[str, Any] = {}
+        if self.sequence_number > INITIAL_SEQUENCE_NUMBER:
+            out["sequence-number"] = self.sequence_number
+        out["snapshot-id"] = self.snapshot_id
+        if self.parent_snapshot_id is not None:
+            out["parent-snapshot-id"] = self.parent_snapshot_id
+        out["timestamp-ms"] = self.timestamp_ms
+        if self.summary:
+            out["summary"] = {
+                **({"operation": self.operation} if "operation" in self.summary else {}),
+                **self.summary,
+            }
+        if self.manifest_list is not None:
+            out["manifest-list"] = self.manifest_list
+        else:
+            out["manifests"] = list(self.manifests or ())
+        if self.schema_id is not None:
+            out["schema-id"] = self.schema_id
+        out.update(self.extra)
+        return out
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Snapshot:
+        """Read a snapshot.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid snapshot, not an object: {raw!r}")
+        summary = raw.get("summary") or {}
+        if not isinstance(summary, dict):
+            raise ValidationError("Invalid snapshot: summary is not an object")
+        manifest_list = _optional(raw, "manifest-list", str, "snapshot")
+        manifests = _optional(raw, "manifests", list, "snapshot")
+        if manifest_list is None and manifests is None:
+            raise ValidationError(
+                f"Invalid snapshot {raw.get('snapshot-id')}: manifest-list is missing"
+            )
+        parent = _optional(raw, "parent-snapshot-id", int, "snapshot")
+        return cls(
+            _required(raw, "snapshot-id", int, "snapshot"),
+            None if parent == -1 else parent,
+            _optional(raw, "sequence-number", int, "snapshot") or INITIAL_SEQUENCE_NUMBER,
+            _required(raw, "timestamp-ms", int, "snapshot"),
+            manifest_list,
+            {str(key): str(value) for key, value in summary.items()},
+            _optional(raw, "schema-id", int, "snapshot"),
+            None if manifests is None or manifest_list is not None else tuple(manifests),
+            {k: v for k, v in raw.items() if k not in _SNAPSHOT_MEMBERS} or _NOTHING,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A branch or tag.
+
+    Args:
+        snapshot_id: The snapshot it points at.
+        snapshot_ref_type: Branch or tag.
+        min_snapshots_to_keep: Of a branch: how many snapshots expiration leaves.
+        max_snapshot_age_ms: Of a branch: how old a snapshot may become before it expires.
+        max_ref_age_ms: How old the reference may become; never for main.
+
+    Raises:
+        ValidationError: A tag has a branch's limits, or a limit is not positive.
+    """
+
+    snapshot_id: int
+    snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        limits = (self.min_snapshots_to_keep, self.max_snapshot_age_ms)
+        if self.snapshot_ref_type is SnapshotRefType.TAG and limits != (None, None):
+            raise ValidationError(
+                "A tag has no min-snapshots-to-keep and no max-snapshot-age-ms",
+                hint="Only max-ref-age-ms limits how long a tag lives.",
+            )
+        for limit in (*limits, self.max_ref_age_ms):
+            if limit is not None and limit <= 0:
+                raise ValidationError(f"Invalid retention limit {limit}, must be positive")
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether this is a branch, not a tag."""
+        return self.snapshot_ref_type is SnapshotRefType.BRANCH
+
+    def to_json(self) -> dict[str, Any]:
+        """The reference as in metadata files."""
+        out: dict[str, Any] = {
+            "snapshot-id": self.snapshot_id,
+            "type": self.snapshot_ref_type.value,
+        }
+        for key, limit in (
+            ("min-snapshots-to-keep", self.min_snapshots_to_keep),
+            ("max-snapshot-age-ms", self.max_snapshot_age_ms),
+            ("max-ref-age-ms", self.max_ref_age_ms),
+        ):
+            if limit is not None:
+                out[key] = limit
+        return out
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SnapshotRef:
+        """Read a reference.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid reference, not an object: {raw!r}")
+        try:
+            kind = SnapshotRefType(str(raw.get("type")).lower())
+        except ValueError as error:
+            raise ValidationError(f"Invalid reference: type is {raw.get('type')!r}") from error
+        return cls(
+            _required(raw, "snapshot-id", int, "reference"),
+            kind,
+            _optional(raw, "min-snapshots-to-keep", int, "reference"),
+            _optional(raw, "max-snapshot-age-ms", int, "reference"),
+            _optional(raw, "max-ref-age-ms", int, "reference"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLogEntry:
+    """A change of the current snapshot.
+
+    Args:
+        snapshot_id: What became current.
+        timestamp_ms: When.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as in metadata files."""
+        return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SnapshotLogEntry:
+        """Read an entry.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid snapshot-log entry, not an object: {raw!r}")
+        return cls(
+            _required(raw, "snapshot-id", int, "snapshot-log entry"),
+            _required(raw, "timestamp-ms", int, "snapshot-log entry"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogEntry:
+    """A former metadata file.
+
+    Args:
+        metadata_file: Its location.
+        timestamp_ms: When the table was last updated in it.
+    """
+
+    metadata_file: str
+    timestamp_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as in metadata files."""
+        return {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> MetadataLogEntry:
+        """Read an entry.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid metadata-log entry, not an object: {raw!r}")
+        return cls(
+            _required(raw, "metadata-file", str, "metadata-log entry"),
+            _required(raw, "timestamp-ms", int, "metadata-log entry"),
+        )
+
+
+def _required(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
+    value = _optional(raw, key, kind, owner)
+    if value is None:
+        raise ValidationError(f"Invalid {owner}: {key} is missing")
+    return value
+
+
+def _optional(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
+    value = raw.get(key)
+    if value is not None and type(value) is not kind:
+        raise ValidationError(f"Invalid {owner}: {key} is not of type {kind.__name__}: {value!r}")
+    return value

@@ -1,0 +1,178 @@
+"""Sort orders: how rows are ordered within files (spec: Sorting)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.partition import source_id
+from icecomb.format.schema import Schema
+from icecomb.format.transform import IdentityTransform, Transform, parse_transform
+
+UNSORTED_SORT_ORDER_ID = 0
+INITIAL_SORT_ORDER_ID = 1
+
+
+class SortDirection(Enum):
+    """Upwards or downwards."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+
+class NullOrder(Enum):
+    """Where nulls stand."""
+
+    NULLS_FIRST = "nulls-first"
+    NULLS_LAST = "nulls-last"
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """One key of a sort order.
+
+    Args:
+        source_id: The id of the column.
+        transform: What is done to its values before they are compared.
+        direction: Upwards or downwards.
+        null_order: Where nulls stand; None means first when going up, last when going down.
+    """
+
+    source_id: int
+    transform: Transform = IdentityTransform()  # noqa: RUF009
+    direction: SortDirection = SortDirection.ASC
+    null_order: NullOrder | None = None
+
+    def __post_init__(self) -> None:
+        if self.null_order is None:
+            upwards = self.direction is SortDirection.ASC
+            natural = NullOrder.NULLS_FIRST if upwards else NullOrder.NULLS_LAST
+            object.__setattr__(self, "null_order", natural)
+
+    def __str__(self) -> str:
+        nulls = (self.null_order or NullOrder.NULLS_FIRST).value.replace("-", " ")
+        return f"{self.transform}({self.source_id}) {self.direction.value} {nulls}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The field as in metadata files."""
+        return {
+            "transform": self.transform.to_json(),
+            "source-id": self.source_id,
+            "direction": self.direction.value,
+            "null-order": (self.null_order or NullOrder.NULLS_FIRST).value,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SortField:
+        """Read a field.
+
+        Raises:
+            ValidationError: A member is missing or has the wrong shape.
+            UnsupportedError: The field has several sources (format version 3).
+        """
+        if not isinstance(raw, dict) or not isinstance(raw.get("transform"), str):
+            raise ValidationError(f"Invalid sort field, transform is missing: {raw!r}")
+        try:
+            direction = SortDirection(str(raw.get("direction")).lower())
+            null_order = NullOrder(str(raw.get("null-order")).lower())
+        except ValueError as error:
+            raise ValidationError(f"Invalid sort field: {error}") from error
+        return cls(
+            source_id(raw, "sort field"), parse_transform(raw["transform"]), direction, null_order
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """How rows are ordered within files.
+
+    Args:
+        order_id: The number of this order among the table's orders; 0 is always unsorted.
+        fields: The keys, the most important one first.
+    """
+
+    order_id: int = UNSORTED_SORT_ORDER_ID
+    fields: tuple[SortField, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+
+    def __str__(self) -> str:
+        return "[" + "".join(f"\n  {f}" for f in self.fields) + ("\n]" if self.fields else "]")
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether there is any key."""
+        return bool(self.fields)
+
+    @property
+    def is_unsorted(self) -> bool:
+        """Whether there is no key."""
+        return not self.fields
+
+    def satisfies(self, other: SortOrder) -> bool:
+        """Whether rows in this order are also in the other."""
+        if len(other.fields) > len(self.fields):
+            return False
+        return all(
+            mine.source_id == theirs.source_id
+            and mine.direction is theirs.direction
+            and mine.null_order is theirs.null_order
+            and mine.transform.satisfies_order_of(theirs.transform)
+            for mine, theirs in zip(self.fields, other.fields, strict=False)
+        )
+
+    def check(self, schema: Schema) -> None:
+        """Validate the order for a schema.
+
+        Raises:
+            ValidationError: A source is missing, or a transform does not fit.
+        """
+        if self.order_id == UNSORTED_SORT_ORDER_ID and self.fields:
+            raise ValidationError("Sort order 0 is the unsorted order and has no fields")
+        for f in self.fields:
+            if not schema.contains(f.source_id):
+                raise ValidationError(f"Sort field {f}: there is no column with id {f.source_id}")
+            f.transform.check(schema.find_type(f.source_id))
+
+    def to_json(self) -> dict[str, Any]:
+        """The order as in metadata files."""
+        return {"order-id": self.order_id, "fields": [f.to_json() for f in self.fields]}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SortOrder:
+        """Read an order.
+
+        Raises:
+            ValidationError: A member is missing or has the wrong shape.
+            UnsupportedError: A field has several sources (format version 3).
+        """
+        if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
+            raise ValidationError(f"Invalid sort order, fields are missing: {raw!r}")
+        if type(raw.get("order-id")) is not int:
+            raise ValidationError("Invalid sort order: order-id is missing")
+        return cls(raw["order-id"], tuple(map(SortField.from_json, raw["fields"])))
+
+
+UNSORTED_SORT_ORDER = SortOrder()
+
+
+def assign_fresh_sort_order_ids(
+    order: SortOrder, old_schema: Schema, fresh_schema: Schema
+) -> SortOrder:
+    """The sort order of a new table: sources by name in the new schema; order 1, 0 if unsorted.
+
+    Raises:
+        ValidationError: A source column does not exist.
+    """
+    if order.is_unsorted:
+        return UNSORTED_SORT_ORDER
+    fields = []
+    for f in order.fields:
+        name = old_schema.find_column_name(f.source_id)
+        if name is None:
+            raise ValidationError(f"Sort field {f}: there is no column with id {f.source_id}")
+        fields.append(replace(f, source_id=fresh_schema.find_field(name).field_id))
+    return SortOrder(INITIAL_SORT_ORDER_ID, tuple(fields))

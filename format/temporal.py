@@ -1,0 +1,158 @@
+"""Dates and times as counts from 1970-01-01, over the whole range of the formats.
+
+`datetime` ends at the years 1 and 9999, Iceberg's days and microseconds do not.
+"""
+
+import re
+
+from icecomb.format.errors import ValidationError
+
+MICROS_PER_SECOND = 1_000_000
+MICROS_PER_HOUR = 3_600 * MICROS_PER_SECOND
+MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+
+_DATE = re.compile(r"([+-]?\d{4,6})-(\d{2})-(\d{2})")
+_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
+_OFFSET = re.compile(r"(.*)(?:([zZ])|([+-])(\d{2}):(\d{2})(?::(\d{2}))?)")
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day of the proleptic Gregorian calendar of a day since 1970-01-01."""
+    # Eras of 400 years that begin on March 1st, so that the leap day is the last day of a year.
+    shifted = days + 719_468
+    era, day_of_era = divmod(shifted, 146_097)
+    year_of_era = (
+        day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
+
+    Raises:
+        ValidationError: There is no such day.
+    """
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and leap):
+        raise ValidationError(f"There is no day {year:04d}-{month:02d}-{day:02d}")
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * 146_097 + day_of_era - 719_468
+
+
+def human_date(days: int) -> str:
+    """A day as ISO 8601 text."""
+    year, month, day = civil_from_days(days)
+    return f"{_year(year)}-{month:02d}-{day:02d}"
+
+
+def human_time(micros: int) -> str:
+    """A time of day as ISO 8601 text: as long as it needs to be, seconds left out when zero."""
+    seconds, fraction = divmod(micros, MICROS_PER_SECOND)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 or fraction:
+        text += f":{seconds % 60:02d}"
+    if fraction:
+        text += f".{fraction:06d}" if fraction % 1000 else f".{fraction // 1000:03d}"
+    return text
+
+
+def human_timestamp(micros: int) -> str:
+    """A timestamp as ISO 8601 text, the time as short as `human_time` makes it."""
+    days, rest = divmod(micros, MICROS_PER_DAY)
+    return f"{human_date(days)}T{human_time(rest)}"
+
+
+def human_timestamptz(micros: int) -> str:
+    """A timestamp in UTC as ISO 8601 text."""
+    return f"{human_timestamp(micros)}Z"
+
+
+def iso_time(micros: int) -> str:
+    """A time of day with seconds, and with six digits after the point when there are any."""
+    seconds, fraction = divmod(micros, MICROS_PER_SECOND)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:06d}" if fraction else text
+
+
+def iso_timestamp(micros: int) -> str:
+    """A timestamp with seconds, and with six digits after the point when there are any."""
+    days, rest = divmod(micros, MICROS_PER_DAY)
+    return f"{human_date(days)}T{iso_time(rest)}"
+
+
+def parse_date(text: str) -> int:
+    """Days since 1970-01-01 of an ISO 8601 date.
+
+    Raises:
+        ValidationError: This is no date.
+    """
+    if not (match := _DATE.fullmatch(text)):
+        raise ValidationError(f"Not a date: {text!r}", hint="Write it as 2017-11-16.")
+    return days_from_civil(int(match[1]), int(match[2]), int(match[3]))
+
+
+def parse_time(text: str) -> int:
+    """Microseconds from midnight of an ISO 8601 time of day.
+
+    Raises:
+        ValidationError: This is no time, or finer than a microsecond.
+    """
+    match = _TIME.fullmatch(text)
+    if not match:
+        raise ValidationError(f"Not a time of day: {text!r}", hint="Write it as 22:31:08.123456.")
+    hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
+    fraction = (match[4] or "").ljust(6, "0")
+    if hours > 23 or minutes > 59 or seconds > 59 or fraction[6:].strip("0"):
+        raise ValidationError(f"Not a time of day in microseconds: {text!r}")
+    return (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND + int(fraction[:6])
+
+
+def parse_timestamp(text: str) -> int:
+    """Microseconds since 1970-01-01 00:00:00 of an ISO 8601 date and time without zone.
+
+    A blank may stand for the `T`; a date alone is its midnight.
+
+    Raises:
+        ValidationError: This is no timestamp, or has a zone.
+    """
+    date, separator, time = text.replace(" ", "T", 1).partition("T")
+    try:
+        return parse_date(date) * MICROS_PER_DAY + (parse_time(time) if separator else 0)
+    except ValidationError as error:
+        raise ValidationError(
+            f"Not a timestamp without zone: {text!r}", hint="Write it as 2017-11-16T22:31:08."
+        ) from error
+
+
+def parse_timestamptz(text: str) -> int:
+    """Microseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 date and time with an offset.
+
+    Raises:
+        ValidationError: This is no timestamp, or has no offset.
+    """
+    match = _OFFSET.fullmatch(text)
+    if not match:
+        raise ValidationError(
+            f"Not a timestamp with an offset from UTC: {text!r}",
+            hint="Write it as 2017-11-16T22:31:08+00:00.",
+        )
+    local = parse_timestamp(match[1])
+    if match[2]:
+        return local
+    offset = int(match[4]) * 3600 + int(match[5]) * 60 + int(match[6] or 0)
+    return local - (offset if match[3] == "+" else -offset) * MICROS_PER_SECOND
+
+
+def _year(year: int) -> str:
+    if 0 <= year <= 9999:
+        return f"{year:04d}"
+    return f"-{-year:04d}" if year < 0 else f"+{year}"
