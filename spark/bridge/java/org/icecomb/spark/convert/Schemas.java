@@ -41,9 +41,13 @@ public final class Schemas {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
   }
 
+  /** {@code uuid} or {@code fixed[16]}, where Spark's type is wider than Iceberg's; else empty. */
+  public static String icebergType(StructField field) {
+    return field.metadata().contains(ICEBERG_TYPE) ? field.metadata().getString(ICEBERG_TYPE) : "";
+  }
+
   public static boolean isUuid(StructField field) {
-    return field.metadata().contains(ICEBERG_TYPE)
-        && field.metadata().getString(ICEBERG_TYPE).equals("uuid");
+    return icebergType(field).equals("uuid");
   }
 
   /** The schema as users see it: without ids and marks. */

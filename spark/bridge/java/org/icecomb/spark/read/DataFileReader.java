@@ -20,7 +20,6 @@ import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -44,7 +43,7 @@ final class DataFileReader implements Closeable {
   private ColumnarBatch batch;
 
   /** Where an output column comes from: a column of Spark's reader, or one value for all rows. */
-  private record Source(int column, boolean uuid, DataType type, Object constant) {}
+  private record Source(int column, StructField field, Object constant) {}
 
   private DataFileReader(
       LiveRowsReader reader, PositionDeletes lateDeletes, int positionColumn, List<Source> sources) {
@@ -128,20 +127,20 @@ final class DataFileReader implements Closeable {
         int id = Schemas.id(column);
         StructField physical = task.constants().containsKey(id) ? null : schema.physical(column);
         if (physical == null) {
-          sources.add(new Source(-1, false, column.dataType(), task.constants().get(id)));
+          sources.add(new Source(-1, column, task.constants().get(id)));
         } else {
-          sources.add(new Source(requested.size(), Schemas.isUuid(column), column.dataType(), null));
+          sources.add(new Source(requested.size(), column, null));
           requested.add(physical);
         }
       } else if (output.name().equals(MetadataColumns.POSITION)) {
-        sources.add(new Source(requested.size(), false, DataTypes.LongType, null));
+        sources.add(new Source(requested.size(), output, null));
         requested.add(DataTypes.createStructField(ROW_INDEX, DataTypes.LongType, true));
       } else {
         Object value =
             output.name().equals(MetadataColumns.FILE)
                 ? UTF8String.fromString(task.path())
                 : (Object) task.specId();
-        sources.add(new Source(-1, false, output.dataType(), value));
+        sources.add(new Source(-1, output, value));
       }
     }
     return sources;
@@ -192,10 +191,9 @@ final class DataFileReader implements Closeable {
       for (int i = 0; i < vectors.length; i++) {
         Source source = sources.get(i);
         if (source.column() < 0) {
-          vectors[i] = Constants.vector(source.type(), source.constant());
+          vectors[i] = Constants.vector(source.field().dataType(), source.constant());
         } else {
-          ColumnVector vector = read.column(source.column());
-          vectors[i] = source.uuid() ? new UuidColumnVector(vector) : vector;
+          vectors[i] = UuidColumnVector.over(read.column(source.column()), source.field());
         }
       }
       allRows = new ColumnarBatch(vectors);

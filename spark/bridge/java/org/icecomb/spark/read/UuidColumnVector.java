@@ -1,49 +1,56 @@
 package org.icecomb.spark.read;
 
-import java.nio.ByteBuffer;
-import java.util.UUID;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarArray;
-import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Uuids;
 
 /** UUIDs as the text that Spark shows, over the 16 bytes that files hold. */
-final class UuidColumnVector extends ColumnVector {
+final class UuidColumnVector extends WrappedColumnVector {
 
-  private final ColumnVector bytes;
-
-  UuidColumnVector(ColumnVector bytes) {
-    super(DataTypes.StringType);
-    this.bytes = bytes;
+  private UuidColumnVector(ColumnVector bytes) {
+    super(bytes, DataTypes.StringType);
   }
 
-  @Override
-  public void close() {}
-
-  @Override
-  public boolean hasNull() {
-    return bytes.hasNull();
+  /** The vector with its uuids as text: the vector itself where the column has none. */
+  static ColumnVector over(ColumnVector vector, StructField column) {
+    if (Schemas.isUuid(column)) {
+      return new UuidColumnVector(vector);
+    }
+    if (!contains(column.dataType())) {
+      return vector;
+    }
+    if (column.dataType() instanceof StructType struct) {
+      return new Struct(vector, struct);
+    }
+    throw new UnsupportedOperationException(
+        "column " + column.name() + " has uuids inside a list or map, which Spark cannot be shown yet");
   }
 
-  @Override
-  public int numNulls() {
-    return bytes.numNulls();
-  }
-
-  @Override
-  public boolean isNullAt(int row) {
-    return bytes.isNullAt(row);
+  private static boolean contains(DataType type) {
+    if (type instanceof StructType struct) {
+      for (StructField field : struct.fields()) {
+        if (Schemas.isUuid(field) || contains(field.dataType())) {
+          return true;
+        }
+      }
+      return false;
+    }
+    if (type instanceof ArrayType array) {
+      return contains(array.elementType());
+    }
+    return type instanceof MapType map && (contains(map.keyType()) || contains(map.valueType()));
   }
 
   @Override
   public UTF8String getUTF8String(int row) {
-    if (isNullAt(row)) {
-      return null;
-    }
-    ByteBuffer buffer = ByteBuffer.wrap(bytes.getBinary(row));
-    return UTF8String.fromString(new UUID(buffer.getLong(), buffer.getLong()).toString());
+    return isNullAt(row) ? null : UTF8String.fromString(Uuids.text(vector.getBinary(row)));
   }
 
   @Override
@@ -52,58 +59,22 @@ final class UuidColumnVector extends ColumnVector {
     return text == null ? null : text.getBytes();
   }
 
-  @Override
-  public boolean getBoolean(int row) {
-    throw new UnsupportedOperationException();
-  }
+  /** A struct that has uuids among its fields. */
+  private static final class Struct extends WrappedColumnVector {
 
-  @Override
-  public byte getByte(int row) {
-    throw new UnsupportedOperationException();
-  }
+    private final ColumnVector[] children;
 
-  @Override
-  public short getShort(int row) {
-    throw new UnsupportedOperationException();
-  }
+    Struct(ColumnVector vector, StructType type) {
+      super(vector, type);
+      children = new ColumnVector[type.size()];
+      for (int i = 0; i < children.length; i++) {
+        children[i] = over(vector.getChild(i), type.fields()[i]);
+      }
+    }
 
-  @Override
-  public int getInt(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public long getLong(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public float getFloat(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public double getDouble(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public ColumnarArray getArray(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public ColumnarMap getMap(int row) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public Decimal getDecimal(int row, int precision, int scale) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public ColumnVector getChild(int ordinal) {
-    throw new UnsupportedOperationException();
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return children[ordinal];
+    }
   }
 }

@@ -5,9 +5,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.io.api.RecordConsumer;
 import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
+import org.apache.parquet.schema.Types;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -17,11 +21,15 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 
-/** Spark's Parquet writer with field ids everywhere, list elements and map entries included. */
+/**
+ * Spark's Parquet writer with what Iceberg's specification adds: field ids everywhere, list elements
+ * and map entries included, and uuid and fixed columns as arrays of fixed length.
+ */
 final class IdWriteSupport extends ParquetWriteSupport {
 
   private final StructType schema;
   private final Map<String, String> footer;
+  private MessageType file;
 
   IdWriteSupport(StructType schemaWithIds, Map<String, String> footer) {
     this.schema = schemaWithIds;
@@ -34,7 +42,14 @@ final class IdWriteSupport extends ParquetWriteSupport {
     MessageType message = context.getSchema();
     Map<String, String> metadata = new HashMap<>(context.getExtraMetaData());
     metadata.putAll(footer);
-    return new WriteContext(new MessageType(message.getName(), withIds(message, schema)), metadata);
+    file = new MessageType(message.getName(), withIds(message, schema));
+    return new WriteContext(file, metadata);
+  }
+
+  @Override
+  public void prepareForWrite(RecordConsumer consumer) {
+    super.prepareForWrite(
+        FixedLengthConsumer.isNeeded(file) ? new FixedLengthConsumer(consumer, file) : consumer);
   }
 
   private static List<Type> withIds(GroupType group, StructType struct) {
@@ -45,7 +60,8 @@ final class IdWriteSupport extends ParquetWriteSupport {
           field.metadata().contains(Schemas.NESTED_IDS)
               ? field.metadata().getMetadata(Schemas.NESTED_IDS)
               : Metadata.empty();
-      fields.add(inside(group.getType(i), field.dataType(), nested, "").withId(Schemas.id(field)));
+      Type type = inside(group.getType(i), field.dataType(), nested, "");
+      fields.add(fixedLength(type, Schemas.icebergType(field)).withId(Schemas.id(field)));
     }
     return fields;
   }
@@ -67,6 +83,25 @@ final class IdWriteSupport extends ParquetWriteSupport {
       return type.asGroupType().withNewFields(entries.withNewFields(key, value));
     }
     return type;
+  }
+
+  /** Spark would write text or bytes of any length. */
+  private static Type fixedLength(Type type, String icebergType) {
+    if (icebergType.equals("uuid")) {
+      return fixedLength(type, 16, LogicalTypeAnnotation.uuidType());
+    }
+    if (icebergType.startsWith("fixed[")) {
+      String length = icebergType.substring("fixed[".length(), icebergType.length() - 1);
+      return fixedLength(type, Integer.parseInt(length), null);
+    }
+    return type;
+  }
+
+  private static Type fixedLength(Type type, int length, LogicalTypeAnnotation annotation) {
+    return Types.primitive(PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY, type.getRepetition())
+        .length(length)
+        .as(annotation)
+        .named(type.getName());
   }
 
   private static Type part(Type type, DataType spark, Metadata nested, String path) {

@@ -3,10 +3,17 @@ package org.icecomb.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.Locale;
+import java.util.UUID;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Uuids;
 import org.icecomb.spark.functions.PartitionTransform;
+import org.icecomb.spark.functions.PartitionTransform.Kind;
 import org.icecomb.spark.planner.Json;
 
 /**
@@ -14,9 +21,17 @@ import org.icecomb.spark.planner.Json;
  *
  * @param ordinals where the source column stands in a row, one ordinal per level of structs
  * @param widths number of fields of the structs on the way
+ * @param uuid whether the source is a uuid, which rows hold as text
+ * @param bucket whether the transform is a bucket
  */
 record PartitionColumn(
-    String name, PartitionTransform transform, int[] ordinals, int[] widths, DataType type)
+    String name,
+    PartitionTransform transform,
+    int[] ordinals,
+    int[] widths,
+    DataType type,
+    boolean uuid,
+    boolean bucket)
     implements Serializable {
 
   static PartitionColumn parse(JsonNode field, StructType schema) {
@@ -24,22 +39,30 @@ record PartitionColumn(
     int[] ordinals = new int[path.length];
     int[] widths = new int[path.length];
     DataType type = schema;
+    boolean uuid = false;
     for (int i = 0; i < path.length; i++) {
       StructType struct = (StructType) type;
       ordinals[i] = struct.fieldIndex(path[i]);
-      type = struct.fields()[ordinals[i]].dataType();
+      StructField source = struct.fields()[ordinals[i]];
+      type = source.dataType();
+      uuid = Schemas.isUuid(source);
       widths[i] = type instanceof StructType inner ? inner.size() : 0;
     }
+    Kind kind = Kind.valueOf(field.get("transform").asText().toUpperCase(Locale.ROOT));
     PartitionTransform transform =
         new PartitionTransform(
-            PartitionTransform.Kind.valueOf(field.get("transform").asText().toUpperCase(Locale.ROOT)),
+            kind,
             field.path("parameter").asInt(),
-            type);
-    return new PartitionColumn(field.get("name").asText(), transform, ordinals, widths, type);
+            uuid && kind == Kind.BUCKET ? DataTypes.BinaryType : type);
+    return new PartitionColumn(
+        field.get("name").asText(), transform, ordinals, widths, type, uuid, kind == Kind.BUCKET);
   }
 
-  /** The partition value of a row; it may share the row's memory. */
+  /** The partition value of a row; it may share the row's memory. A void field has no source. */
   Object value(InternalRow row) {
+    if (ordinals.length == 0) {
+      return null;
+    }
     InternalRow level = row;
     int last = ordinals.length - 1;
     for (int i = 0; i < last; i++) {
@@ -48,6 +71,16 @@ record PartitionColumn(
       }
       level = level.getStruct(ordinals[i], widths[i]);
     }
-    return level.isNullAt(ordinals[last]) ? null : transform.apply(level.get(ordinals[last], type));
+    if (level.isNullAt(ordinals[last])) {
+      return null;
+    }
+    Object value = level.get(ordinals[last], type);
+    return transform.apply(uuid ? uuidSource(value.toString()) : value);
+  }
+
+  /** A bucket is computed from the 16 bytes; as a partition value a uuid has its one normal text. */
+  private Object uuidSource(String text) {
+    UUID value = Uuids.parse(text);
+    return bucket ? Uuids.bytes(value) : UTF8String.fromString(value.toString());
   }
 }

@@ -1,0 +1,36 @@
+package org.icecomb.spark.convert;
+
+import java.nio.ByteBuffer;
+import java.util.UUID;
+
+/** UUIDs between the text that Spark has and the 16 bytes that files have. */
+public final class Uuids {
+
+  private static final int TEXT_LENGTH = 36;
+
+  private Uuids() {}
+
+  /**
+   * Reads the text of a UUID, in the full form only: Java also takes {@code 1-1-1-1-1}.
+   *
+   * @throws IllegalArgumentException when the text is not a UUID
+   */
+  public static UUID parse(String text) {
+    if (text.length() != TEXT_LENGTH) {
+      throw new IllegalArgumentException("Not a uuid: '" + text + "'");
+    }
+    return UUID.fromString(text);
+  }
+
+  public static byte[] bytes(UUID uuid) {
+    return ByteBuffer.allocate(16)
+        .putLong(uuid.getMostSignificantBits())
+        .putLong(uuid.getLeastSignificantBits())
+        .array();
+  }
+
+  public static String text(byte[] bytes) {
+    ByteBuffer buffer = ByteBuffer.wrap(bytes);
+    return new UUID(buffer.getLong(), buffer.getLong()).toString();
+  }
+}
