@@ -8,7 +8,8 @@ object. Field ids travel there, because in Iceberg ids decide and names are only
   keys and values, by their path below the field: ``{"element": 7, "element.key": 8,
   "element.value": 9}``. A struct inside a list starts anew: its fields have metadata of their
   own;
-* ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file;
+* ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]`` where a
+  ``binary`` column holds 4;
 * ``comment``: the field's doc.
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
@@ -150,7 +151,7 @@ def _spark_field(field: NestedField) -> dict[str, Any]:
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if nested := dict(_nested_ids(field.field_type, "")):
         metadata[NESTED_IDS] = nested
-    if isinstance(field.field_type, UUIDType):
+    if isinstance(field.field_type, UUIDType | FixedType):
         metadata[ICEBERG_TYPE] = str(field.field_type)
     if field.doc:
         metadata[COMMENT] = field.doc

@@ -124,6 +124,7 @@ def test_spark_itself_reads_the_schema_with_ids_comments_and_nullability():
     ]
     assert parsed["id"].metadata == {"parquet.field.id": 1, "comment": "the key"}
     assert parsed["u"].metadata == {"parquet.field.id": 2, "icecomb.type": "uuid"}
+    assert parsed["f"].metadata == {"parquet.field.id": 3, "icecomb.type": "fixed[4]"}
 
 
 def test_ids_of_elements_keys_and_values_hang_on_the_field_around_them():
