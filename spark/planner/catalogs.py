@@ -118,7 +118,7 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
 def _properties(
     name: str, options: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options of the Spark catalog; the metastore of Spark's Hive support is the last resort."""
+    """The catalog's options; the metastore of Spark's Hive support is the last resort."""
     from icecomb.catalog.configuration import load_configuration
 
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}

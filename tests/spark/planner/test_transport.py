@@ -33,7 +33,9 @@ def planner(code="from icecomb.spark.planner.__main__ import main; main()", **en
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            pipe.close()
 
 
 class Connection:

@@ -1,0 +1,108 @@
+"""session() and configure(): what they give, and what they say when Spark cannot be given it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_SMALL = """{
+    "spark.master": "local[2]",
+    "spark.driver.memory": "512m",
+    "spark.ui.enabled": "false",
+}"""
+
+
+def _run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=False,
+        timeout=200,
+    )
+
+
+@pytest.mark.jvm
+def test_a_spark_that_already_runs_without_the_jar_is_told_apart_at_once():
+    done = _run(
+        f"""
+from pyspark.sql import SparkSession
+builder = SparkSession.builder
+for key, value in {_SMALL}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+import icecomb.spark
+from icecomb.format.errors import ConfigurationError
+for stopped in (False, True):
+    try:
+        icecomb.spark.session(uri="thrift://127.0.0.1:1")
+    except ConfigurationError as error:
+        print(error.message)
+    if not stopped:
+        spark.stop()
+"""
+    )
+    message = "Spark is already running without icecomb's jar on its class path\n"
+    assert done.stdout == 2 * message, done.stderr[-3000:]
+
+
+@pytest.mark.jvm
+def test_a_running_session_takes_a_second_catalog_but_not_another_one_of_the_same_name(
+    spark, metastore
+):
+    import icecomb.spark
+    from icecomb.format.errors import ConfigurationError
+
+    second = icecomb.spark.session("second", uri=metastore.uri, warehouse=str(metastore.warehouse))
+    assert second.sparkContext.applicationId == spark.sparkContext.applicationId
+    names = {row.namespace for row in second.sql("SHOW NAMESPACES IN second").collect()}
+    assert "default" in names
+    with pytest.raises(ConfigurationError, match="another catalog 'lake'"):
+        icecomb.spark.session("lake", uri="thrift://127.0.0.1:1")
+
+
+@pytest.mark.jvm
+def test_a_metastore_that_cannot_be_reached_is_one_clear_error(spark):
+    from pyspark.errors import PySparkException
+
+    import icecomb.spark
+
+    icecomb.spark.session("nowhere", uri="thrift://127.0.0.1:1")
+    with pytest.raises(PySparkException, match=r"127\.0\.0\.1:1") as error:
+        spark.sql("SHOW NAMESPACES IN nowhere").collect()
+    assert "Traceback" not in str(error.value)
+
+
+def test_configure_keeps_the_jars_and_settings_of_the_builder():
+    done = _run(
+        """
+from pyspark.sql import SparkSession
+import icecomb.spark
+builder = SparkSession.builder.config("spark.jars", "/a.jar").config("spark.x", "1")
+icecomb.spark.configure(builder, "ice", uri="thrift://h:1")
+icecomb.spark.configure(builder, "two", uri="thrift://h:2")
+options = builder._options
+jars = options["spark.jars"].split(",")
+print(jars[0], len(jars), options["spark.x"], options["spark.sql.catalog.ice.uri"])
+"""
+    )
+    assert done.stdout == "/a.jar 2 1 thrift://h:1\n", done.stderr
+
+
+def test_without_pyspark_the_error_says_how_to_install_it():
+    done = _run(
+        """
+import sys
+sys.modules["pyspark"] = sys.modules["pyspark.sql"] = None
+import icecomb.spark
+from icecomb.format.errors import MissingDependencyError
+try:
+    icecomb.spark.session()
+except MissingDependencyError as error:
+    print(error)
+"""
+    )
+    assert "pip install 'icecomb[spark]'" in done.stdout, done.stderr
