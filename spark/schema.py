@@ -8,8 +8,8 @@ object. Field ids travel there, because in Iceberg ids decide and names are only
   keys and values, by their path below the field: ``{"element": 7, "element.key": 8,
   "element.value": 9}``. A struct inside a list starts anew: its fields have metadata of their
   own;
-* ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]`` where a
-  ``binary`` column holds 4;
+* ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]``
+  where a ``binary`` column holds 4;
 * ``comment``: the field's doc.
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
