@@ -1,0 +1,271 @@
+"""The state of a table at one commit (spec: Table Metadata).
+
+A `TableMetadata` never changes: `icecomb.format.update` folds changes into a new one, which shares
+the history of the old. So a commit costs the same on a long history as on a short one, apart from
+writing the JSON.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.partition import PartitionSpec, assign_fresh_partition_spec_ids
+from icecomb.format.schema import INITIAL_SCHEMA_ID, Schema, assign_fresh_schema_ids
+from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.sort import SortOrder, assign_fresh_sort_order_ids
+
+if TYPE_CHECKING:
+    from icecomb.format.name_mapping import NameMapping
+    from icecomb.format.snapshot import (
+        MetadataLogEntry,
+        Snapshot,
+        SnapshotLogEntry,
+        SnapshotRef,
+    )
+
+SUPPORTED_FORMAT_VERSIONS: Final = (1, 2)
+DEFAULT_FORMAT_VERSION: Final = 2
+PARQUET_COMPRESSION: Final = "write.parquet.compression-codec"
+PARQUET_COMPRESSION_DEFAULT: Final = "zstd"
+RESERVED_PROPERTIES: Final = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+DEFAULT_NAME_MAPPING: Final = "schema.name-mapping.default"
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, Any]:
+    return _NOTHING
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """One version of a table's metadata.
+
+    Attributes:
+        format_version: 1 or 2.
+        table_uuid: The identity of the table; None in some files of version 1.
+        location: The folder of the table, as text.
+        last_updated_ms: When this version was made, milliseconds since the epoch.
+        last_column_id: The highest field id ever used.
+        schemas: All schemas of the table, `current_schema_id` names the current one.
+        partition_specs: All partition specs, `default_spec_id` names the writers' one.
+        last_partition_id: The highest partition field id ever used.
+        sort_orders: All sort orders, `default_sort_order_id` names the writers' one.
+        last_sequence_number: The highest sequence number ever used, 0 in version 1.
+        properties: Settings of the table.
+        current_snapshot_id: The head of the branch `main`, None while the table is empty.
+        snapshots: All snapshots that are not expired.
+        snapshot_log: When which snapshot became current.
+        metadata_log: The metadata files before this one, oldest first.
+        refs: Branches and tags by name; `main` is among them unless the table is empty.
+        statistics: Statistics files, as JSON objects.
+        partition_statistics: Partition statistics files, as JSON objects.
+        extra: Fields that icecomb does not know, written back as they were.
+    """
+
+    format_version: int
+    table_uuid: uuid.UUID | None
+    location: str
+    last_updated_ms: int
+    last_column_id: int
+    schemas: tuple[Schema, ...]
+    current_schema_id: int
+    partition_specs: tuple[PartitionSpec, ...]
+    default_spec_id: int
+    last_partition_id: int
+    sort_orders: tuple[SortOrder, ...]
+    default_sort_order_id: int
+    last_sequence_number: int = 0
+    properties: Mapping[str, str] = field(default_factory=_nothing)
+    current_snapshot_id: int | None = None
+    snapshots: tuple[Snapshot, ...] = ()
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    refs: Mapping[str, SnapshotRef] = field(default_factory=_nothing)
+    statistics: tuple[Mapping[str, Any], ...] = ()
+    partition_statistics: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.schema_by_id(self.current_schema_id)
+
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """The schema of this id.
+
+        Raises:
+            ValidationError: The table has none.
+        """
+        for schema in self.schemas:
+            if schema.schema_id == schema_id:
+                return schema
+        raise ValidationError(f"the table has no schema of id {schema_id}")
+
+    def spec(self) -> PartitionSpec:
+        """The partition spec that writers use."""
+        return self.specs()[self.default_spec_id]
+
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """All partition specs by id."""
+        return self._specs
+
+    def sort_order(self) -> SortOrder:
+        """The sort order that writers use."""
+        return self.sort_order_by_id(self.default_sort_order_id)
+
+    def sort_order_by_id(self, order_id: int) -> SortOrder:
+        """The sort order of this id.
+
+        Raises:
+            ValidationError: The table has none.
+        """
+        for order in self.sort_orders:
+            if order.order_id == order_id:
+                return order
+        raise ValidationError(f"the table has no sort order of id {order_id}")
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The head of the branch `main`, or None while the table is empty."""
+        if self.current_snapshot_id is None:
+            return None
+        return self.snapshot_by_id(self.current_snapshot_id)
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of this id, or None."""
+        if self.snapshots and self.snapshots[-1].snapshot_id == snapshot_id:
+            return self.snapshots[-1]
+        return self._snapshots.get(snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot that a branch or tag points to, or None."""
+        if name == MAIN_BRANCH:
+            return self.current_snapshot()
+        ref = self.refs.get(name)
+        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
+
+    def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
+        """The snapshot that was current at a time, by the snapshot log.
+
+        Raises:
+            NoSuchSnapshotError: The table was empty then, or its history does not reach back.
+        """
+        for entry in reversed(self.snapshot_log):
+            if entry.timestamp_ms <= timestamp_ms:
+                found = self.snapshot_by_id(entry.snapshot_id)
+                if found is not None:
+                    return found
+        raise NoSuchSnapshotError(
+            f"the table had no snapshot at {timestamp_ms} ms since the epoch",
+            hint="Look at the table's history for the times it knows.",
+        )
+
+    def name_mapping(self) -> NameMapping | None:
+        """How columns of files without field ids are found, where the table says so."""
+        text = self.properties.get(DEFAULT_NAME_MAPPING)
+        if text is None:
+            return None
+        from icecomb.format.name_mapping import NameMapping
+
+        return NameMapping.from_json(text)
+
+    def to_json(self) -> str:
+        """The content of a metadata file: canonical JSON."""
+        from icecomb.format.metadata_json import metadata_to_json
+
+        return metadata_to_json(self)
+
+    @classmethod
+    def from_json(cls, raw: bytes | str, location: str | None = None) -> TableMetadata:
+        """Read the content of a metadata file.
+
+        Args:
+            raw: The JSON text, or its UTF-8 bytes.
+            location: The file it came from, for error messages.
+
+        Raises:
+            CorruptFileError: It is not JSON, lacks a required field, or contradicts itself.
+            UnsupportedError: It is of a format version that icecomb does not know.
+        """
+        from icecomb.format.metadata_json import metadata_from_json
+
+        return metadata_from_json(raw, location)
+
+    @cached_property
+    def _specs(self) -> Mapping[int, PartitionSpec]:
+        return MappingProxyType({spec.spec_id: spec for spec in self.partition_specs})
+
+    @cached_property
+    def _snapshots(self) -> Mapping[int, Snapshot]:
+        return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
+
+
+def new_table_metadata(  # noqa: PLR0917
+    schema: Schema,
+    partition_spec: PartitionSpec,
+    sort_order: SortOrder,
+    location: str,
+    properties: Mapping[str, str] | None = None,
+    table_uuid: uuid.UUID | None = None,
+    *,
+    now_ms: int | None = None,
+) -> TableMetadata:
+    """The metadata of a new, empty table, as the reference implementation makes it.
+
+    Field ids are given out anew from 1, partition field ids from 1000; sources of the spec and the
+    sort order follow their fields. The property `format-version` chooses the version (2 unless
+    given), and is not kept.
+
+    Raises:
+        ValidationError: The spec or the sort order does not fit the schema, or a property is wrong.
+        UnsupportedError: The format version is not supported.
+    """
+    given = dict(properties or {})
+    version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
+    kept = {key: value for key, value in given.items() if key not in RESERVED_PROPERTIES}
+    kept.setdefault(PARQUET_COMPRESSION, PARQUET_COMPRESSION_DEFAULT)
+    fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
+    spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)
+    spec.check(fresh)
+    order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
+    order.check(fresh)
+    return TableMetadata(
+        format_version=version,
+        table_uuid=table_uuid or uuid.uuid4(),
+        location=location,
+        last_updated_ms=int(time.time() * 1000) if now_ms is None else now_ms,
+        last_column_id=fresh.highest_field_id,
+        schemas=(fresh,),
+        current_schema_id=fresh.schema_id,
+        partition_specs=(spec,),
+        default_spec_id=spec.spec_id,
+        last_partition_id=spec.last_assigned_field_id,
+        sort_orders=(order,),
+        default_sort_order_id=order.order_id,
+        properties=MappingProxyType(kept),
+    )
+
+
+def _format_version(text: str) -> int:
+    if text not in {str(version) for version in SUPPORTED_FORMAT_VERSIONS}:
+        raise UnsupportedError(
+            f"cannot create a table of format version {text!r}", hint="Supported are 1 and 2."
+        )
+    return int(text)

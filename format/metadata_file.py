@@ -1,0 +1,80 @@
+"""Metadata files of a table: their names, and reading and writing them (spec: Table Metadata)."""
+
+from __future__ import annotations
+
+import gzip
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.metadata import TableMetadata
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+CODEC_KEY: Final = "write.metadata.compression-codec"
+METADATA_PATH_KEY: Final = "write.metadata.path"
+_SUFFIX: Final = ".metadata.json"
+_GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
+_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
+
+
+def read_metadata(io: FileIO, location: str) -> TableMetadata:
+    """Read a metadata file; whether it is compressed is told by its name.
+
+    Raises:
+        FileMissingError: There is no such file.
+        CorruptFileError: It is not valid table metadata.
+        UnsupportedError: It is of a format version that icecomb does not know.
+    """
+    data = io.read(location)
+    if location.endswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise CorruptFileError(
+                f"{location}: named as a gzip file, but is none: {error}", path=location
+            ) from error
+    return TableMetadata.from_json(data, location)
+
+
+def write_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
+    """Create a metadata file; it is compressed when its name says so.
+
+    Raises:
+        FileExistsAlreadyError: The file is there already; it was left as it is.
+    """
+    data = metadata.to_json().encode()
+    io.create(location, gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data)
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Where the metadata files, manifests and manifest lists of the table are created."""
+    configured = metadata.properties.get(METADATA_PATH_KEY)
+    return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
+
+
+def new_metadata_location(metadata: TableMetadata, previous: str | None) -> str:
+    """The name of the next metadata file of a metastore table, `<version>-<uuid>.metadata.json`.
+
+    Args:
+        metadata: What will be written; its properties say where and how compressed.
+        previous: The present metadata file, None for a new table.
+
+    Raises:
+        ValidationError: The table's codec is unknown.
+    """
+    codec = metadata.properties.get(CODEC_KEY, "none").lower()
+    if codec not in _MARKERS:
+        raise ValidationError(f"property {CODEC_KEY} is {codec!r}; known are none and gzip")
+    version = -1 if previous is None else metadata_version(previous)
+    name = f"{version + 1:05d}-{uuid.uuid4()}{_MARKERS[codec]}{_SUFFIX}"
+    return f"{metadata_folder(metadata)}/{name}"
+
+
+def metadata_version(location: str) -> int:
+    """The version in the name of a metastore table's metadata file; -1 when there is none."""
+    name = location.rsplit("/", 1)[-1]
+    head, dash, _ = name.partition("-")
+    return int(head) if dash and head.isascii() and head.isdigit() else -1

@@ -1,0 +1,260 @@
+"""Metadata files: JSON text to `TableMetadata` and back (spec: Table Metadata, appendix C).
+
+Version 1 is read leniently, as the specification allows its optional fields to be absent; version
+2 strictly. What is written is canonical, and version 1 carries the single `schema` and
+`partition-spec` that its oldest readers know.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import (
+    MAIN_BRANCH,
+    MetadataLogEntry,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+)
+from icecomb.format.sort import UNSORTED_SORT_ORDER, SortOrder
+
+_T = TypeVar("_T")
+_NO_SNAPSHOT: Final = -1
+_KNOWN: Final = frozenset(
+    {
+        "format-version",
+        "table-uuid",
+        "location",
+        "last-sequence-number",
+        "last-updated-ms",
+        "last-column-id",
+        "schema",
+        "schemas",
+        "current-schema-id",
+        "partition-spec",
+        "partition-specs",
+        "default-spec-id",
+        "last-partition-id",
+        "properties",
+        "current-snapshot-id",
+        "snapshots",
+        "snapshot-log",
+        "metadata-log",
+        "sort-orders",
+        "default-sort-order-id",
+        "refs",
+        "statistics",
+        "partition-statistics",
+    }
+)
+
+
+def metadata_to_json(metadata: TableMetadata) -> str:
+    """The text of a metadata file."""
+    version = metadata.format_version
+    out: dict[str, Any] = {"format-version": version}
+    if metadata.table_uuid is not None:
+        out["table-uuid"] = str(metadata.table_uuid)
+    out["location"] = metadata.location
+    if version > 1:
+        out["last-sequence-number"] = metadata.last_sequence_number
+    out["last-updated-ms"] = metadata.last_updated_ms
+    out["last-column-id"] = metadata.last_column_id
+    if version == 1:
+        out["schema"] = metadata.schema().to_json()
+    out["current-schema-id"] = metadata.current_schema_id
+    out["schemas"] = [schema.to_json() for schema in metadata.schemas]
+    if version == 1:
+        out["partition-spec"] = metadata.spec().to_json()["fields"]
+    out["default-spec-id"] = metadata.default_spec_id
+    out["partition-specs"] = [spec.to_json() for spec in metadata.partition_specs]
+    out["last-partition-id"] = metadata.last_partition_id
+    out["default-sort-order-id"] = metadata.default_sort_order_id
+    out["sort-orders"] = [order.to_json() for order in metadata.sort_orders]
+    out["properties"] = dict(metadata.properties)
+    current = metadata.current_snapshot_id
+    out["current-snapshot-id"] = _NO_SNAPSHOT if current is None else current
+    out["refs"] = {name: ref.to_json() for name, ref in metadata.refs.items()}
+    out["snapshots"] = [snapshot.to_json() for snapshot in metadata.snapshots]
+    out["statistics"] = [dict(file) for file in metadata.statistics]
+    out["partition-statistics"] = [dict(file) for file in metadata.partition_statistics]
+    out["snapshot-log"] = [entry.to_json() for entry in metadata.snapshot_log]
+    out["metadata-log"] = [entry.to_json() for entry in metadata.metadata_log]
+    out.update(metadata.extra)
+    return json.dumps(out, separators=(",", ":"), ensure_ascii=False)
+
+
+def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMetadata:
+    """Read the text of a metadata file; see `TableMetadata.from_json`."""
+    where = location or "table metadata"
+    document = _document(raw, where)
+    try:
+        metadata = _parse(document)
+        _check(metadata)
+    except (CorruptFileError, UnsupportedError) as error:
+        raise type(error)(f"{where}: {error.message}", hint=error.hint, path=where) from error
+    except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
+        reason = error.message if isinstance(error, IcecombError) else f"{error!r}"
+        raise CorruptFileError(
+            f"{where}: not valid table metadata: {reason}",
+            hint="Another version of the file may be intact: see the table's metadata log.",
+            path=where,
+        ) from error
+    return metadata
+
+
+def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise CorruptFileError(
+            f"{where}: not a JSON text of table metadata: {error}",
+            hint="It may be cut off, or compressed under a name without .gz.",
+            path=where,
+        ) from error
+    if not isinstance(document, dict):
+        raise CorruptFileError(f"{where}: table metadata is a JSON object", path=where)
+    return document
+
+
+def _parse(raw: Mapping[str, Any]) -> TableMetadata:
+    version = _required(raw, "format-version", int)
+    if version not in SUPPORTED_FORMAT_VERSIONS:
+        known = " and ".join(str(v) for v in SUPPORTED_FORMAT_VERSIONS)
+        raise UnsupportedError(
+            f"format version v{version} is not supported, only {known}",
+            hint="Use an engine that knows this version, or wait for icecomb to.",
+        )
+    strict = version > 1
+    schemas, current_schema_id = _schemas(raw, strict=strict)
+    specs, default_spec_id = _specs(raw, strict=strict)
+    orders, default_order_id = _sort_orders(raw, strict=strict)
+    snapshots = tuple(Snapshot.from_json(item) for item in raw.get("snapshots") or ())
+    current = raw.get("current-snapshot-id")
+    current = None if current in {None, _NO_SNAPSHOT} else current
+    text = _required(raw, "table-uuid", str) if strict else raw.get("table-uuid")
+    highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
+    return TableMetadata(
+        format_version=version,
+        table_uuid=None if text is None else uuid.UUID(text),
+        location=_required(raw, "location", str),
+        last_updated_ms=_required(raw, "last-updated-ms", int),
+        last_column_id=_required(raw, "last-column-id", int),
+        schemas=schemas,
+        current_schema_id=current_schema_id,
+        partition_specs=specs,
+        default_spec_id=default_spec_id,
+        last_partition_id=_required(raw, "last-partition-id", int)
+        if strict
+        else max(raw.get("last-partition-id", highest), highest),
+        sort_orders=orders,
+        default_sort_order_id=default_order_id,
+        last_sequence_number=_required(raw, "last-sequence-number", int) if strict else 0,
+        properties=MappingProxyType(dict(raw.get("properties") or {})),
+        current_snapshot_id=current,
+        snapshots=snapshots,
+        snapshot_log=tuple(
+            SnapshotLogEntry(item["snapshot-id"], item["timestamp-ms"])
+            for item in raw.get("snapshot-log") or ()
+        ),
+        metadata_log=tuple(
+            MetadataLogEntry(item["metadata-file"], item["timestamp-ms"])
+            for item in raw.get("metadata-log") or ()
+        ),
+        refs=MappingProxyType(_refs(raw, current)),
+        statistics=tuple(raw.get("statistics") or ()),
+        partition_statistics=tuple(raw.get("partition-statistics") or ()),
+        extra=MappingProxyType({k: v for k, v in raw.items() if k not in _KNOWN}),
+    )
+
+
+_NO_PARTITION_FIELD: Final = PARTITION_FIELD_ID_START - 1
+
+
+def _required(raw: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
+    value = raw.get(key)
+    if value is None:
+        raise CorruptFileError(f"the required field {key!r} is missing")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise CorruptFileError(f"the field {key!r} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def _schemas(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[Schema, ...], int]:
+    if strict or raw.get("schemas"):
+        schemas = tuple(Schema.from_json(item) for item in _required(raw, "schemas", list))
+        return schemas, _required(raw, "current-schema-id", int)
+    schema = Schema.from_json(_required(raw, "schema", dict))
+    return (schema,), schema.schema_id
+
+
+def _specs(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[PartitionSpec, ...], int]:
+    if strict or raw.get("partition-specs"):
+        items = _required(raw, "partition-specs", list)
+        return tuple(PartitionSpec.from_json(item) for item in items), _required(
+            raw, "default-spec-id", int
+        )
+    fields = _required(raw, "partition-spec", list)
+    return (PartitionSpec.from_json({"spec-id": 0, "fields": fields}),), 0
+
+
+def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrder, ...], int]:
+    if strict or raw.get("sort-orders"):
+        items = _required(raw, "sort-orders", list)
+        orders = tuple(SortOrder.from_json(item) for item in items)
+        return orders, _required(raw, "default-sort-order-id", int)
+    return (UNSORTED_SORT_ORDER,), UNSORTED_SORT_ORDER.order_id
+
+
+def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
+    refs = {name: SnapshotRef.from_json(item) for name, item in (raw.get("refs") or {}).items()}
+    if current is not None and MAIN_BRANCH not in refs:
+        refs[MAIN_BRANCH] = SnapshotRef(current)
+    return refs
+
+
+def _check(metadata: TableMetadata) -> None:
+    """Refuse metadata that contradicts itself.
+
+    Raises:
+        CorruptFileError: Names the field at fault.
+    """
+    _unique("schemas", [s.schema_id for s in metadata.schemas], metadata.current_schema_id)
+    specs = [spec.spec_id for spec in metadata.partition_specs]
+    _unique("partition-specs", specs, metadata.default_spec_id)
+    orders = [order.order_id for order in metadata.sort_orders]
+    _unique("sort-orders", orders, metadata.default_sort_order_id)
+    _unique("snapshots", [s.snapshot_id for s in metadata.snapshots], metadata.current_snapshot_id)
+    for name, ref in metadata.refs.items():
+        if metadata.snapshot_by_id(ref.snapshot_id) is None:
+            raise CorruptFileError(f"refs: {name!r} points to missing snapshot {ref.snapshot_id}")
+    main = metadata.refs.get(MAIN_BRANCH)
+    if main is not None and main.snapshot_id != metadata.current_snapshot_id:
+        raise CorruptFileError(
+            f"current-snapshot-id is {metadata.current_snapshot_id}, "
+            f"but the branch main points to {main.snapshot_id}"
+        )
+    for snapshot in metadata.snapshots:
+        if snapshot.sequence_number > metadata.last_sequence_number:
+            raise CorruptFileError(
+                f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "
+                f"after last-sequence-number {metadata.last_sequence_number}"
+            )
+
+
+def _unique(name: str, ids: Iterable[int], current: int | None) -> None:
+    seen: set[int] = set()
+    for item in ids:
+        if item in seen:
+            raise CorruptFileError(f"{name}: the id {item} occurs twice")
+        seen.add(item)
+    if current is not None and current not in seen:
+        raise CorruptFileError(f"{name}: the current id {current} does not exist")
