@@ -126,7 +126,7 @@ class TableStates:
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
         from icecomb.format.file_io import FileIO
-        from icecomb.format.metadata import read_metadata
+        from icecomb.format.metadata_file import read_metadata
 
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io
