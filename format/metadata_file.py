@@ -39,7 +39,7 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
     return TableMetadata.from_json(data, location)
 
 
-def write_metadata(io: FileIO, location: str, metadata: TableMetadata) -> None:
+def write_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
     """Create a metadata file; it is compressed when its name says so.
 
     Raises:
