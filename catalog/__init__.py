@@ -1,1 +1,69 @@
-"""Who holds the pointer to a table's current metadata file."""
+"""Who holds the pointer to a table's current metadata file.
+
+>>> lake = load_catalog("local", warehouse="/tmp/lake")  # doctest: +SKIP
+>>> lake.load_table("sales.orders").scan("amount > 100").to_arrow()  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.table import Table
+
+__all__ = ["load_catalog", "open_table"]
+
+
+def load_catalog(name: str = "local", **properties: Any) -> Catalog:
+    """The catalog ``name``, configured by arguments and environment (see `configuration`).
+
+    Args:
+        name: Any name; its settings may stand in the environment.
+        **properties: ``type`` (``hive`` or ``local``), ``uri``, ``warehouse``, ... Write a key
+            with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
+
+    Returns:
+        With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. Without one
+        the catalog of a metastore of your own over the folder ``warehouse``: it is started, or
+        found if it runs already.
+
+    Raises:
+        ConfigurationError: a setting makes no sense.
+        MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
+    """
+    from icecomb.catalog.configuration import load_configuration
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    configuration = load_configuration(name, properties)
+    settings = configuration.properties
+    if configuration.type == "hive":
+        return HiveCatalog(name, settings)
+
+    from icecomb.catalog import metastore
+
+    running = metastore.start(settings.get("warehouse"))
+    settings |= {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
+    # Found anew at every connection: it may have ended when idle, or been killed.
+    return HiveCatalog(name, settings, locate=lambda: metastore.start(running.warehouse).uri)
+
+
+def open_table(name: str, **properties: Any) -> Table:
+    """The table ``catalog.namespace.table``: `load_catalog` and `load_table` in one.
+
+    Args:
+        name: Three parts: the catalog, then the table's name in it.
+        **properties: As in `load_catalog`.
+
+    Raises:
+        NoSuchTableError: there is no such table.
+        ConfigurationError: ``name`` has no catalog in it, or a setting makes no sense.
+    """
+    from icecomb.format.errors import ConfigurationError
+
+    catalog, _, table = name.partition(".")
+    if table.count(".") != 1:
+        raise ConfigurationError(
+            f"{name!r} is not catalog.namespace.table", hint="write it as local.sales.orders"
+        )
+    return load_catalog(catalog, **properties).load_table(table)

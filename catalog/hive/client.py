@@ -124,7 +124,7 @@ class HiveClient:
         self._connect_timeout_s = connect_timeout_s
         self._user = user
         self._local = threading.local()
-        self._open: set[Connection] = set()
+        self._open: dict[threading.Thread, Connection] = {}
         self._guard = threading.Lock()
         self._missing: set[str] = set()
         self.calls: dict[str, int] = {}
@@ -141,9 +141,15 @@ class HiveClient:
     def close(self) -> None:
         """Closes every thread's connection; the client opens new ones if it is used again."""
         with self._guard:
-            connections, self._open = self._open, set()
-        for connection in connections:
+            connections, self._open = self._open, {}
+        for connection in connections.values():
             connection.close()
+
+    def disconnect(self) -> None:
+        """Closes this thread's connection: for a thread that is about to end."""
+        current: Connection | None = getattr(self._local, "connection", None)
+        if current is not None:
+            self._discard(current)
 
     def __enter__(self) -> Self:
         return self
@@ -377,7 +383,7 @@ class HiveClient:
     def alter_partitions(
         self, database: str, table: str, partitions: Sequence[HivePartition]
     ) -> None:
-        """Replaces what the server knows about existing partitions (all or none), statistics as given."""
+        """Replaces what the server knows of existing partitions (all or none)."""
         encoded = wire.string_field(1, database) + wire.string_field(2, table)
         encoded += wire.struct_list_field(3, [partition_to_wire(one) for one in partitions])
         encoded += wire.struct_field(4, wire.map_field(1, {"DO_NOT_UPDATE_STATS": "true"}) + b"\0")
@@ -500,13 +506,17 @@ class HiveClient:
     def _connection(self) -> Connection:
         current: Connection | None = getattr(self._local, "connection", None)
         if current is not None:
-            if current in self._open and not current.is_stale():
+            if self._open.get(threading.current_thread()) is current and not current.is_stale():
                 return current
             self._discard(current)
         connection = self._connect()
         self._local.connection = connection
         with self._guard:
-            self._open.add(connection)
+            dead = [thread for thread in self._open if not thread.is_alive()]
+            orphans = [self._open.pop(thread) for thread in dead]
+            self._open[threading.current_thread()] = connection
+        for orphan in orphans:
+            orphan.close()
         return connection
 
     def _connect(self) -> Connection:
@@ -536,7 +546,8 @@ class HiveClient:
 
     def _discard(self, connection: Connection) -> None:
         with self._guard:
-            self._open.discard(connection)
+            if self._open.get(threading.current_thread()) is connection:
+                del self._open[threading.current_thread()]
         connection.close()
         if getattr(self._local, "connection", None) is connection:
             del self._local.connection

@@ -1,0 +1,191 @@
+"""What every catalog can do, under PyIceberg's names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from icecomb.catalog.identifier import Identifier
+from icecomb.format.errors import NamespaceAlreadyExistsError, NoSuchTableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.table import Table
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
+    from icecomb.format.sort import SortOrder
+
+Name: TypeAlias = "str | Iterable[str]"
+"""A name as ``"db.table"`` or ``("db", "table")``."""
+
+
+class Catalog(ABC):
+    """Namespaces and tables by name.
+
+    Args:
+        name: The catalog's own name.
+        properties: How it was configured.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.properties = dict(properties)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, uri={self.properties.get('uri')!r})"
+
+    @abstractmethod
+    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
+        """The namespaces below ``namespace``.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+        """
+
+    @abstractmethod
+    def create_namespace(
+        self, namespace: Name, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Makes a namespace; properties ``comment`` and ``location`` have a meaning.
+
+        Raises:
+            NamespaceAlreadyExistsError: it exists.
+        """
+
+    def create_namespace_if_not_exists(
+        self, namespace: Name, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Makes a namespace unless it exists; an existing one is left as it is."""
+        try:
+            self.create_namespace(namespace, properties)
+        except NamespaceAlreadyExistsError:
+            return
+
+    @abstractmethod
+    def drop_namespace(self, namespace: Name) -> None:
+        """Drops an empty namespace.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+            NamespaceNotEmptyError: something is in it.
+        """
+
+    @abstractmethod
+    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """A namespace's properties, its ``location`` and ``comment`` among them.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+        """
+
+    @abstractmethod
+    def update_namespace_properties(
+        self,
+        namespace: Name,
+        removals: Iterable[str] | None = None,
+        updates: Mapping[str, str] | None = None,
+    ) -> None:
+        """Removes and sets properties of a namespace.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+            ValidationError: a property is removed and set at once.
+        """
+
+    @abstractmethod
+    def list_tables(self, namespace: Name) -> list[Identifier]:
+        """The Iceberg tables of a namespace; no metadata file is opened.
+
+        Raises:
+            NoSuchNamespaceError: there is no such namespace.
+        """
+
+    @abstractmethod
+    def load_table(self, identifier: Name) -> Table:
+        """A table in its current state.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            NoSuchIcebergTableError: there is one, but it is not Iceberg's.
+            FileMissingError: its metadata file is lost.
+        """
+
+    def table_exists(self, identifier: Name) -> bool:
+        """Whether there is an Iceberg table of this name (its metadata may be lost)."""
+        try:
+            self.load_pointer(identifier)
+        except (NoSuchTableError, LookupError):
+            return False
+        return True
+
+    @abstractmethod
+    def load_pointer(self, identifier: Name) -> str:
+        """The location of a table's current metadata file, which is not opened.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+        """
+
+    @abstractmethod
+    def create_table(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Makes an empty table.
+
+        Args:
+            identifier: Its name.
+            schema: Its columns; field ids are assigned anew, spec and order follow them.
+            location: Its folder; default below the namespace's.
+            partition_spec: Default unpartitioned.
+            sort_order: Default unsorted.
+            properties: Its properties; ``format-version`` is 2 unless given as 1.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: there is no such namespace.
+        """
+
+    @abstractmethod
+    def register_table(self, identifier: Name, metadata_location: str) -> Table:
+        """Takes an existing metadata file in under a name; it is not copied, nor ever deleted.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            FileMissingError: there is no such file.
+        """
+
+    @abstractmethod
+    def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
+        """Renames a table; its files stay where they are.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            TableAlreadyExistsError: the new name is taken.
+            CommitFailedError: another writer changed it meanwhile; nothing was renamed.
+        """
+
+    @abstractmethod
+    def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002 - PyIceberg's signature
+        """Takes a table out of the catalog; its files stay.
+
+        Args:
+            identifier: Its name.
+            purge_requested: Delete every file reachable from its metadata, too, unless its property
+                ``gc.enabled`` is false. It cannot be undone.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            NoSuchIcebergTableError: it is not Iceberg's; it is left alone.
+        """
+
+    def purge_table(self, identifier: Name) -> None:
+        """`drop_table` with its files."""
+        self.drop_table(identifier, purge_requested=True)

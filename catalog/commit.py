@@ -1,0 +1,241 @@
+"""Committing: apply a change to the newest metadata, write the file, swap the pointer, or retry."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from icecomb.catalog.configuration import flag, number
+from icecomb.catalog.pointer import Committed, MetadataPointer, MetadataVersion, Unknown
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    FileIOError,
+    IcecombError,
+    LockTimeoutError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.update import Changes
+
+
+class Producer(Protocol):
+    """A change of a table that can be made again on a newer base.
+
+    `icecomb.format.operation.snapshot_producer.SnapshotProducer` is one.
+    """
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """What is to change on ``base``; may write files, and re-uses those it wrote before."""
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Deletes the files it wrote that ``committed`` (None: nothing) does not need."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """``commit.retry.*``: how often and how long a commit that lost a race is tried again."""
+
+    retries: int
+    min_wait_s: float
+    max_wait_s: float
+    total_s: float
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> RetrySettings:
+        """As the table's properties say, else Iceberg's defaults."""
+
+        def wait(name: str, default: int) -> float:
+            return number(properties, f"commit.retry.{name}-ms", default, least=0) / 1000
+
+        return cls(
+            retries=number(properties, "commit.retry.num-retries", 4, least=0),
+            min_wait_s=wait("min-wait", 100),
+            max_wait_s=wait("max-wait", 60_000),
+            total_s=wait("total-timeout", 1_800_000),
+        )
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before the retry after failed attempt ``attempt`` (from 1): full jitter."""
+        longest = min(self.min_wait_s * 2 ** (attempt - 1), self.max_wait_s)
+        return random.uniform(0, longest)  # noqa: S311 - spreads load
+
+
+def commit(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
+) -> MetadataVersion:
+    """Commits what ``producer`` makes, on ``base`` or on what others have committed since.
+
+    A lost race is tried again as ``commit.retry.*`` say. The last try keeps other writers out while
+    the change is applied, so that it can only lose to one that ignores locks.
+
+    Args:
+        pointer: The table's pointer.
+        io: Where its metadata goes.
+        base: The version the caller knows.
+        producer: The change.
+
+    Returns:
+        The new version (``base`` if nothing changed).
+
+    Raises:
+        CommitFailedError: proven that nothing was committed: the retries are used up, or the lock
+            was not granted (`LockTimeoutError`).
+        CommitStateUnknownError: it cannot be told.
+        IcecombError: the change is refused on the newest state of the table; nothing was committed.
+    """
+    try:
+        with pointer.queue() as others_were_first:
+            if others_were_first:
+                base = pointer.load()
+            done = _attempts(pointer, io, base, producer)
+    except CommitStateUnknownError:
+        raise
+    except IcecombError:
+        # Our own errors are raised on proof that nothing was committed; an interrupt is none.
+        with suppress(IcecombError, OSError):
+            producer.clean_up(None)
+        raise
+    with suppress(IcecombError, OSError):
+        producer.clean_up(done.metadata)
+    return done
+
+
+def _attempts(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
+) -> MetadataVersion:
+    settings = RetrySettings.of(base.metadata.properties)
+    started = time.monotonic()
+    attempt = 0
+    while True:
+        attempt += 1
+        last = attempt > settings.retries
+        with pointer.exclusive() if last and attempt > 1 else nullcontext():
+            if attempt > 1:
+                base = pointer.load()
+            try:
+                return _attempt(pointer, io, base, producer)
+            except LockTimeoutError:
+                raise
+            except CommitFailedError as error:
+                taken = time.monotonic() - started
+                if last or taken > settings.total_s:
+                    raise _used_up(pointer.name, attempt, taken, error) from error
+        time.sleep(settings.pause(attempt))
+
+
+def _attempt(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
+) -> MetadataVersion:
+    from icecomb.format.update import update_table_metadata
+
+    check_commit_allowed(pointer.name, base.metadata)
+    changes = producer.apply(base.metadata)
+    for requirement in changes.requirements:
+        requirement.check(base.metadata)
+    if not changes.updates:
+        return base
+    changed = update_table_metadata(base.metadata, changes.updates, base_location=base.location)
+    new = stage(io, base.location, changed)
+    settle(pointer, io, base, new)
+    _delete_forgotten(io, base.metadata, new.metadata)
+    return new
+
+
+def settle(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion | None, new: MetadataVersion
+) -> None:
+    """Swaps the pointer and turns the outcome into a return or an error.
+
+    The file of ``new`` is deleted when, and only when, it is proven that nobody will ever need it.
+
+    Raises:
+        CommitFailedError: a conflict.
+        CommitStateUnknownError: it cannot be told whether the pointer was swapped.
+        IcecombError: the swap was refused, or the metastore was not reached.
+    """
+    try:
+        outcome = pointer.swap(base, new)
+    except IcecombError:
+        _discard(io, new.location)
+        raise
+    if isinstance(outcome, Committed):
+        return
+    if isinstance(outcome, Unknown):
+        seen = outcome.current or "(could not be read)"
+        raise CommitStateUnknownError(
+            f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
+            f"New metadata: {new.location}; current metadata: {seen}",
+            hint="nothing was deleted; load the table again and look for the new file in its "
+            "metadata log before you repeat the commit",
+            table=pointer.name,
+            new=new.location,
+            current=outcome.current,
+        ) from outcome.cause
+    _discard(io, new.location)
+    raise CommitFailedError(
+        f"{pointer.name}: {outcome.reason}",
+        hint="load the table again and repeat the change",
+        table=pointer.name,
+        current=outcome.current,
+    )
+
+
+def stage(io: FileIO, previous: str | None, metadata: TableMetadata) -> MetadataVersion:
+    """Writes ``metadata``, the successor of the file ``previous``, to a file nobody knows yet."""
+    from icecomb.format.metadata_file import new_metadata_location, write_metadata
+
+    location = new_metadata_location(metadata, previous)
+    write_metadata(io, metadata, location)
+    return MetadataVersion(location, metadata)
+
+
+def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
+    """Refuses, before anything is written, tables that only another implementation keeps right.
+
+    Raises:
+        UnsupportedError: the table is encrypted.
+    """
+    if "encryption.key-id" in metadata.properties:
+        raise UnsupportedError(
+            f"{name} is encrypted: icecomb cannot write to it",
+            hint="write to it with Iceberg Java",
+            table=name,
+        )
+
+
+def _discard(io: FileIO, location: str) -> None:
+    with suppress(FileIOError, OSError):
+        io.delete([location])
+
+
+def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
+    """Deletes the files that fell out of the metadata log, where the table asks for it."""
+    key = "write.metadata.delete-after-commit.enabled"
+    if not flag(new.properties, key, default=False):
+        return
+    kept = {entry.metadata_file for entry in new.metadata_log}
+    forgotten = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
+    with suppress(FileIOError, OSError):
+        io.delete(forgotten)
+
+
+def _used_up(
+    name: str, attempts: int, seconds: float, last: CommitFailedError
+) -> CommitFailedError:
+    if attempts == 1:
+        return last
+    return CommitFailedError(
+        f"{name}: not committed after {attempts} attempts in {seconds:.1f} s; the last one: "
+        f"{last.message}",
+        hint="other writers were first each time: raise commit.retry.num-retries",
+        table=name,
+        attempts=attempts,
+    )

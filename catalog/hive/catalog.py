@@ -1,0 +1,434 @@
+"""The catalog of a Hive metastore."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.catalog import Catalog, Name
+from icecomb.catalog.commit import check_commit_allowed, settle, stage
+from icecomb.catalog.configuration import flag, number, seconds
+from icecomb.catalog.hive.client import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, HiveClient, current_user
+from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
+from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.pointer import HivePointer, pointed_at
+from icecomb.catalog.hive.server import MODIFIED
+from icecomb.catalog.identifier import Identifier, database_and_table, database_of
+from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
+from icecomb.catalog.table import Table
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    ConfigurationError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from icecomb.format.file_io import FileIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
+    from icecomb.format.sort import SortOrder
+
+# `like`, because `=` does not work on the CLOB column of some metastores' own databases
+_ICEBERG_TABLES: Final = " or ".join(
+    f'hive_filter_field_params__table_type like "{spelling}"' for spelling in ("ICEBERG", "iceberg")
+)
+_DATABASE_OWNER: Final = "hive.metastore.database.owner"
+_DATABASE_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
+_OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
+
+
+class HiveCatalog(Catalog):
+    """Iceberg tables in a Hive metastore 2.3, 3.x or 4.x.
+
+    Args:
+        name: The catalog's own name.
+        properties: ``uri`` (``thrift://host:port``, several with commas), ``warehouse``, Iceberg's
+            ``iceberg.hive.*`` and ``engine.hive.*`` settings, ``table-default.*`` and
+            ``table-override.*``, ``hive.metastore.client.socket.timeout``, ``hive.check-and-put``.
+        locate: Finds the metastore anew whenever a connection is made, instead of ``uri``.
+
+    Raises:
+        ConfigurationError: there is no ``uri``, or a property makes no sense.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, str],
+        *,
+        locate: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__(name, properties)
+        address = locate or properties.get("uri")
+        if not address:
+            raise ConfigurationError(
+                f"catalog {name} has no uri",
+                hint="name the metastore: uri=thrift://host:9083",
+            )
+        timeout = properties.get("hive.metastore.client.socket.timeout")
+        self.client = HiveClient(
+            address,
+            timeout_s=seconds(timeout) if timeout else REPLY_TIMEOUT_S,
+            connect_timeout_s=number(
+                properties, "hive.metastore.client.connect.timeout-s", CONNECT_TIMEOUT_S, least=0.0
+            ),
+            user=properties.get("ugi"),
+        )
+        self.io = FileIO(self.properties)
+
+    def close(self) -> None:
+        """Closes the connections to the metastore."""
+        self.client.close()
+
+    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
+        """See `Catalog.list_namespaces`; a metastore has one level."""
+        if tuple(namespace):
+            self.client.database(database_of(namespace))
+            return []
+        return [(database,) for database in self.client.databases()]
+
+    def create_namespace(
+        self, namespace: Name, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """See `Catalog.create_namespace`; ``hive.metastore.database.owner[-type]`` is known."""
+        name = database_of(namespace)
+        given = dict(properties or {})
+        owner, owner_type = _owner(given)
+        warehouse = self.properties.get("warehouse")
+        location = given.pop("location", None)
+        if location is None and warehouse:
+            location = f"{warehouse.rstrip('/')}/{name}.db"
+        self.client.create_database(
+            HiveDatabase(
+                name=name,
+                description=given.pop("comment", None),
+                location=location,
+                parameters=given,
+                owner=owner or current_user(),
+                owner_type=owner_type or "USER",
+            )
+        )
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """See `Catalog.drop_namespace`."""
+        self.client.drop_database(database_of(namespace))
+
+    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """See `Catalog.load_namespace_properties`."""
+        found = self.client.database(database_of(namespace))
+        shown = dict(found.parameters)
+        if found.location:
+            shown["location"] = found.location
+        if found.description:
+            shown["comment"] = found.description
+        if found.owner:
+            shown[_DATABASE_OWNER] = found.owner
+            shown[_DATABASE_OWNER_TYPE] = found.owner_type or "USER"
+        return shown
+
+    def update_namespace_properties(
+        self,
+        namespace: Name,
+        removals: Iterable[str] | None = None,
+        updates: Mapping[str, str] | None = None,
+    ) -> None:
+        """See `Catalog.update_namespace_properties`; the location cannot be changed."""
+        removed, changed = set(removals or ()), dict(updates or {})
+        if both := sorted(removed & changed.keys()):
+            raise ValidationError(f"{', '.join(both)}: cannot be set and removed at once")
+        if "location" in removed | changed.keys():
+            raise ValidationError("the location of a namespace of a metastore cannot be changed")
+        found = self.client.database(database_of(namespace))
+        owner, owner_type = _owner(changed)
+        description = None if "comment" in removed else found.description
+        description = changed.pop("comment", description)
+        kept = {key: value for key, value in found.parameters.items() if key not in removed}
+        self.client.alter_database(
+            replace(
+                found,
+                description=description,
+                parameters={**kept, **changed},
+                owner=owner or found.owner,
+                owner_type=owner_type or found.owner_type,
+            )
+        )
+
+    def list_tables(self, namespace: Name) -> list[Identifier]:
+        """See `Catalog.list_tables`: one call, the server filters."""
+        database = database_of(namespace)
+        try:
+            names = self.client.table_names_by_filter(database, _ICEBERG_TABLES)
+        except RefusedError:
+            found = self.client.tables(database, self.client.table_names(database))
+            names = [table.name for table in found if table.is_iceberg]
+        if not names:
+            self.client.database(database)
+        return [(database, name) for name in sorted(names)]
+
+    def load_pointer(self, identifier: Name) -> str:
+        """See `Catalog.load_pointer`."""
+        return pointed_at(self.client.table(*database_and_table(identifier)))
+
+    def load_table(self, identifier: Name) -> Table:
+        """See `Catalog.load_table`: one call to the metastore, one file."""
+        place = database_and_table(identifier)
+        pointer = self.pointer(place)
+        return self._table(place, pointer.load(), pointer)
+
+    def create_table(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """See `Catalog.create_table`."""
+        from icecomb.format.metadata import new_table_metadata
+        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
+        from icecomb.format.sort import UNSORTED_SORT_ORDER
+
+        place = database_and_table(identifier)
+        self._check_free(place)
+        metadata = new_table_metadata(
+            iceberg_schema(schema),
+            partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            sort_order or UNSORTED_SORT_ORDER,
+            (location or self._default_location(place)).rstrip("/"),
+            self._with_defaults(properties),
+        )
+        check_commit_allowed(".".join(place), metadata)
+        pointer = self.pointer(place)
+        try:
+            with pointer.queue():
+                new = stage(self.io, None, metadata)
+                settle(pointer, self.io, None, new)
+        except CommitFailedError as error:
+            raise self._taken(place, error) from error
+        return self._table(place, new, pointer)
+
+    def register_table(self, identifier: Name, metadata_location: str) -> Table:
+        """See `Catalog.register_table`."""
+        from icecomb.format.metadata_file import read_metadata
+
+        place = database_and_table(identifier)
+        version = MetadataVersion(metadata_location, read_metadata(self.io, metadata_location))
+        self._check_free(place)
+        pointer = self.pointer(place)
+        # not `settle`, which deletes the file of a commit that failed: this file is the user's
+        with pointer.queue():
+            outcome = pointer.swap(None, version)
+        if isinstance(outcome, Committed):
+            return self._table(place, version, pointer)
+        name = ".".join(place)
+        if isinstance(outcome, Conflict):
+            raise TableAlreadyExistsError(
+                f"{name} exists already: {outcome.reason}", hint="drop it first", table=name
+            )
+        raise _unknown(f"{name}: it is unknown whether it was registered", outcome, name)
+
+    def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
+        """See `Catalog.rename_table`: under the table's lock, checked like a commit."""
+        source, target = database_and_table(from_identifier), database_and_table(to_identifier)
+        self.client.database(target[0])
+        self._check_free(target)
+        pointer = self.pointer(source)
+        metadata = self._known_metadata(source)
+        with pointer.queue(), pointer.guard(metadata):
+            entry = self.client.table(*source)
+            location = pointed_at(entry)
+            moved = replace(entry, database=target[0], name=target[1])
+            try:
+                self.client.alter_table(*source, moved, pointer.expectation(location))
+            except ReplyLostError as error:
+                self._settle_rename(source, target, location, error)
+            except RefusedError as error:
+                raise self._rename_refused(source, target, error) from error
+        return self.load_table(target)
+
+    def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
+        """See `Catalog.drop_table`: under the table's lock; works when the metadata file is lost."""
+        place = database_and_table(identifier)
+        pointed_at(self.client.table(*place))
+        metadata = self._known_metadata(place)
+        if purge_requested and metadata is not None:
+            check_purge_allowed(".".join(place), metadata)
+        pointer = self.pointer(place)
+        with pointer.queue(), pointer.guard(metadata):
+            location = pointed_at(self.client.table(*place))
+            try:
+                self.client.drop_table(*place)
+            except ReplyLostError as error:
+                self._settle_drop(place, location, error)
+        if purge_requested:
+            from icecomb.catalog.purge import purge
+
+            purge(self.io, location)
+
+    def pointer(self, place: tuple[str, str]) -> HivePointer:
+        """The pointer of a table, which need not exist."""
+        return HivePointer(self.client, *place, self.io, self.properties)
+
+    def _table(
+        self, place: tuple[str, str], version: MetadataVersion, pointer: HivePointer
+    ) -> Table:
+        return Table(place, version, self.io, pointer, self)
+
+    def _known_metadata(self, place: tuple[str, str]) -> TableMetadata | None:
+        """The table's metadata; None if the file is lost."""
+        with suppress(OSError, ValueError):
+            return self.pointer(place).load().metadata
+        return None
+
+    def _check_free(self, place: tuple[str, str]) -> None:
+        with suppress(NoSuchTableError):
+            raise self._exists(self.client.table(*place))
+
+    def _taken(self, place: tuple[str, str], error: CommitFailedError) -> Exception:
+        try:
+            return self._exists(self.client.table(*place))
+        except NoSuchTableError:
+            return error
+
+    def _exists(self, found: HiveTable) -> TableAlreadyExistsError:
+        kind = (
+            "a view"
+            if found.is_view
+            else "an Iceberg table"
+            if found.is_iceberg
+            else "a Hive table"
+        )
+        return TableAlreadyExistsError(
+            f"{found.full_name} exists already: it is {kind}",
+            hint="choose another name, or drop or rename it first",
+            table=found.full_name,
+        )
+
+    def _default_location(self, place: tuple[str, str]) -> str:
+        database, name = place
+        folder = self.client.database(database).location
+        if folder is None:
+            warehouse = self.properties.get("warehouse")
+            if not warehouse:
+                raise ConfigurationError(
+                    f"namespace {database} has no location and catalog {self.name} no warehouse",
+                    hint="give the table a location, or the catalog a warehouse",
+                )
+            folder = f"{warehouse.rstrip('/')}/{database}.db"
+        unique = flag(self.properties, "unique-table-location", default=False)
+        suffix = f"-{uuid.uuid4().hex}" if unique else ""
+        return f"{folder.rstrip('/')}/{name}{suffix}"
+
+    def _with_defaults(self, properties: Mapping[str, str] | None) -> dict[str, str]:
+        def prefixed(prefix: str) -> dict[str, str]:
+            return {
+                key[len(prefix) :]: value
+                for key, value in self.properties.items()
+                if key.startswith(prefix)
+            }
+
+        return {**prefixed("table-default."), **(properties or {}), **prefixed("table-override.")}
+
+    def _rename_refused(
+        self, source: tuple[str, str], target: tuple[str, str], error: RefusedError
+    ) -> Exception:
+        name = ".".join(source)
+        if MODIFIED in error.answer:
+            return CommitFailedError(
+                f"{name} was changed by another writer while it was being renamed",
+                hint="rename it again",
+                table=name,
+            )
+        try:
+            return self._exists(self.client.table(*target))
+        except NoSuchTableError:
+            return error
+
+    def _settle_rename(
+        self,
+        source: tuple[str, str],
+        target: tuple[str, str],
+        location: str,
+        error: ReplyLostError,
+    ) -> None:
+        with suppress(NoSuchTableError):
+            if self.load_pointer(target) == location:
+                return
+        raise _unknown(
+            f"it is unknown whether {'.'.join(source)} was renamed to {'.'.join(target)}",
+            Unknown(error.message, location, error),
+            ".".join(source),
+        )
+
+    def _settle_drop(self, place: tuple[str, str], location: str, error: ReplyLostError) -> None:
+        try:
+            seen = self.load_pointer(place)
+        except NoSuchTableError:
+            return
+        if seen == location:
+            name = ".".join(place)
+            raise _unknown(
+                f"it is unknown whether {name} was dropped",
+                Unknown(error.message, seen, error),
+                name,
+            )
+
+
+def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
+    """A schema given as Iceberg's or as Arrow's.
+
+    Raises:
+        SchemaError: an Arrow type has no Iceberg type.
+    """
+    from icecomb.format.schema import Schema
+
+    if isinstance(schema, Schema):
+        return schema
+    from icecomb.format.arrow import pyarrow_to_schema
+
+    return pyarrow_to_schema(schema)
+
+
+def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
+    """Refuses to delete files of a table that shares them.
+
+    Raises:
+        ValidationError: its property ``gc.enabled`` is false.
+    """
+    if not flag(metadata.properties, "gc.enabled", default=True):
+        raise ValidationError(
+            f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
+            hint="drop it without purging, or set gc.enabled=true if you are sure",
+            table=name,
+        )
+
+
+def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
+    """Takes the pair of owner properties out of ``properties``."""
+    owner, kind = properties.pop(_DATABASE_OWNER, None), properties.pop(_DATABASE_OWNER_TYPE, None)
+    if kind is not None and owner is None:
+        raise ValidationError(f"{_DATABASE_OWNER_TYPE} needs {_DATABASE_OWNER}")
+    if kind is not None and kind.upper() not in _OWNER_TYPES:
+        raise ValidationError(f"{_DATABASE_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}")
+    return owner, kind.upper() if kind else None
+
+
+def _unknown(message: str, outcome: Unknown, table: str) -> CommitStateUnknownError:
+    error = CommitStateUnknownError(
+        f"{message}: {outcome.reason}",
+        hint="nothing was deleted; look at the table again before you repeat it",
+        table=table,
+        current=outcome.current,
+    )
+    error.__cause__ = outcome.cause
+    return error

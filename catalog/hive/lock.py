@@ -1,0 +1,246 @@
+"""The metastore's exclusive lock on a table, as Iceberg's writers take it around a commit.
+
+A lock is stamped with agent (``icecomb-<uuid>-pid<n>``), host and user, so that others can tell
+who holds it and the holder finds it again when the answer to its request was lost. While held it is
+kept alive by heartbeats from a thread of its own; without them a server's reaper gives it away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.catalog.configuration import number
+from icecomb.catalog.hive.client import HiveClient, current_user
+from icecomb.catalog.hive.entity import LockAnswer, LockRow, LockState
+from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.format.errors import LockTimeoutError, MetastoreError
+
+_GROWTH: Final = 0.1
+"""A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
+_AGENT: Final = re.compile(r"icecomb-[0-9a-f-]+-pid(?P<pid>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class LockSettings:
+    """Iceberg's properties of the commit lock, in seconds.
+
+    Attributes:
+        creation_timeout: ``iceberg.hive.lock-creation-timeout-ms``.
+        creation_min_wait, creation_max_wait: ``iceberg.hive.lock-creation-{min,max}-wait-ms``.
+        timeout: ``iceberg.hive.lock-timeout-ms``: how long to wait for the lock.
+        check_min_wait, check_max_wait: ``iceberg.hive.lock-check-{min,max}-wait-ms``.
+        heartbeat: ``iceberg.hive.lock-heartbeat-interval-ms``.
+    """
+
+    creation_timeout: float
+    creation_min_wait: float
+    creation_max_wait: float
+    timeout: float
+    check_min_wait: float
+    check_max_wait: float
+    heartbeat: float
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> LockSettings:
+        """As the properties say, else Iceberg's defaults."""
+
+        def setting(name: str, default_ms: int) -> float:
+            return number(properties, f"iceberg.hive.lock-{name}-ms", default_ms, least=0) / 1000
+
+        return cls(
+            creation_timeout=setting("creation-timeout", 180_000),
+            creation_min_wait=setting("creation-min-wait", 50),
+            creation_max_wait=setting("creation-max-wait", 5_000),
+            timeout=setting("timeout", 180_000),
+            check_min_wait=setting("check-min-wait", 50),
+            check_max_wait=setting("check-max-wait", 5_000),
+            heartbeat=setting("heartbeat-interval", 240_000),
+        )
+
+
+class TableLock:
+    """One lock: acquired once, released once.
+
+    Args:
+        client: The metastore.
+        database: The table's database.
+        table: The table, which need not exist.
+        settings: Waits and time-outs.
+        expires_s: After how many seconds without heartbeat the server drops it, if known.
+    """
+
+    def __init__(
+        self,
+        client: HiveClient,
+        database: str,
+        table: str,
+        settings: LockSettings,
+        expires_s: float | None = None,
+    ) -> None:
+        self.agent = f"icecomb-{uuid.uuid4()}-pid{os.getpid()}"
+        self.lock_id: int | None = None
+        self._client = client
+        self._database = database
+        self._table = table
+        self._settings = settings
+        # The first beat comes after half the interval: a third of the expiry leaves two more tries.
+        self._interval = min(settings.heartbeat, expires_s / 1.5 if expires_s else float("inf"))
+        self._reply_lost = False
+        self._released = threading.Event()
+        self._lost: str | None = None
+        self._beats: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        """Waits for the lock.
+
+        Raises:
+            LockTimeoutError: it was not granted in time; the message names the holder.
+            MetastoreError: the metastore cannot be asked for it.
+        """
+        started = time.monotonic()
+        try:
+            self._wait(started)
+        except BaseException:
+            self.release()
+            raise
+        self._beats = threading.Thread(
+            target=self._keep_alive, name=f"heartbeat of {self._name}", daemon=True
+        )
+        self._beats.start()
+
+    def _wait(self, started: float) -> None:
+        answer = self._request()
+        self.lock_id = answer.lock_id
+        while answer.state is LockState.WAITING:
+            waited = time.monotonic() - started
+            if waited >= self._settings.timeout:
+                raise self._timed_out(waited)
+            time.sleep(min(self._pause(waited), self._settings.timeout - waited + 0.001))
+            answer = self._client.check_lock(answer.lock_id)
+        if answer.state is not LockState.ACQUIRED:
+            raise MetastoreError(
+                f"the metastore did not grant the lock on {self._name}: {answer.state.name}",
+                hint="try again",
+                table=self._name,
+            )
+
+    def is_alive(self, *, ask: bool) -> bool:
+        """Whether it is known to be held: by heartbeats so far, with ``ask`` by one more now."""
+        if self._lost is None and ask and self.lock_id is not None:
+            try:
+                self._client.heartbeat(self.lock_id)
+            except RefusedError as error:
+                self._lost = error.answer
+            except MetastoreError:
+                return False
+        return self._lost is None
+
+    def release(self) -> None:
+        """Gives the lock back, whatever happened before; failures to do so are swallowed."""
+        self._released.set()
+        with contextlib.suppress(MetastoreError):
+            ids = {self.lock_id} - {None}
+            if self._reply_lost:
+                ids |= {row.lock_id for row in self._rows() if row.agent == self.agent}
+            for lock_id in ids:
+                if lock_id is not None:
+                    self._client.unlock(lock_id)
+
+    @property
+    def _name(self) -> str:
+        return f"{self._database}.{self._table}"
+
+    def _request(self) -> LockAnswer:
+        deadline = time.monotonic() + self._settings.creation_timeout
+        wait = self._settings.creation_min_wait
+        while True:
+            try:
+                return self._client.lock(
+                    self._database,
+                    self._table,
+                    user=current_user(),
+                    host=socket.gethostname(),
+                    agent=self.agent,
+                )
+            except ReplyLostError:
+                self._reply_lost = True
+                if time.monotonic() >= deadline:
+                    raise
+            for row in self._rows():
+                if row.agent == self.agent:
+                    return LockAnswer(row.lock_id, row.state)
+            time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+            wait = min(wait * 2, self._settings.creation_max_wait)
+
+    def _pause(self, waited: float) -> float:
+        longest = max(waited * _GROWTH, self._settings.check_min_wait)
+        return min(longest, self._settings.check_max_wait) * random.uniform(0.5, 1)  # noqa: S311
+
+    def _rows(self) -> list[LockRow]:
+        return self._client.locks(self._database, self._table)
+
+    def _keep_alive(self) -> None:
+        wait = self._interval / 2
+        while not self._released.wait(wait):
+            wait = self._interval / 2
+            try:
+                if self.lock_id is not None:
+                    self._client.heartbeat(self.lock_id)
+            except RefusedError as error:
+                self._lost = error.answer
+                break
+            except MetastoreError:
+                wait = self._interval / 8
+        self._client.disconnect()
+
+    def _timed_out(self, waited: float) -> LockTimeoutError:
+        try:
+            rows = [row for row in self._rows() if row.lock_id != self.lock_id]
+        except MetastoreError:
+            rows = []
+        holder = next((row for row in rows if row.state is LockState.ACQUIRED), None)
+        if holder is None:
+            return LockTimeoutError(
+                f"{self._name}: no lock within {waited:.1f} s; the metastore names no holder",
+                hint="many writers may be waiting: raise iceberg.hive.lock-timeout-ms",
+                table=self._name,
+            )
+        return LockTimeoutError(
+            f"{self._name} is locked by {describe_holder(holder)}; waited {waited:.1f} s",
+            hint=f"if its process is dead, release it: icecomb locks break {holder.lock_id} --yes",
+            table=self._name,
+            lock_id=holder.lock_id,
+        )
+
+
+def describe_holder(row: LockRow, now_s: float | None = None) -> str:
+    """Who holds a lock, for people: user, host, pid, agent, age, last heartbeat."""
+    now_ms = (time.time() if now_s is None else now_s) * 1000
+    agent = row.agent or "an unnamed agent"
+    found = _AGENT.fullmatch(agent)
+    parts = [f"lock {row.lock_id}"]
+    if found:
+        parts.append(f"pid {found['pid']}")
+    parts.append(f"agent {agent}")
+    if row.acquired_ms:
+        parts.append(f"held for {_age(now_ms - row.acquired_ms)}")
+    if row.last_heartbeat_ms:
+        parts.append(f"last heartbeat {_age(now_ms - row.last_heartbeat_ms)} ago")
+    return f"{row.user}@{row.host} ({', '.join(parts)})"
+
+
+def _age(milliseconds: float) -> str:
+    total = max(0, round(milliseconds / 1000))
+    if total < 120:
+        return f"{total} s"
+    return f"{total // 60} min" if total < 7200 else f"{total // 3600} h"

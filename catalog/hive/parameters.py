@@ -1,0 +1,178 @@
+"""A table's entry in the metastore as Iceberg Java writes it: parameters and storage descriptor.
+
+The names and rules are those of HMSTablePropertyHelper and HiveOperationsBase in apache/iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.configuration import flag, number
+from icecomb.catalog.hive.entity import HiveTable, StorageDescriptor
+from icecomb.catalog.hive.hive_schema import hive_columns
+from icecomb.format.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+
+METADATA_LOCATION: Final = "metadata_location"
+PREVIOUS_METADATA_LOCATION: Final = "previous_metadata_location"
+TABLE_TYPE: Final = "table_type"
+ICEBERG: Final = "ICEBERG"
+OWNER: Final = "hive.metastore.table.owner"
+DO_NOT_UPDATE_STATS: Final = "DO_NOT_UPDATE_STATS"
+_MAX_SIZE: Final = "iceberg.hive.table-property-max-size"
+_DEFAULT_MAX_SIZE: Final = 32672
+_NO_RETENTION: Final = 2**31 - 1
+_RENAMED: Final = {"gc.enabled": "external.table.purge"}
+_STATISTICS: Final = {
+    "total-data-files": "numFiles",
+    "total-records": "numRows",
+    "total-files-size": "totalSize",
+}
+_STORAGE_HANDLER: Final = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
+_HIVE_ENGINE: Final = StorageDescriptor(
+    input_format="org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
+    output_format="org.apache.iceberg.mr.hive.HiveIcebergOutputFormat",
+    serde="org.apache.iceberg.mr.hive.HiveIcebergSerDe",
+)
+_OTHER_ENGINES: Final = StorageDescriptor(
+    input_format="org.apache.hadoop.mapred.FileInputFormat",
+    output_format="org.apache.hadoop.mapred.FileOutputFormat",
+    serde="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+)
+
+
+def new_table(
+    database: str,
+    name: str,
+    metadata: TableMetadata,
+    location: str,
+    settings: Mapping[str, str],
+    *,
+    owner: str,
+) -> HiveTable:
+    """The entry of a table that is being created.
+
+    Args:
+        database: Its database.
+        name: Its name.
+        metadata: Its metadata.
+        location: The metadata file.
+        settings: The catalog's properties.
+        owner: The user it belongs to unless a property names one.
+    """
+    now = int(time.time())
+    blank = HiveTable(
+        database=database,
+        name=name,
+        owner=metadata.properties.get(OWNER, owner),
+        create_time=now,
+        last_access_time=now,
+        retention=_NO_RETENTION,
+        parameters={"EXTERNAL": "TRUE"},
+        table_type="EXTERNAL_TABLE",
+    )
+    return pointed(blank, None, metadata, location, settings)
+
+
+def pointed(
+    entry: HiveTable,
+    base: TableMetadata | None,
+    metadata: TableMetadata,
+    location: str,
+    settings: Mapping[str, str],
+) -> HiveTable:
+    """``entry`` pointing at ``location``; parameters that are not Iceberg's stay as they are.
+
+    Args:
+        entry: What the metastore has now.
+        base: The metadata it describes; None for a new table.
+        metadata: The new metadata.
+        location: The new metadata file.
+        settings: The catalog's properties.
+    """
+    by_hive = flag(
+        {**settings, **metadata.properties},
+        "engine.hive.enabled",
+        default=flag(settings, "iceberg.engine.hive.enabled", default=False),
+    )
+    parameters = dict(entry.parameters)
+    if base is not None:
+        for key in base.properties.keys() - metadata.properties.keys():
+            parameters.pop(_RENAMED.get(key, key), None)
+    for key, value in metadata.properties.items():
+        if key != OWNER:
+            parameters[_RENAMED.get(key, key)] = value
+    parameters["uuid"] = str(metadata.table_uuid)
+    parameters[TABLE_TYPE] = ICEBERG
+    previous = entry.metadata_location
+    if previous is not None:
+        parameters[PREVIOUS_METADATA_LOCATION] = previous
+    parameters[METADATA_LOCATION] = location
+    if not flag(settings, "iceberg.hive.keep.stats", default=False):
+        parameters.pop("COLUMN_STATS_ACCURATE", None)
+        parameters[DO_NOT_UPDATE_STATS] = "true"
+    if by_hive:
+        parameters["storage_handler"] = _STORAGE_HANDLER
+    else:
+        parameters.pop("storage_handler", None)
+    _describe(parameters, metadata, settings)
+    template = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
+    storage = replace(template, columns=hive_columns(metadata.schema()), location=metadata.location)
+    return replace(entry, parameters=parameters, storage=storage)
+
+
+def check_writable(entry: HiveTable) -> None:
+    """Refuses tables whose entry only Iceberg Java can keep right.
+
+    Raises:
+        UnsupportedError: the table is encrypted.
+    """
+    if "encryption.key-id" in entry.parameters:
+        raise UnsupportedError(
+            f"{entry.full_name} is encrypted: icecomb cannot write to it",
+            hint="write to it with Iceberg Java; metadata_hash depends on its serialization",
+            table=entry.full_name,
+        )
+
+
+def _describe(
+    parameters: dict[str, str], metadata: TableMetadata, settings: Mapping[str, str]
+) -> None:
+    """What the metastore shows of the metadata; values above the size limit are left out."""
+    limit = number(settings, _MAX_SIZE, _DEFAULT_MAX_SIZE, least=0)
+    shown: dict[str, str | None] = {
+        "current-schema": _json(metadata.schema().to_json()),
+        "default-partition-spec": _json(metadata.spec().to_json())
+        if metadata.spec().fields
+        else None,
+        "default-sort-order": _json(metadata.sort_order().to_json())
+        if metadata.sort_order().fields
+        else None,
+        "current-snapshot-id": None,
+        "current-snapshot-timestamp-ms": None,
+        "current-snapshot-summary": None,
+    }
+    snapshot = metadata.current_snapshot()
+    if snapshot is not None:
+        summary = {key: value for key, value in snapshot.summary.items() if key != "operation"}
+        shown["current-snapshot-id"] = str(snapshot.snapshot_id)
+        shown["current-snapshot-timestamp-ms"] = str(snapshot.timestamp_ms)
+        shown["current-snapshot-summary"] = _json(summary)
+        for key, name in _STATISTICS.items():
+            if key in summary:
+                parameters[name] = summary[key]
+    parameters["snapshot-count"] = str(len(metadata.snapshots))
+    for key, value in shown.items():
+        parameters.pop(key, None)
+        if value is not None and 0 < limit >= len(value):
+            parameters[key] = value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,143 @@
+"""What became of an alter that did not simply succeed: found out by looking, never by guessing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.configuration import number
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.failure import RefusedError
+from icecomb.catalog.hive.server import MODIFIED
+from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
+from icecomb.format.errors import IcecombError, MetastoreError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+_STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
+"""Words of answers in which the server says that its own database failed, perhaps at the commit."""
+_LOOKS_AFTER_ANSWER: Final = 4
+
+
+class Settlement:
+    """One swap whose outcome is to be told.
+
+    Made before the alter is sent, so that bad settings are found while nothing has happened.
+
+    Args:
+        entry: Reads the table's entry; None if there is none.
+        io: Reads metadata files.
+        expected: What was to be replaced; None for a new table.
+        new: What was to come.
+        checked: The server was told which pointer it may replace, and enforces that.
+    """
+
+    def __init__(
+        self,
+        entry: Callable[[], HiveTable | None],
+        io: FileIO,
+        expected: MetadataVersion | None,
+        new: MetadataVersion,
+        *,
+        checked: bool,
+    ) -> None:
+        self._entry = entry
+        self._io = io
+        self._expected = expected
+        self._new = new
+        self._checked = checked
+        self._pauses = tuple(pauses(new.metadata.properties))
+
+    def after_silence(self, cause: Exception) -> Outcome:
+        """The answer was lost: the alter may have happened, and may still happen."""
+        seen: str | None = None
+        for pause in self._pauses:
+            time.sleep(pause)
+            try:
+                entry = self._entry()
+            except MetastoreError:
+                continue
+            seen = entry.metadata_location if entry else None
+            if self._new.location == seen:
+                return Committed()
+            log = self._log(seen)
+            if log is None:
+                continue
+            if self._new.location in log:
+                return Committed()
+            if self._checked and self._expected is not None and self._expected.location in log:
+                # Others went on from the pointer that a late alter would expect: it cannot happen.
+                return Conflict("another writer was first", seen)
+        return Unknown(str(getattr(cause, "message", cause)), seen, cause)
+
+    def after_answer(self, cause: Exception) -> Outcome:
+        """The server said no: nothing will happen any more, but it may refuse its own success.
+
+        A server repeats a call when its own database fails, and then finds the pointer moved.
+        """
+        for pause in self._pauses[:_LOOKS_AFTER_ANSWER]:
+            time.sleep(pause)
+            try:
+                entry = self._entry()
+            except MetastoreError:
+                continue
+            seen = entry.metadata_location if entry else None
+            if self._new.location == seen:
+                return Committed()
+            log = self._log(seen)
+            if log is None:
+                continue
+            if self._new.location in log:
+                return Committed()
+            return Conflict("another writer was first" if entry else "the table is gone", seen)
+        return Unknown(str(getattr(cause, "message", cause)), None, cause)
+
+    def after_refusal(self, error: RefusedError) -> Outcome:
+        """The server raised an exception other than that the table is gone.
+
+        Raises:
+            RefusedError: the change itself is refused, and it is proven that it did not happen.
+        """
+        outcome = self.after_answer(error)
+        unmoved = (
+            isinstance(outcome, Conflict)
+            and self._expected is not None
+            and outcome.current == self._expected.location
+        )
+        if MODIFIED in error.answer or not unmoved:
+            return outcome
+        if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
+            return Unknown(
+                error.message, self._expected.location if self._expected else None, error
+            )
+        raise error
+
+    def _log(self, location: str | None) -> frozenset[str] | None:
+        """The files that the metadata at ``location`` knows before it; None if it is unreadable."""
+        from icecomb.format.metadata_file import read_metadata
+
+        if location is None or (self._expected is not None and location == self._expected.location):
+            return frozenset()
+        try:
+            metadata = read_metadata(self._io, location)
+        except (IcecombError, OSError):
+            return None
+        return frozenset(entry.metadata_file for entry in metadata.metadata_log)
+
+
+def pauses(properties: Mapping[str, str]) -> Iterator[float]:
+    """Seconds before each look at the pointer: none, then as ``commit.status-check.*`` say."""
+    prefix = "commit.status-check"
+    retries = number(properties, f"{prefix}.num-retries", 3, least=0)
+    pause = number(properties, f"{prefix}.min-wait-ms", 1_000, least=0) / 1000
+    longest = number(properties, f"{prefix}.max-wait-ms", 60_000, least=0) / 1000
+    left = number(properties, f"{prefix}.total-timeout-ms", 1_800_000, least=0) / 1000
+    yield 0.0
+    for _ in range(retries):
+        if left <= 0:
+            return
+        yield min(pause, longest, left)
+        left -= pause
+        pause *= 2

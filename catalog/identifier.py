@@ -1,0 +1,53 @@
+"""Names of namespaces and tables: a text with dots, or a tuple of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
+
+Identifier: TypeAlias = "tuple[str, ...]"
+"""The parts of a name, the table last."""
+
+
+def parse_identifier(name: str | Iterable[str]) -> Identifier:
+    """The parts of ``name``: a text is split at its dots, other sequences are taken as they are.
+
+    Raises:
+        ValidationError: there is no part, or an empty one.
+    """
+    parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    if not parts or not all(parts):
+        raise ValidationError(f"{name!r} is no name: a part of it is empty")
+    return parts
+
+
+def database_of(namespace: str | Iterable[str]) -> str:
+    """The Hive database that a namespace names.
+
+    Raises:
+        NoSuchNamespaceError: it has none or several levels, or an empty one.
+    """
+    parts = tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)
+    if len(parts) != 1 or not parts[0]:
+        raise NoSuchNamespaceError(
+            f"a namespace of a Hive metastore has one level, not {'.'.join(parts) or 'none'}",
+            hint="name one database",
+        )
+    return parts[0].lower()
+
+
+def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
+    """Database and table that a name means in a metastore, which folds both to lower case.
+
+    Raises:
+        NoSuchTableError: it has not two parts.
+    """
+    parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    if len(parts) != 2 or not all(parts):
+        raise NoSuchTableError(
+            f"there is no table {'.'.join(parts) or 'without a name'}",
+            hint="name it namespace.table",
+        )
+    return parts[0].lower(), parts[1].lower()

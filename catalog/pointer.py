@@ -1,0 +1,89 @@
+"""The seam between tables and whoever holds their pointer: a metastore, or a file system.
+
+A commit swaps the pointer from one metadata file to the next. The outcome is a value: *Committed*
+and *Conflict* are said only on proof; everything else is *Unknown*, and then nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataVersion:
+    """A metadata file and what is in it."""
+
+    location: str
+    metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The pointer points at the new file, or at one that followed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Proven that the swap did not happen and never will.
+
+    Attributes:
+        reason: What was found, for people.
+        current: Where the pointer is instead; None if the table is gone.
+    """
+
+    reason: str
+    current: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The swap may have happened, or may still happen.
+
+    Attributes:
+        reason: What went wrong, for people.
+        current: Where the pointer was last seen; None if it could not be looked at.
+        cause: The failure behind it.
+    """
+
+    reason: str
+    current: str | None
+    cause: Exception
+
+
+Outcome: TypeAlias = "Committed | Conflict | Unknown"
+
+
+class MetadataPointer(Protocol):
+    """One table's pointer."""
+
+    @property
+    def name(self) -> str:
+        """The table, for messages."""
+
+    def load(self) -> MetadataVersion:
+        """What the pointer points at now.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+        """
+
+    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
+        """Points from ``expected`` (None: no table) to ``new``, whose file is written already.
+
+        Raises:
+            IcecombError: refused, or not reached: proven that nothing changed.
+        """
+
+    def queue(self) -> AbstractContextManager[bool]:
+        """This process's turn: its threads commit to one table one after the other.
+
+        Its value says whether others had their turn meanwhile.
+        """
+
+    def exclusive(self) -> AbstractContextManager[bool]:
+        """Keeps other writers out for several calls; False where this pointer cannot."""

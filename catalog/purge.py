@@ -1,0 +1,54 @@
+"""Deleting the files of a dropped table: everything reachable from its last metadata file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import IcecombError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+_BATCH: Final = 1000
+
+
+def purge(io: FileIO, metadata_location: str) -> None:
+    """Deletes data, delete and metadata files reachable from a metadata file, that file last.
+
+    What cannot be read any more is passed over: the rest is deleted all the same. Folders stay.
+
+    Args:
+        io: Where the files are.
+        metadata_location: The metadata file of the table when it was dropped.
+    """
+    from icecomb.format.manifest_columns import read_manifest
+    from icecomb.format.manifest_list import read_manifests
+    from icecomb.format.metadata_file import read_metadata
+
+    try:
+        metadata = read_metadata(io, metadata_location)
+    except IcecombError:
+        return
+    manifests: dict[str, None] = {}
+    lists: list[str] = []
+    for snapshot in metadata.snapshots:
+        with suppress(IcecombError):
+            for manifest in read_manifests(io, snapshot):
+                if manifest.manifest_path in manifests:
+                    continue
+                manifests[manifest.manifest_path] = None
+                with suppress(IcecombError):
+                    _delete(io, [e.data_file.file_path for e in read_manifest(io, manifest)])
+        if snapshot.manifest_list is not None:
+            lists.append(snapshot.manifest_list)
+    _delete(io, list(manifests))
+    _delete(io, lists)
+    _delete(io, [str(file["statistics-path"]) for file in metadata.statistics])
+    _delete(io, [entry.metadata_file for entry in metadata.metadata_log])
+    io.delete([metadata_location])
+
+
+def _delete(io: FileIO, locations: list[str]) -> None:
+    for start in range(0, len(locations), _BATCH):
+        io.delete(locations[start : start + _BATCH])

@@ -1,0 +1,221 @@
+"""A table of a catalog: a pinned version of its metadata, scans of it, and commits to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.commit import Producer, commit
+from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
+from icecomb.format.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.format.expression import BooleanExpression
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.append import FastAppend
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.scan import TableScan
+    from icecomb.format.schema import Schema
+    from icecomb.format.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+    from icecomb.format.sort import SortOrder
+
+
+class Table:
+    """A table as it was when it was loaded, refreshed or last committed to through this object.
+
+    Args:
+        identifier: Namespace and name.
+        version: The metadata file and what is in it.
+        io: Where its files are.
+        pointer: Its place in the catalog.
+        catalog: The catalog.
+    """
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        version: MetadataVersion,
+        io: FileIO,
+        pointer: MetadataPointer,
+        catalog: Catalog,
+    ) -> None:
+        self.identifier = identifier
+        self.io = io
+        self.catalog = catalog
+        self._version = version
+        self._pointer = pointer
+
+    def __repr__(self) -> str:
+        snapshot = self.metadata.current_snapshot_id
+        return f"{'.'.join(self.name())} (snapshot {snapshot})\n{self.schema()}"
+
+    def name(self) -> Identifier:
+        """Namespace and name."""
+        return self.identifier
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata this object is pinned to."""
+        return self._version.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """The file of `metadata`."""
+        return self._version.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.properties
+
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema()
+
+    def spec(self) -> PartitionSpec:
+        """The partition spec of new files."""
+        return self.metadata.spec()
+
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """All partition specs by id."""
+        return self.metadata.specs()
+
+    def sort_order(self) -> SortOrder:
+        """The sort order of new files."""
+        return self.metadata.sort_order()
+
+    def location(self) -> str:
+        """The table's folder."""
+        return self.metadata.location
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot that scans read; None while the table is empty."""
+        return self.metadata.current_snapshot()
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, oldest first."""
+        return list(self.metadata.snapshots)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """When which snapshot became current."""
+        return list(self.metadata.snapshot_log)
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Branches and tags."""
+        return dict(self.metadata.refs)
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot; None if there is none with this id."""
+        return self.metadata.snapshot_by_id(snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot of a branch or tag; None if there is none of this name."""
+        return self.metadata.snapshot_by_name(name)
+
+    def refresh(self) -> Table:
+        """Pins this object to the table's state of now, and returns it.
+
+        Raises:
+            NoSuchTableError: it was dropped.
+        """
+        self._version = self._pointer.load()
+        return self
+
+    def scan(
+        self,
+        row_filter: BooleanExpression | str | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        snapshot_id: int | None = None,
+        limit: int | None = None,
+    ) -> TableScan:
+        """A question to the pinned state; see `icecomb.format.scan.TableScan`.
+
+        >>> table.scan("amount > 100", selected_fields=("id",)).to_arrow()  # doctest: +SKIP
+        """
+        from icecomb.format.scan import TableScan
+
+        return TableScan(
+            self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
+        )
+
+    def append(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Adds rows and commits them; afterwards this object sees them.
+
+        Args:
+            df: A `pyarrow.Table`, `RecordBatch`, `RecordBatchReader`, or a data frame of pandas or
+                polars; its columns go to the table's by name.
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: Where to.
+
+        Raises:
+            SchemaError: the columns do not fit.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the rows were committed.
+        """
+        from icecomb.format.data_writer import write_data
+        from icecomb.format.errors import CommitStateUnknownError, IcecombError
+
+        files = write_data(self.io, self.metadata, arrow_data(df))
+        append = self.new_fast_append(snapshot_properties, branch)
+        for file in files:
+            append.append_data_file(file)
+        try:
+            self.commit(append)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            self.io.delete([file.file_path for file in files])
+            raise
+
+    def new_fast_append(
+        self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
+    ) -> FastAppend:
+        """An append of data files that are written already, for `commit`."""
+        from icecomb.format.operation.append import FastAppend
+
+        return FastAppend(self.io, snapshot_properties, branch)
+
+    def commit(self, producer: Producer) -> Table:
+        """Commits a change, again on newer states as ``commit.retry.*`` allow; returns this table.
+
+        Raises:
+            CommitFailedError: proven that nothing was committed.
+            CommitStateUnknownError: it cannot be told; nothing was deleted.
+        """
+        self._version = commit(self._pointer, self.io, self._version, producer)
+        return self
+
+
+def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
+    """Rows in any of the forms that `Table.append` takes, as Arrow.
+
+    Raises:
+        ValidationError: it holds no rows of a known form.
+    """
+    import pyarrow as pa
+
+    from icecomb.format.errors import ValidationError
+
+    if isinstance(df, (pa.Table, pa.RecordBatchReader)):
+        return df
+    if isinstance(df, pa.RecordBatch):
+        return pa.Table.from_batches([df])
+    if hasattr(df, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(df)
+    if type(df).__module__.startswith("pandas."):
+        return pa.Table.from_pandas(df, preserve_index=False)
+    raise ValidationError(
+        f"{type(df).__name__} is no table of rows",
+        hint="give a pyarrow table or record batch reader, or a data frame of pandas or polars",
+    )

@@ -1,0 +1,62 @@
+"""The turns of one process's threads on one table: first come, first served."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from icecomb.format.errors import LockTimeoutError
+
+
+class Turns:
+    """A fair lock."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[threading.Event, str]] = deque()
+
+    @contextmanager
+    def take(self, name: str, timeout_s: float) -> Iterator[bool]:
+        """Waits for this thread's turn and holds it; says whether it had to wait.
+
+        Raises:
+            LockTimeoutError: another thread kept its turn for longer than ``timeout_s``.
+        """
+        ticket = (threading.Event(), threading.current_thread().name)
+        with self._guard:
+            contended = bool(self._waiting)
+            self._waiting.append(ticket)
+            self._waiting[0][0].set()
+        try:
+            if not ticket[0].wait(timeout_s):
+                with self._guard:
+                    holder = self._waiting[0][1]
+                raise LockTimeoutError(
+                    f"{name}: thread {holder!r} of this process has been committing to it for "
+                    f"{timeout_s:g} s",
+                    hint="wait for that commit, or raise iceberg.hive.lock-timeout-ms",
+                    table=name,
+                )
+            yield contended
+        finally:
+            with self._guard:
+                self._waiting.remove(ticket)
+                if self._waiting:
+                    self._waiting[0][0].set()
+
+
+_ALL: Final[WeakValueDictionary[Hashable, Turns]] = WeakValueDictionary()
+_ALL_GUARD: Final = threading.Lock()
+
+
+def turns_of(key: Hashable) -> Turns:
+    """The turns at one table, the same for every thread that names it."""
+    with _ALL_GUARD:
+        found = _ALL.get(key)
+        if found is None:
+            found = _ALL[key] = Turns()
+        return found
