@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_build import FALSE, ZERO, mask, null, scalar
 from icecomb.format.binding import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -89,25 +90,26 @@ class ComparableColumn:
     def is_in(self, literals: frozenset[Any]) -> pa.BooleanArray:
         """Where the value is one of the literals; null where the value is null."""
         values = self.values
-        scalars = [self._scalar(literal) for literal in literals if self._fits(literal)]
-        kind = scalars[0].type if scalars else values.type
-        value_set = pa.array([scalar.as_py() for scalar in scalars], kind)
+        wanted = [self._scalar(literal) for literal in literals if self._fits(literal)]
+        kind = wanted[0].type if wanted else values.type
+        value_set = pa.array([one.as_py() for one in wanted], kind)
         values = values if values.type == kind else values.cast(kind)
         if pa.types.is_floating(kind):
             # Lookup tells -0.0 from 0.0, which comparisons do not; adding zero makes them one.
-            values, value_set = pc.add(values, 0.0), pc.add(value_set, 0.0)
+            zero = scalar(0.0, kind)
+            values, value_set = pc.add(values, zero), pc.add(value_set, zero)
         found = pc.is_in(values, value_set=value_set)
-        return pc.if_else(self.values.is_valid(), found, pa.scalar(None, pa.bool_()))
+        return pc.if_else(self.values.is_valid(), found, null(pa.bool_()))
 
     def is_nan(self) -> pa.BooleanArray:
         """Where the value is NaN; false for null."""
         if not pa.types.is_floating(self.values.type):
-            return _constant(self.values, holds=False).fill_null(False)
-        return pc.is_nan(self.values).fill_null(False)
+            return mask(len(self.values), value=False)
+        return pc.is_nan(self.values).fill_null(FALSE)
 
-    def without(self, mask: pa.BooleanArray) -> ComparableColumn:
+    def without(self, dropped: pa.BooleanArray) -> ComparableColumn:
         """The same values, null where the mask is true."""
-        kept = pc.if_else(mask, pa.scalar(None, self.values.type), self.values)
+        kept = pc.if_else(dropped, null(self.values.type), self.values)
         return ComparableColumn(kept, self._field_type)
 
     def _fits(self, literal: Any) -> bool:
@@ -116,18 +118,18 @@ class ComparableColumn:
     def _scalar(self, literal: Any) -> pa.Scalar:
         kind = self.values.type
         if pa.types.is_integer(kind):
-            return pa.scalar(literal, pa.int64())
+            return scalar(literal, pa.int64())
         if pa.types.is_floating(kind):
-            return pa.scalar(literal, pa.float64())
+            return scalar(literal, pa.float64())
         if pa.types.is_decimal(kind):
             return pa.scalar(literal, pa.decimal256(76, kind.scale))
         if isinstance(self._field_type, DecimalType):
-            return pa.scalar(decimal_key(literal, self._field_type.scale), kind)
+            return scalar(decimal_key(literal, self._field_type.scale), kind)
         if isinstance(literal, bool):
-            return pa.scalar(b"\x01" if literal else b"\x00", kind)
+            return scalar(b"\x01" if literal else b"\x00", kind)
         if isinstance(literal, str):
-            return pa.scalar(literal.encode(), kind)
-        return pa.scalar(literal.bytes if isinstance(literal, UUID) else literal, kind)
+            return scalar(literal.encode(), kind)
+        return scalar(literal.bytes if isinstance(literal, UUID) else literal, kind)
 
 
 def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
@@ -143,7 +145,8 @@ def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
         elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
             array = array.cast(_microseconds(kind)).view(pa.int64())
     elif isinstance(field_type, BooleanType):
-        array = pc.if_else(array, pa.scalar(b"\x01"), pa.scalar(b"\x00"))
+        kind = pa.binary()
+        array = pc.if_else(array, scalar(b"\x01", kind), scalar(b"\x00", kind))
     elif not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         array = as_binary(array)
     return ComparableColumn(array, field_type)
@@ -159,8 +162,9 @@ def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
         return ComparableColumn(_decimal_keys(array), field_type)
     if isinstance(field_type, (BooleanType, UUIDType)):
         width = 1 if isinstance(field_type, BooleanType) else 16
-        fits = pc.equal(pc.binary_length(array), width)
-        array = pc.if_else(fits, array, pa.scalar(None, array.type))
+        lengths = pc.binary_length(array)
+        fits = pc.equal(lengths, scalar(width, lengths.type))
+        array = pc.if_else(fits, array, null(array.type))
     return ComparableColumn(array, field_type)
 
 
@@ -177,7 +181,7 @@ def evaluate(
         Where the expression is true, without nulls; or one bool for every row.
     """
     result = _evaluate(expression, column)
-    return result if isinstance(result, bool) else result.fill_null(False)
+    return result if isinstance(result, bool) else result.fill_null(FALSE)
 
 
 def decimal_key(value: Decimal, scale: int) -> bytes:
@@ -247,7 +251,7 @@ def _evaluate_predicate(predicate: BoundPredicate, column: ComparableColumn) -> 
 
 
 def _constant(values: pa.Array, holds: bool) -> pa.BooleanArray:  # noqa: FBT001 - the value itself
-    return pc.if_else(values.is_valid(), pa.scalar(holds), pa.scalar(None, pa.bool_()))
+    return pc.if_else(values.is_valid(), mask(len(values), value=holds), null(pa.bool_()))
 
 
 def _microseconds(kind: pa.DataType) -> pa.DataType:
@@ -258,7 +262,7 @@ def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:
     lengths = pc.binary_length(array)
     parts = []
     for width, kind in by_width.items():
-        fits = pc.equal(lengths, width).fill_null(False)
+        fits = pc.equal(lengths, scalar(width, lengths.type)).fill_null(FALSE)
         matching = fits.true_count
         if not matching:
             continue
@@ -276,14 +280,13 @@ def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:
 
 
 def _decimal_keys(array: pa.Array) -> pa.Array:
-    length = _DECIMAL_BYTES + 4
     lengths = pc.binary_length(array)
-    fits = pc.and_(pc.greater(lengths, 0), pc.less_equal(lengths, length))
-    array = pc.if_else(fits, array, pa.scalar(None, array.type))
+    longest = scalar(_DECIMAL_BYTES + 4, lengths.type)
+    fits = pc.and_(pc.greater(lengths, ZERO.cast(lengths.type)), pc.less_equal(lengths, longest))
+    array = pc.if_else(fits, array, null(array.type))
     kind = array.type
-    negative = pc.greater_equal(pc.binary_slice(array, 0, 1), pa.scalar(b"\x80", kind))
-    missing = pc.subtract(pa.scalar(length, lengths.type), pc.binary_length(array))
-    fill = pc.if_else(negative, pa.scalar(b"\xff", kind), pa.scalar(b"\x00", kind))
-    first = pc.if_else(negative, pa.scalar(b"\x00", kind), pa.scalar(b"\x01", kind))
-    padding = pc.binary_repeat(fill, missing)
-    return pc.binary_join_element_wise(first, padding, array, pa.scalar(b"", kind))
+    negative = pc.greater_equal(pc.binary_slice(array, 0, 1), scalar(b"\x80", kind))
+    fill = pc.if_else(negative, scalar(b"\xff", kind), scalar(b"\x00", kind))
+    first = pc.if_else(negative, scalar(b"\x00", kind), scalar(b"\x01", kind))
+    padding = pc.binary_repeat(fill, pc.subtract(longest, pc.binary_length(array)))
+    return pc.binary_join_element_wise(first, padding, array, scalar(b"", kind))

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_build import integers
 from icecomb.format.manifest import DataFile, DataFileContent
 from icecomb.format.manifest_columns import ManifestColumns
 from icecomb.format.metadata_columns import DELETE_FILE_PATH
@@ -108,7 +109,7 @@ class DeleteFileIndex:
             rows: Which of its rows; all by default.
             unpartitioned: Whether its spec has no fields, so that equality deletes are global.
         """
-        indices = None if rows is None else pa.array(rows, pa.int64())
+        indices = None if rows is None else integers(rows)
         lower, upper = (_path_bounds(columns, name, indices) for name in DELETE_STATISTICS)
         numbers = _picked(columns.column("sequence_number"), indices)
         files = columns.without_statistics().data_files(rows)
@@ -134,7 +135,7 @@ class DeleteFileIndex:
             columns: A data manifest.
             rows: Which of its rows; all by default.
         """
-        indices = None if rows is None else pa.array(rows, pa.int64())
+        indices = None if rows is None else integers(rows)
         numbers = _picked(columns.column("sequence_number"), indices)
         if not self:
             return [()] * len(numbers)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
+from icecomb.format.arrow_build import binaries, integers
 from icecomb.format.binding import BoundReference
 from icecomb.format.comparison import ComparableColumn, bounds_column
 from icecomb.format.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifest import ManifestFile, PartitionFieldSummary
 from icecomb.format.metrics_evaluator import might_match
 from icecomb.format.partition import PartitionSpec
+
+_T = TypeVar("_T")
 
 
 def select_manifests(
@@ -36,41 +40,35 @@ class _Summaries:
     def __init__(self, manifests: Sequence[ManifestFile], spec: PartitionSpec) -> None:
         self._manifests = manifests
         self._positions = {field.field_id: at for at, field in enumerate(spec.fields)}
-        self.record_count = pa.repeat(pa.scalar(1, pa.int64()), len(manifests))
+        self.record_count = integers([1] * len(manifests))
 
     def value_count(self, field_id: int) -> pa.Array:
-        return self._each(field_id, lambda _: 1, pa.int64())
+        return integers(self._each(field_id, lambda _: 1))
 
     def null_count(self, field_id: int) -> pa.Array:
-        return self._each(field_id, _null_count, pa.int64())
+        return integers(self._each(field_id, _null_count))
 
     def nan_count(self, field_id: int) -> pa.Array:
-        return self._each(field_id, _nan_count, pa.int64())
+        return integers(self._each(field_id, _nan_count))
 
     def lower_bound(self, reference: BoundReference) -> ComparableColumn:
-        bounds = self._each(reference.field_id, lambda s: s.lower_bound, pa.large_binary())
-        return bounds_column(bounds, reference.field_type)
+        bounds = self._each(reference.field_id, lambda summary: summary.lower_bound)
+        return bounds_column(binaries(bounds), reference.field_type)
 
     def upper_bound(self, reference: BoundReference) -> ComparableColumn:
-        bounds = self._each(reference.field_id, lambda s: s.upper_bound, pa.large_binary())
-        return bounds_column(bounds, reference.field_type)
+        bounds = self._each(reference.field_id, lambda summary: summary.upper_bound)
+        return bounds_column(binaries(bounds), reference.field_type)
 
     def _each(
-        self,
-        field_id: int,
-        value: Callable[[PartitionFieldSummary], int | bytes | None],
-        kind: pa.DataType,
-    ) -> pa.Array:
+        self, field_id: int, value: Callable[[PartitionFieldSummary], _T | None]
+    ) -> list[_T | None]:
         position = self._positions[field_id]
-        return pa.array(
-            [
-                value(m.partitions[position])
-                if m.partitions is not None and position < len(m.partitions)
-                else None
-                for m in self._manifests
-            ],
-            kind,
-        )
+        return [
+            value(m.partitions[position])
+            if m.partitions is not None and position < len(m.partitions)
+            else None
+            for m in self._manifests
+        ]
 
 
 def _null_count(summary: PartitionFieldSummary) -> int | None:

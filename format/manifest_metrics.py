@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from icecomb.format.arrow_build import integers
 from icecomb.format.binding import BoundReference
 from icecomb.format.comparison import ComparableColumn, bounds_column, typed_column
 from icecomb.format.manifest_columns import ManifestColumns
@@ -65,7 +66,7 @@ def partition_columns(
         spec: Its partition spec.
         rows: Which of its rows; all by default.
     """
-    indices = None if rows is None else pa.array(rows, pa.int64())
+    indices = None if rows is None else integers(rows)
     positions = {field.field_id: at for at, field in enumerate(spec.fields)}
     positions |= {
         column.field_id: at

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_build import FALSE, TRUE, ZERO, mask
 from icecomb.format.binding import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -69,10 +70,10 @@ def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boole
     result = _combine(expression, lambda predicate: _inclusive(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
-        result = pa.repeat(pa.scalar(result), len(rows))
+        result = mask(len(rows), value=result)
     # A negative count stands for an unknown one (old Avro imports).
-    result = pc.or_(result, pc.less(rows, 0).fill_null(False))
-    return pc.and_(result, pc.not_equal(rows, 0).fill_null(True))
+    result = pc.or_(result, pc.less(rows, ZERO).fill_null(FALSE))
+    return pc.and_(result, pc.not_equal(rows, ZERO).fill_null(TRUE))
 
 
 def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
@@ -88,8 +89,8 @@ def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boolea
     result = _combine(expression, lambda predicate: _strict(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
-        result = pa.repeat(pa.scalar(result), len(rows))
-    return pc.or_(result, pc.equal(rows, 0).fill_null(False))
+        result = mask(len(rows), value=result)
+    return pc.or_(result, pc.equal(rows, ZERO).fill_null(FALSE))
 
 
 def _combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
@@ -142,13 +143,13 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
         return pc.invert(_disjoint_with_prefix(lower, upper, literal))
     if operation is Operation.NOT_STARTS_WITH:
         both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
-        return pc.invert(both.fill_null(False))
+        return pc.invert(both.fill_null(FALSE))
     if operation in (Operation.LT, Operation.LT_EQ):
         might = _unless(lower.compare(operation.negated, literal))
     elif operation in (Operation.GT, Operation.GT_EQ):
         might = _unless(upper.compare(operation.negated, literal))
     else:
-        might = _might_hold(literal, lower, _reliable(lower, upper)).fill_null(True)
+        might = _might_hold(literal, lower, _reliable(lower, upper)).fill_null(TRUE)
     return pc.and_not(might, _all_nan(metrics, term))
 
 
@@ -184,11 +185,11 @@ def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boolea
     literal = predicate.literal
     if operation is Operation.STARTS_WITH:
         both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
-        return both.fill_null(False)
+        return both.fill_null(FALSE)
     if operation is Operation.NOT_STARTS_WITH:
         return _disjoint_with_prefix(lower, upper, literal)
     bound = upper if operation in (Operation.LT, Operation.LT_EQ) else lower
-    inside = bound.compare(operation, literal).fill_null(False)
+    inside = bound.compare(operation, literal).fill_null(FALSE)
     return pc.and_(inside, _no_nan(metrics, term))
 
 
@@ -221,11 +222,11 @@ def _might_hold_any(
     if len(ordered) > _IN_LIMIT:
         above = pc.or_(lower.compare(Operation.LT_EQ, ordered[-1]), lower.is_nan())
         below = pc.or_(upper.compare(Operation.GT_EQ, ordered[0]), upper.is_nan())
-        return pc.and_kleene(above, below).fill_null(True)
+        return pc.and_kleene(above, below).fill_null(TRUE)
     found = _might_hold(ordered[0], lower, upper)
     for literal in ordered[1:]:
         found = pc.or_kleene(found, _might_hold(literal, lower, upper))
-    return found.fill_null(True)
+    return found.fill_null(TRUE)
 
 
 def _is_constant(
@@ -236,29 +237,29 @@ def _is_constant(
     literals: frozenset[Any],
 ) -> pa.BooleanArray:
     """Whether every value that is not null is one of the literals: the bounds meet in it."""
-    meets = pc.equal(lower.values, upper.values).fill_null(False)
-    found = pc.and_(meets, lower.is_in(literals).fill_null(False))
+    meets = pc.equal(lower.values, upper.values).fill_null(FALSE)
+    found = pc.and_(meets, lower.is_in(literals).fill_null(FALSE))
     return pc.and_(found, _no_nan(metrics, term))
 
 
 def _disjoint_with_prefix(
     lower: ComparableColumn, upper: ComparableColumn, prefix: Any
 ) -> pa.BooleanArray:
-    below = upper.compare(Operation.LT, prefix).fill_null(False)
-    above = lower.compare(Operation.GT, prefix).fill_null(False)
-    return pc.or_(below, pc.and_not(above, lower.starts_with(prefix).fill_null(False)))
+    below = upper.compare(Operation.LT, prefix).fill_null(FALSE)
+    above = lower.compare(Operation.GT, prefix).fill_null(FALSE)
+    return pc.or_(below, pc.and_not(above, lower.starts_with(prefix).fill_null(FALSE)))
 
 
 def _all_null(metrics: FileMetrics, field_id: int) -> pa.BooleanArray:
     values, nulls = metrics.value_count(field_id), metrics.null_count(field_id)
-    return pc.equal(values, nulls).fill_null(False)
+    return pc.equal(values, nulls).fill_null(FALSE)
 
 
 def _all_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
     if not term.may_be_nan:
         return _none(metrics)
     values, nans = metrics.value_count(term.field_id), metrics.nan_count(term.field_id)
-    return pc.equal(values, nans).fill_null(False)
+    return pc.equal(values, nans).fill_null(FALSE)
 
 
 def _no_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
@@ -266,20 +267,20 @@ def _no_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
 
 
 def _unless(proof: pa.BooleanArray) -> pa.BooleanArray:
-    return pc.invert(proof.fill_null(False))
+    return pc.invert(proof.fill_null(FALSE))
 
 
 def _zero(counts: pa.Array) -> pa.BooleanArray:
-    return pc.equal(counts, 0).fill_null(False)
+    return pc.equal(counts, ZERO).fill_null(FALSE)
 
 
 def _not_zero(counts: pa.Array) -> pa.BooleanArray:
-    return pc.not_equal(counts, 0).fill_null(True)
+    return pc.not_equal(counts, ZERO).fill_null(TRUE)
 
 
 def _none(metrics: FileMetrics) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(False), len(metrics.record_count))
+    return mask(len(metrics.record_count), value=False)
 
 
 def _every(metrics: FileMetrics) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(True), len(metrics.record_count))
+    return mask(len(metrics.record_count), value=True)

@@ -86,7 +86,7 @@ class TableScan:
         snapshot = self.snapshot() if self.snapshot_id is not None else None
         if snapshot is None or snapshot.schema_id is None or self._reads_branch():
             return self.metadata.schema()
-        return self.metadata.schema_by_id(snapshot.schema_id) or self.metadata.schema()
+        return self.metadata.schema_by_id(snapshot.schema_id)
 
     def projection(self) -> Schema:
         """The columns that are returned.

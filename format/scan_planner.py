@@ -10,11 +10,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_build import integers
+from icecomb.format.arrow_build import mask as constant
 from icecomb.format.comparison import evaluate
 from icecomb.format.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.errors import ValidationError
@@ -25,14 +27,16 @@ from icecomb.format.manifest_columns import ManifestColumns, read_manifest_colum
 from icecomb.format.manifest_evaluator import select_manifests
 from icecomb.format.manifest_list import read_manifests
 from icecomb.format.manifest_metrics import METRICS, ManifestMetrics, partition_columns
-from icecomb.format.metadata import TableMetadata
 from icecomb.format.metrics_evaluator import might_match
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.projection import project_inclusive
 from icecomb.format.residual import ResidualEvaluator
 from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
 from icecomb.format.task import FileScanTask
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
 
 _WORKERS = min(4, os.cpu_count() or 1)
 _FEW = 4
@@ -212,7 +216,7 @@ def _and(
     other: pa.BooleanArray | bool,  # noqa: FBT001 - one answer for all rows
 ) -> pa.BooleanArray:
     if isinstance(other, bool):
-        return mask if other else pa.repeat(pa.scalar(False), len(mask))
+        return mask if other else constant(len(mask), value=False)
     return pc.and_(mask, other)
 
 
@@ -226,7 +230,7 @@ def _rows(mask: pa.BooleanArray) -> list[int] | None:
 def _sure_rows(selected: _Selected) -> int:
     counts: Any = selected.columns.column("record_count")
     if selected.rows is not None:
-        counts = counts.take(pa.array(selected.rows, pa.int64()))
+        counts = counts.take(integers(selected.rows))
     if not selected.residuals:
         return int(pc.sum(counts).as_py() or 0)
     sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())

@@ -1,0 +1,83 @@
+"""Arrow values made from bytes.
+
+`pyarrow.array` and `pyarrow.scalar` import pandas, where it is installed, to find out that they
+were not given anything of it. For a process that plans one scan that is half of the time, so
+planning makes its few constants here.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import Any, Final
+
+import pyarrow as pa
+
+_FORMATS: Final = (
+    (pa.int64(), "<q"),
+    (pa.int32(), "<i"),
+    (pa.float64(), "<d"),
+    (pa.float32(), "<f"),
+)
+
+
+def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """One value of an Arrow type; None is null."""
+    if value is None:
+        return null(kind)
+    if pa.types.is_boolean(kind):
+        return mask(1, value=value)[0]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        offsets = struct.pack("<2i" if pa.types.is_binary(kind) else "<2q", 0, len(value))
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(value)]
+        return pa.Array.from_buffers(kind, 1, buffers)[0]
+    for known, code in _FORMATS:
+        if kind == known:
+            return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(struct.pack(code, value))])[0]
+    return pa.scalar(value, kind)
+
+
+@cache
+def null(kind: pa.DataType) -> pa.Scalar:
+    """The null of an Arrow type."""
+    return pa.nulls(1, kind)[0]
+
+
+def mask(length: int, *, value: bool) -> pa.BooleanArray:
+    """The same truth value so many times."""
+    bits = (b"\xff" if value else b"\x00") * ((length + 7) // 8)
+    return pa.Array.from_buffers(pa.bool_(), length, [None, pa.py_buffer(bits)])
+
+
+def integers(values: Sequence[int | None]) -> pa.Int64Array:
+    """A column of 64-bit integers; None is null."""
+    data = pa.py_buffer(array("q", [value or 0 for value in values]))
+    return pa.Array.from_buffers(pa.int64(), len(values), [_validity(values), data])
+
+
+def binaries(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
+    """A column of bytes; None is null."""
+    filled = [value or b"" for value in values]
+    offsets = pa.py_buffer(array("q", accumulate(map(len, filled), initial=0)))
+    buffers = [_validity(values), offsets, pa.py_buffer(b"".join(filled))]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
+
+
+def _validity(values: Iterable[object]) -> pa.Buffer | None:
+    bits = 0
+    count = missing = 0
+    for count, value in enumerate(values, start=1):
+        if value is None:
+            missing += 1
+        else:
+            bits |= 1 << (count - 1)
+    return pa.py_buffer(bits.to_bytes(count // 8 + 1, "little")) if missing else None
+
+
+TRUE: Final = scalar(value=True, kind=pa.bool_())
+FALSE: Final = scalar(value=False, kind=pa.bool_())
+ZERO: Final = scalar(0, pa.int64())
+"""Scalars that kernels take as they are."""
