@@ -104,6 +104,19 @@ def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
     return records  # type: ignore[return-value]
 
 
+def fits_exactly(container: AvroContainer, schema: Any) -> bool:
+    """Whether the records end where the file's content does, read under this plain schema."""
+    import fastavro
+
+    body, parsed = BytesIO(container.body), fastavro.parse_schema(schema)
+    try:
+        for _ in range(container.record_count):
+            fastavro.schemaless_reader(body, parsed, None)
+    except Exception:  # noqa: BLE001 - bytes of another layout surface as errors of many kinds
+        return False
+    return body.tell() == len(container.body)
+
+
 def read_table(container: AvroContainer, schema: Any) -> pa.Table:
     """Decode all records into Arrow columns, one chunk each.
 

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro import from_avro, iceberg_type, plain_schema
-from icecomb.format.avro_container import AvroContainer, parse_container, read_table
+from icecomb.format.avro_container import AvroContainer, fits_exactly, parse_container, read_table
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifest import (
     DataFile,
@@ -185,7 +185,7 @@ class ManifestColumns:
         """
         indices = _indices(rows)
         columns = {name: _values(name, array, indices) for name, array in self._columns.items()}
-        partitions = self._partition_tuples(indices, len(columns["status"]))
+        partitions = self.partition_tuples(rows)
         absent: list[None] = [None] * len(partitions)
         statistics = [columns.get(name, absent) for name in STATISTICS]
         spec_id = self.manifest.partition_spec_id
@@ -253,9 +253,11 @@ class ManifestColumns:
             )
         ]
 
-    def _partition_tuples(self, indices: pa.Array | None, count: int) -> list[tuple[Any, ...]]:
+    def partition_tuples(self, rows: Sequence[int] | None = None) -> list[tuple[Any, ...]]:
+        """The partitions of the chosen rows as internal values."""
+        indices = _indices(rows)
         if not self._partition:
-            return [()] * count
+            return [()] * (len(self) if indices is None else len(indices))
         values = [
             _internal(column.field_type, array if indices is None else array.take(indices))
             for column, array in zip(self.partition_columns, self._partition, strict=True)
@@ -343,6 +345,12 @@ def read_manifest_columns(
     found = cache.find(manifest, wanted) if cache is not None else None
     if found is None:
         data = io.read(manifest.manifest_path)
+        if len(data) < manifest.manifest_length:
+            raise CorruptFileError(
+                f"{manifest.manifest_path} is truncated: {len(data)} bytes, "
+                f"its manifest list says {manifest.manifest_length}",
+                path=manifest.manifest_path,
+            )
         found = decode_manifest(data, manifest, wanted, spec=spec)
         if cache is not None:
             cache.keep(found)
@@ -382,13 +390,10 @@ def decode_manifest(
     location = manifest.manifest_path
     container = parse_container(data, location)
     plain = plain_schema(container.schema, ENTRY_NAMES)
-    try:
-        table = read_table(container, plain)
-    except CorruptFileError:
-        other = plain_schema(container.schema, ENTRY_NAMES, fixed_as_bytes=True)
-        if other == plain:
-            raise
-        table = read_table(container, other)
+    other = plain_schema(container.schema, ENTRY_NAMES, fixed_as_bytes=True)
+    if other != plain and not fits_exactly(container, plain):
+        plain = other
+    table = read_table(container, plain)
     if not {"status", "data_file"} <= set(table.column_names):
         raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
     file = _only_chunk(table.column("data_file"))

@@ -102,7 +102,9 @@ class ManifestWriter:
             sequence_number: A data sequence number of the past, for a file that replaces older
                 ones; None is that of the commit, whatever it will be.
         """
-        self._write(_ADDED, self._snapshot_id, sequence_number, None, file)
+        inherits = sequence_number is None or sequence_number == UNASSIGNED_SEQ
+        number = None if inherits else sequence_number
+        self._write(_ADDED, self._snapshot_id, number, None, file)
 
     def existing(self, entry: ManifestEntry) -> None:
         """Keep a file of an earlier snapshot, with the numbers it has."""
@@ -218,8 +220,8 @@ class ManifestWriter:
             "file_size_in_bytes": file.file_size_in_bytes,
             "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
             "key_metadata": file.key_metadata,
-            "split_offsets": file.split_offsets,
-            "equality_ids": file.equality_ids,
+            "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
+            "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
             "sort_order_id": file.sort_order_id,
             "referenced_data_file": file.referenced_data_file,
         }

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.operation.snapshot_producer import (
-    MAIN_BRANCH,
     SnapshotProducer,
     check_new_file,
     parent_manifests,
     spec_of,
 )
+from icecomb.format.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
-
-_APPEND: Final = "append"
 
 
 class FastAppend(SnapshotProducer):
@@ -69,7 +67,7 @@ class FastAppend(SnapshotProducer):
     @property
     def operation(self) -> str:
         """`append`."""
-        return _APPEND
+        return Operation.APPEND
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
         """See `SnapshotProducer.validate`: the files must fit the table's partition specs."""

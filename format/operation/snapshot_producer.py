@@ -26,7 +26,7 @@ from icecomb.format.manifest_list import read_manifest_list, read_manifests, wri
 from icecomb.format.manifest_writer import ManifestWriter, assign_sequence_number
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.snapshot import Snapshot
+from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
 from icecomb.format.update import (
     AddSnapshotUpdate,
     Changes,
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
 
-MAIN_BRANCH: Final = "main"
-_TARGET_SIZE_KEY: Final = "commit.manifest.target-size-bytes"
+TARGET_SIZE_KEY: Final = "commit.manifest.target-size-bytes"
+TARGET_SIZE_DEFAULT: Final = 8 * 1024 * 1024
 _CODEC_KEY: Final = "write.manifest.compression-codec"
 _LEVEL_KEY: Final = "write.manifest.compression-level"
 _LIMIT_KEY: Final = "write.summary.partition-limit"
@@ -170,8 +171,10 @@ class SnapshotProducer(ABC):
         self,
         base: TableMetadata,
         spec_id: int,
-        entries: Iterable[ManifestEntry | DataFile],
+        entries: Iterable[ManifestEntry] | Iterable[DataFile],
         content: ManifestContent = ManifestContent.DATA,
+        *,
+        roll: bool = True,
     ) -> list[ManifestFile]:
         """Write entries of one partition spec, as many manifests as the target size asks for.
 
@@ -180,8 +183,9 @@ class SnapshotProducer(ABC):
             spec_id: The partition spec of all entries.
             entries: New files, or entries to keep or to mark as deleted.
             content: Data files or delete files.
+            roll: Whether more than one manifest may be written.
         """
-        target = _integer(base, _TARGET_SIZE_KEY, 8 * 1024 * 1024)
+        target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
         written: list[ManifestFile] = []
         writer: ManifestWriter | None = None
         for entry in entries:
@@ -191,7 +195,8 @@ class SnapshotProducer(ABC):
                 writer.add(entry)
             else:
                 writer.add_entry(entry)
-            if writer.entry_count % _ROLL_EVERY == 0 and writer.size() >= target:
+            full = writer.entry_count % _ROLL_EVERY == 0 and writer.size() >= target
+            if roll and full:
                 written.append(self._finish(base, writer))
                 writer = None
         if writer is not None:
@@ -200,7 +205,7 @@ class SnapshotProducer(ABC):
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
         """An empty count of changes."""
-        return SnapshotSummary(base.schema(), _integer(base, _LIMIT_KEY, 0))
+        return SnapshotSummary(base.schema(), integer_property(base, _LIMIT_KEY, 0))
 
     def _may_have_left_manifests(self) -> bool:
         """Whether an attempt may have written manifests that the committed one does not list."""
@@ -284,14 +289,15 @@ class SnapshotProducer(ABC):
         self, base: TableMetadata, spec_id: int, content: ManifestContent
     ) -> ManifestWriter:
         level = base.properties.get(_LEVEL_KEY)
+        spec = spec_of(base, spec_id)
         return ManifestWriter(
             min(base.format_version, 2),
-            spec_of(base, spec_id),
-            base.schema(),
+            spec,
+            _schema_of(base, spec),
             self.snapshot_id,
             content=content,
             codec=base.properties.get(_CODEC_KEY, "gzip"),
-            level=None if level is None else _integer(base, _LEVEL_KEY, 1),
+            level=None if level is None else integer_property(base, _LEVEL_KEY, 1),
         )
 
     def _finish(self, base: TableMetadata, writer: ManifestWriter) -> ManifestFile:
@@ -327,6 +333,14 @@ def spec_of(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
     if spec is None:
         raise ValidationError(f"the table has no partition spec {spec_id}")
     return spec
+
+
+def _schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
+    """The schema to write a spec with: an old spec may be of a column that was dropped."""
+    sources = [field.source_id for field in spec.fields]
+    schemas = (metadata.schema(), *reversed(metadata.schemas))
+    complete = (s for s in schemas if all(s.contains(source) for source in sources))
+    return next(complete, metadata.schema())
 
 
 def parent_manifests(
@@ -373,7 +387,12 @@ def _counted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     return count_manifest(io.read(manifest.manifest_path), manifest)
 
 
-def _integer(metadata: TableMetadata, key: str, default: int) -> int:
+def integer_property(metadata: TableMetadata, key: str, default: int) -> int:
+    """A table property that is a whole number.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
     text = metadata.properties.get(key)
     if text is None:
         return default
