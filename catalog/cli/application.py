@@ -1,0 +1,180 @@
+"""The command group, its global options, and how errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from icecomb.catalog.cli.output import JsonOutput, Output, TextOutput
+from icecomb.catalog.cli.progress import TerminalProgress
+from icecomb.format.errors import CommitStateUnknownError, IcecombError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+
+OK: Final = 0
+ERROR: Final = 1
+USAGE: Final = 2
+BLOCKED: Final = 3
+UNKNOWN_COMMIT: Final = 4
+INTERRUPTED: Final = 130
+
+_PLUGINS: Final = "icecomb.commands"
+_COMMANDS: Final = {
+    "namespaces": "icecomb.catalog.cli.tables:namespaces",
+    "tables": "icecomb.catalog.cli.tables:tables",
+    "describe": "icecomb.catalog.cli.tables:describe",
+    "head": "icecomb.catalog.cli.tables:head",
+    "snapshots": "icecomb.catalog.cli.tables:snapshots",
+    "drop": "icecomb.catalog.cli.tables:drop",
+    "metastore": "icecomb.catalog.cli.metastore:metastore",
+    "migrate": "icecomb.catalog.cli.migrate:migrate",
+}
+_EPILOG: Final = (
+    "\b\nExit codes: 0 done, 1 error, 2 wrong usage, 3 blocked or differences found,\n"
+    "4 unknown whether a commit happened, 130 interrupted."
+)
+
+
+@dataclass(slots=True)
+class Application:
+    """What the global options say; the object every command gets.
+
+    Attributes:
+        catalog_name: the catalog to open.
+        uri: the metastore's address, or None for what is configured.
+        warehouse: the root of new namespaces, or None for what is configured.
+        output: prints to stdout.
+        progress: reports to stderr.
+    """
+
+    catalog_name: str
+    uri: str | None
+    warehouse: str | None
+    output: Output
+    progress: TerminalProgress
+
+    def catalog(self) -> Catalog:
+        """The catalog that the options name."""
+        from icecomb.catalog import load_catalog
+
+        given = {"uri": self.uri, "warehouse": self.warehouse}
+        return load_catalog(
+            self.catalog_name, **{key: value for key, value in given.items() if value is not None}
+        )
+
+    @property
+    def json(self) -> bool:
+        """Whether programs read the output."""
+        return isinstance(self.output, JsonOutput)
+
+    def complain(self, error: IcecombError) -> None:
+        """Say an error without ending the command."""
+        _complain(error.message, error.hint, ERROR)
+
+    def warn(self, message: str) -> None:
+        """Tell people something that is not data."""
+        click.echo(message, err=True)
+
+
+class _Commands(click.Group):
+    """Commands imported when they are used; other layers add theirs as entry points."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        plugins = {point.name for point in entry_points(group=_PLUGINS)}
+        return sorted({*_COMMANDS, *plugins})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        found: Any = None
+        if target := _COMMANDS.get(cmd_name):
+            module, _, name = target.partition(":")
+            found = getattr(import_module(module), name)
+        else:
+            for point in entry_points(group=_PLUGINS, name=cmd_name):
+                found = point.load()
+        return found if isinstance(found, click.Command) else None
+
+
+@click.group(
+    cls=_Commands,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--catalog",
+    "name",
+    default="local",
+    show_default=True,
+    help="The catalog to open.",
+    metavar="NAME",
+)
+@click.option("--uri", help="The metastore, thrift://host:9083; otherwise what is configured.")
+@click.option(
+    "--warehouse", help="The root folder of new namespaces; otherwise what is configured."
+)
+@click.option(
+    "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.version_option(package_name="icecomb")
+@click.pass_context
+def icecomb(
+    ctx: click.Context, name: str, uri: str | None, warehouse: str | None, form: str
+) -> None:
+    """Apache Iceberg tables on the Hive metastore you already have.
+
+    Data go to stdout, progress and errors to stderr.
+    """
+    source = ctx.get_parameter_source("name")
+    if uri is not None and source is click.core.ParameterSource.DEFAULT:
+        name = "default"
+    output: Output = JsonOutput() if form == "json" else TextOutput()
+    ctx.obj = Application(name, uri, warehouse, output, TerminalProgress())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and give back its exit code; see `icecomb.catalog.cli`."""
+    try:
+        result = icecomb.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="icecomb",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()
+    except CommitStateUnknownError as error:
+        return _complain(error.message, error.hint, UNKNOWN_COMMIT)
+    except IcecombError as error:
+        return _complain(error.message, error.hint, ERROR)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else error.message, err=True)
+        return USAGE
+    except click.UsageError as error:
+        hint = f"{error.ctx.command_path} --help" if error.ctx else "icecomb --help"
+        return _complain(error.format_message(), hint, USAGE)
+    except click.ClickException as error:
+        return _complain(error.format_message(), None, ERROR)
+    except (KeyboardInterrupt, click.Abort):
+        return _complain("interrupted", None, INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of stdout (head, less) has gone: nobody is left to print to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ERROR
+    except Exception as error:
+        if os.environ.get("ICECOMB_TRACE"):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        return _complain(text, "ICECOMB_TRACE=1 shows where it came from", ERROR)
+    return result if isinstance(result, int) else OK
+
+
+def _complain(message: str, hint: str | None, code: int) -> int:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    if hint:
+        click.echo(f"  hint: {' '.join(hint.split())}", err=True)
+    return code

@@ -1,0 +1,112 @@
+"""What commands print on stdout: the same facts as text or as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+
+import click
+
+
+class Output(Protocol):
+    """One of the two forms of output."""
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """A list of rows."""
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Named facts about one thing; nested lists and mappings are allowed."""
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Text for people; nothing for programs."""
+
+
+class TextOutput:
+    """For people and for awk: columns two spaces apart, a header in capitals, no lines."""
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """See `Output.table`."""
+        cells = [[name.upper() for name in columns], *([_cell(v) for v in row] for row in rows)]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+        for row in cells:
+            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            click.echo("  ".join(padded).rstrip())
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """See `Output.facts`."""
+        width = max((len(name) for name in facts), default=0)
+        for name, value in facts.items():
+            if isinstance(value, Mapping):
+                click.echo(f"{name}:")
+                for key, inner in value.items():
+                    click.echo(f"  {key}: {_cell(inner)}")
+            elif isinstance(value, list | tuple):
+                click.echo(f"{name}:")
+                for inner in value:
+                    click.echo(f"  {_cell(inner)}")
+            else:
+                click.echo(f"{(name + ':').ljust(width + 1)}  {_cell(value)}")
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """See `Output.lines`."""
+        for line in lines:
+            click.echo(line)
+
+
+class JsonOutput:
+    """For programs: one JSON document."""
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """See `Output.table`."""
+        self._print([dict(zip(columns, row, strict=True)) for row in rows])
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """See `Output.facts`."""
+        self._print(facts)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """See `Output.lines`."""
+
+    def _print(self, value: Any) -> None:
+        click.echo(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, Mapping | list):
+        return json.dumps(_jsonable(value), ensure_ascii=False, default=str)
+    # A line is one record: what would break it is shown escaped.
+    return (
+        str(value)
+        .replace("\\", "\\\\")
+        .replace("\n", "\\n")
+        .replace("\r", "\\r")
+        .replace("\t", "\\t")
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

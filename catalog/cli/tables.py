@@ -1,0 +1,152 @@
+"""Commands about tables: list, describe, look into, drop."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import click
+
+from icecomb.catalog.cli.application import Application
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.snapshot import Snapshot
+
+
+@click.command()
+@click.pass_obj
+def namespaces(application: Application) -> None:
+    """List the namespaces (databases)."""
+    found = application.catalog().list_namespaces()
+    application.output.table(["namespace"], [[".".join(name)] for name in found])
+
+
+@click.command()
+@click.argument("namespace", required=False)
+@click.pass_obj
+def tables(application: Application, namespace: str | None) -> None:
+    """List the Iceberg tables of a namespace, or of all."""
+    catalog = application.catalog()
+    names = [(namespace,)] if namespace else catalog.list_namespaces()
+    rows = [[".".join(table)] for name in names for table in catalog.list_tables(name)]
+    application.output.table(["table"], rows)
+
+
+@click.command()
+@click.argument("table")
+@click.pass_obj
+def describe(application: Application, table: str) -> None:
+    """Show columns, partitioning, properties and size of a table."""
+    loaded = application.catalog().load_table(table)
+    metadata = loaded.metadata
+    snapshot = metadata.current_snapshot()
+    schema, spec = metadata.schema(), metadata.spec()
+    application.output.facts(
+        {
+            "table": ".".join(loaded.name()),
+            "location": metadata.location,
+            "metadata": loaded.metadata_location,
+            "format version": metadata.format_version,
+            "uuid": str(metadata.table_uuid),
+            "columns": [_column(field) for field in schema.columns],
+            "partitioned by": [
+                f"{field.transform}({schema.find_column_name(field.source_id)})"
+                for field in spec.fields
+            ],
+            "snapshots": len(metadata.snapshots),
+            "current snapshot": _snapshot_facts(snapshot) if snapshot else None,
+            "properties": dict(sorted(metadata.properties.items())),
+        }
+    )
+
+
+@click.command()
+@click.argument("table")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--where", help="A predicate in SQL, such as \"day >= '2024-01-01'\".")
+@click.option("--columns", help="Names separated by commas; all by default.")
+@click.option("--snapshot", type=int, help="An older snapshot's id.")
+@click.pass_obj
+def head(
+    application: Application,
+    table: str,
+    *,
+    limit: int,
+    where: str | None,
+    columns: str | None,
+    snapshot: int | None,
+) -> None:
+    """Show the first rows of a table."""
+    loaded = application.catalog().load_table(table)
+    chosen: dict[str, Any] = {"limit": limit, "snapshot_id": snapshot}
+    if where:
+        chosen["row_filter"] = where
+    if columns:
+        chosen["selected_fields"] = tuple(name.strip() for name in columns.split(","))
+    rows = loaded.scan(**chosen).to_arrow()
+    application.output.table(rows.column_names, [list(row.values()) for row in rows.to_pylist()])
+
+
+@click.command()
+@click.argument("table")
+@click.pass_obj
+def snapshots(application: Application, table: str) -> None:
+    """List the snapshots of a table, oldest first."""
+    metadata = application.catalog().load_table(table).metadata
+    application.output.table(
+        ["committed", "snapshot", "parent", "operation", "added rows", "total rows", "refs"],
+        [
+            [
+                _moment(snapshot.timestamp_ms),
+                snapshot.snapshot_id,
+                snapshot.parent_snapshot_id,
+                snapshot.summary.get("operation"),
+                snapshot.summary.get("added-records"),
+                snapshot.summary.get("total-records"),
+                ",".join(_refs(metadata, snapshot)),
+            ]
+            for snapshot in sorted(metadata.snapshots, key=lambda s: s.timestamp_ms)
+        ],
+    )
+
+
+@click.command()
+@click.argument("table")
+@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.pass_obj
+def drop(application: Application, table: str, *, yes: bool) -> None:
+    """Drop an Iceberg table from the catalog. Its files stay where they are."""
+    catalog = application.catalog()
+    loaded = catalog.load_table(table)
+    if yes:
+        catalog.drop_table(table)
+    facts = {"table": ".".join(loaded.name()), "dropped": yes, "files kept in": loaded.location()}
+    application.output.facts(facts)
+    if not yes:
+        application.warn("dry run: add --yes to drop it")
+
+
+def _column(field: Any) -> str:
+    need = " not null" if field.required else ""
+    doc = f"  -- {field.doc}" if field.doc else ""
+    return f"{field.name}  {field.field_type}{need}{doc}"
+
+
+def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "id": snapshot.snapshot_id,
+        "committed": _moment(snapshot.timestamp_ms),
+        **{
+            name: snapshot.summary[name]
+            for name in ("operation", "total-records", "total-data-files", "total-files-size")
+            if name in snapshot.summary
+        },
+    }
+
+
+def _refs(metadata: TableMetadata, snapshot: Snapshot) -> list[str]:
+    return [name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id]
+
+
+def _moment(timestamp_ms: int) -> str:
+    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
+    return moment.isoformat(sep=" ", timespec="seconds")

@@ -1,0 +1,154 @@
+"""Hive tables become Iceberg tables in place, are compared, and go back.
+
+    from icecomb.catalog import load_catalog, migrate
+
+    lake = load_catalog("prod", uri="thrift://metastore:9083")
+    migrate.plan(lake, "sales.orders")        # every blocker at once; nothing changes
+    migrate.apply(lake, "sales.orders")       # no data file is moved, rewritten or renamed
+    migrate.verify(lake, "sales.orders")      # value by value
+    migrate.revert(lake, "sales.orders")      # what going back would lose; dry_run=False does it
+    migrate.finalize(lake, "sales.orders")    # gives up the way back; old files may be removed from
+    then on
+
+A journal beside the table (see `icecomb.catalog.migrate.journal`) lets every step go on after a
+crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.migrate.journal import Choices
+from icecomb.catalog.migrate.progress import Progress, Silent
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.migrate.comparison import Comparison
+    from icecomb.catalog.migrate.reversal import RevertPlan
+    from icecomb.catalog.migrate.survey import MigrationPlan
+    from icecomb.catalog.migrate.takeover import Migrated
+    from icecomb.catalog.migrate.workplace import Workplace
+
+__all__ = ["Choices", "apply", "finalize", "plan", "revert", "status", "verify"]
+
+_DEFAULTS = Choices()
+_SILENT = Silent()
+
+
+def plan(
+    catalog: HiveCatalog,
+    identifier: str | tuple[str, ...],
+    choices: Choices = _DEFAULTS,
+    *,
+    footers: bool = True,
+    progress: Progress = _SILENT,
+) -> MigrationPlan:
+    """What migrating a table would do, and everything that stands in the way. Nothing is changed.
+
+    Args:
+        catalog: holds the table.
+        identifier: "db.table".
+        choices: how to convert, and what to accept.
+        footers: whether to look into every file, not only at the metastore and the folders.
+        progress: told of partitions and files looked at.
+
+    Raises:
+        NoSuchTableError: there is no such table.
+    """
+    from icecomb.catalog.migrate.survey import plan_source
+
+    place = _workplace(catalog, identifier, progress)
+    table = place.entry.load()
+    return plan_source(place.io, table, place.partitions(table), choices, progress, footers=footers)
+
+
+def apply(
+    catalog: HiveCatalog,
+    identifier: str | tuple[str, ...],
+    choices: Choices = _DEFAULTS,
+    *,
+    progress: Progress = _SILENT,
+) -> Migrated:
+    """Make a Hive table an Iceberg table in place, or go on where a crash interrupted that.
+
+    Raises:
+        MigrationBlockedError: the plan has blockers; nothing was changed.
+        MigrationError: it is an Iceberg table of other origin, or it kept changing.
+        CommitStateUnknownError: the metastore's answer was lost; look with `status`.
+    """
+    from icecomb.catalog.migrate.takeover import Takeover
+
+    return Takeover(_workplace(catalog, identifier, progress)).run(choices)
+
+
+def verify(
+    catalog: HiveCatalog, identifier: str | tuple[str, ...], *, progress: Progress = _SILENT
+) -> Comparison:
+    """Compare the migrated table with what Hive would read, value by value.
+
+    Raises:
+        MigrationError: it was not migrated by icecomb.
+        NoSuchSnapshotError: the migration's snapshot was expired.
+    """
+    from icecomb.catalog.migrate import verification
+
+    return verification.verify(_workplace(catalog, identifier, progress))
+
+
+def revert(
+    catalog: HiveCatalog,
+    identifier: str | tuple[str, ...],
+    *,
+    dry_run: bool = True,
+    allow_data_loss: bool = False,
+    progress: Progress = _SILENT,
+) -> RevertPlan:
+    """Say what going back would lose or, with ``dry_run=False``, give the old Hive table back.
+
+    Args:
+        catalog: holds the table.
+        identifier: "db.table".
+        dry_run: only say it.
+        allow_data_loss: go back although snapshots were made since the migration.
+        progress: told of partitions restored.
+
+    Raises:
+        RevertBlockedError: data would be lost and that was not allowed; nothing was changed.
+        MigrationError: there is nothing to go back to, or the way back was given up.
+    """
+    from icecomb.catalog.migrate.reversal import Reversal
+
+    reversal = Reversal(_workplace(catalog, identifier, progress))
+    return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
+
+
+def finalize(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> None:
+    """Give up the way back: from now on maintenance may remove the old files.
+
+    Raises:
+        MigrationError: there is no finished migration.
+    """
+    from icecomb.catalog.migrate.ending import finalize as end
+
+    end(_workplace(catalog, identifier, _SILENT), catalog)
+
+
+def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
+    """What is known of a table's migrations.
+
+    Raises:
+        NoSuchTableError: there is no such table.
+    """
+    from icecomb.catalog.migrate.ending import status as look
+
+    return look(_workplace(catalog, identifier, _SILENT))
+
+
+def _workplace(
+    catalog: HiveCatalog, identifier: str | tuple[str, ...], progress: Progress
+) -> Workplace:
+    from icecomb.catalog.identifier import database_and_table
+    from icecomb.catalog.migrate.workplace import Workplace
+
+    database, name = database_and_table(identifier)
+    return Workplace(catalog.client, catalog.io, catalog.properties, database, name, progress)

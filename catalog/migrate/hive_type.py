@@ -1,0 +1,193 @@
+"""Hive's type strings, such as ``map<string,array<decimal(10,2)>>``, as Iceberg types.
+
+The grammar is that of Hive's TypeInfoUtils; the mapping is Iceberg Java's (HiveSchemaConverter with
+``autoConvert``). Field ids are placeholders: `icecomb.format.schema.assign_fresh_schema_ids` gives
+the real ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+_PLAIN: Final[dict[str, IcebergType]] = {
+    "boolean": BooleanType(),
+    "tinyint": IntegerType(),
+    "smallint": IntegerType(),
+    "int": IntegerType(),
+    "integer": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "double precision": DoubleType(),
+    "date": DateType(),
+    "string": StringType(),
+    "char": StringType(),
+    "varchar": StringType(),
+    "binary": BinaryType(),
+    "timestamp with local time zone": TimestamptzType(),
+    "timestamplocaltz": TimestamptzType(),
+}
+_NOTES: Final = {
+    "tinyint": "tinyint becomes int: Iceberg has no narrower integer",
+    "smallint": "smallint becomes int: Iceberg has no narrower integer",
+    "char": "char(n) becomes string: its length is no longer enforced",
+    "varchar": "varchar(n) becomes string: its length is no longer enforced",
+}
+_DEFAULT_DECIMAL: Final = (10, 0)
+"""What Hive makes of ``decimal`` without arguments."""
+_TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|[<>(),:]|[^<>(),:`]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """An Iceberg type and what was lost or chosen on the way to it.
+
+    Attributes:
+        type: the Iceberg type, all nested fields optional.
+        notes: sentences for the reader, each once.
+    """
+
+    type: IcebergType
+    notes: tuple[str, ...] = ()
+
+
+def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
+    """The Iceberg type of a Hive type string.
+
+    Args:
+        text: the type as the metastore has it.
+        timestamp: what Hive's ``timestamp`` becomes, "timestamptz" (as Iceberg Java's migrate does)
+            or "timestamp".
+
+    Raises:
+        UnsupportedError: a type Iceberg has no equal of (uniontype, intervals, void).
+        ValidationError: not a type string at all.
+    """
+    parser = _Parser(text, timestamp)
+    result = parser.type()
+    parser.end()
+    return Converted(result, tuple(dict.fromkeys(parser.notes)))
+
+
+@dataclass(slots=True)
+class _Parser:
+    text: str
+    timestamp: str
+    notes: list[str] = field(default_factory=list)
+    tokens: list[str] = field(init=False)
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        self.tokens = list(_tokens(self.text))
+
+    def type(self) -> IcebergType:
+        name = self._next().strip().lower()
+        if name == "array":
+            return ListType(0, self._arguments(1)[0])
+        if name == "map":
+            key, value = self._arguments(2)
+            return MapType(0, key, 0, value)
+        if name == "struct":
+            return self._struct()
+        numbers = self._numbers()
+        if name in {"decimal", "numeric"}:
+            precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(numbers) :])
+            return DecimalType(precision, scale)
+        if name == "timestamp":
+            return TimestamptzType() if self.timestamp == "timestamptz" else TimestampType()
+        if name not in _PLAIN:
+            raise UnsupportedError(
+                f"Hive type {name} has no equal in Iceberg", hint="convert or drop the column first"
+            )
+        if name in _NOTES:
+            self.notes.append(_NOTES[name])
+        return _PLAIN[name]
+
+    def end(self) -> None:
+        if self.at != len(self.tokens):
+            raise self._broken()
+
+    def _struct(self) -> StructType:
+        fields: list[NestedField] = []
+        self._expect("<")
+        while True:
+            name = _unquoted(self._next())
+            self._expect(":")
+            fields.append(NestedField(0, name, self.type()))
+            if self._next() == ">":
+                return StructType(tuple(fields))
+            self.at -= 1
+            self._expect(",")
+
+    def _arguments(self, count: int) -> list[IcebergType]:
+        self._expect("<")
+        result = [self.type()]
+        for _ in range(count - 1):
+            self._expect(",")
+            result.append(self.type())
+        self._expect(">")
+        return result
+
+    def _numbers(self) -> list[int]:
+        if self.at == len(self.tokens) or self.tokens[self.at] != "(":
+            return []
+        numbers: list[int] = []
+        while self._next() in {"(", ","}:
+            number = self._next().strip()
+            if not number.isdigit():
+                raise self._broken()
+            numbers.append(int(number))
+        if self.tokens[self.at - 1] != ")":
+            raise self._broken()
+        return numbers
+
+    def _expect(self, token: str) -> None:
+        if self._next() != token:
+            raise self._broken()
+
+    def _next(self) -> str:
+        if self.at == len(self.tokens):
+            raise self._broken()
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _broken(self) -> ValidationError:
+        return ValidationError(f"{self.text!r} is not a Hive type", hint="see DESCRIBE in Hive")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValidationError(f"{text!r} is not a Hive type", hint="see DESCRIBE in Hive")
+        yield match[1]
+        at = match.end()
+
+
+def _unquoted(name: str) -> str:
+    name = name.strip()
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -1,0 +1,254 @@
+"""The journal of a migration, kept beside the table: it goes on from there, or back.
+
+It lies in ``<table location>/_icecomb_migration/<id>/``. Hive, Spark and Trino pass over names that
+begin with ``_``, so readers of the Hive table never see it, and removal of orphan files does not
+either.
+
+    partitions-00000.json ...   the metastore's partition objects, exactly, in pages
+    journal.json                the table object, exactly, and the choices; written last
+    step-<name>.json            one a step, written when it is done (an intent: before it)
+
+Every file is created once, completely or not at all, and never changed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
+from icecomb.format.file_io import FileIO
+
+FOLDER: Final = "_icecomb_migration"
+_VERSION: Final = 1
+_PAGE: Final = 500
+
+
+class Step(Enum):
+    """What a migration goes through, in order; the value is the step's file name.
+
+    ``WRITING``, ``PREPARED`` and ``REVERTING`` are intents, written before the change they
+    announce.
+    """
+
+    WRITING = "writing"
+    PREPARED = "prepared"
+    SWAPPED = "swapped"
+    CLEANED = "cleaned"
+    VERIFIED = "verified"
+    FINALIZED = "finalized"
+    REVERTING = "reverting"
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user chose; recorded, because the table depends on it.
+
+    Attributes:
+        timestamp: what Hive's timestamp becomes, "timestamptz" or "timestamp".
+        time_zone: the zone of local timestamps in partition values.
+        accept: names of accepted blockers, see `icecomb.catalog.migrate.finding.ACCEPTABLE`.
+    """
+
+    timestamp: str = "timestamptz"
+    time_zone: str = "UTC"
+    accept: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices as in the journal."""
+        return {
+            "timestamp": self.timestamp,
+            "time-zone": self.time_zone,
+            "accept": list(self.accept),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Choices:
+        """Read what `to_json` wrote."""
+        return cls(raw["timestamp"], raw["time-zone"], tuple(raw["accept"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One migration of one table.
+
+    Attributes:
+        location: the journal's folder.
+        migration_id: the last part of it; ids sort by the time they were made.
+        table: the old metastore table object, in the client's exact JSON form.
+        pages: how many files of partitions there are.
+        partition_count: how many partitions are in them.
+        choices: what the user chose.
+    """
+
+    io: FileIO
+    location: str
+    migration_id: str
+    table: Mapping[str, Any]
+    pages: int
+    partition_count: int
+    choices: Choices
+
+    def partitions(self) -> Iterator[dict[str, Any]]:
+        """The old metastore partition objects, in the client's exact JSON form."""
+        for page in self.partition_pages():
+            yield from page
+
+    def partition_pages(self) -> Iterator[list[dict[str, Any]]]:
+        """The same, in pages that fit one call to the metastore."""
+        for number in range(self.pages):
+            yield _read(self.io, _page_location(self.location, number))["partitions"]
+
+    def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
+        """The facts recorded for a step, of its newest attempt; None when it is not done."""
+        if attempt is None:
+            attempt = self._attempts(step) - 1
+        if attempt < 0:
+            return None
+        return _read(self.io, self._step_location(step, attempt))
+
+    def steps(self) -> dict[Step, dict[str, Any]]:
+        """All recorded steps with their newest facts."""
+        found = ((step, self.step(step)) for step in Step)
+        return {step: facts for step, facts in found if facts is not None}
+
+    def record(self, step: Step, **facts: Any) -> None:
+        """Record that a step is done (or announced)."""
+        body = {"step": step.value, "at-ms": _now_ms(), **facts}
+        self.io.create(self._step_location(step, self._attempts(step)), _encoded(body))
+
+    @property
+    def reverted(self) -> bool:
+        """Whether the old table is back and this migration is history."""
+        return self.step(Step.REVERTED) is not None
+
+    @property
+    def finalized(self) -> bool:
+        """Whether the way back was given up."""
+        return self.step(Step.FINALIZED) is not None
+
+    def _attempts(self, step: Step) -> int:
+        attempt = 0
+        while self.io.exists(self._step_location(step, attempt)):
+            attempt += 1
+        return attempt
+
+    def _step_location(self, step: Step, attempt: int) -> str:
+        suffix = f"-{attempt}" if attempt else ""
+        return f"{self.location}/step-{step.value}{suffix}.json"
+
+
+def start_journal(
+    io: FileIO,
+    table_location: str,
+    table: Mapping[str, Any],
+    partitions: Iterable[Mapping[str, Any]],
+    choices: Choices,
+) -> Journal:
+    """Write a new journal: the exact old state, before anything is changed.
+
+    Raises:
+        FileIOError: the table's folder cannot be written.
+    """
+    now = dt.datetime.now(dt.timezone.utc)
+    migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
+    location = f"{table_location.rstrip('/')}/{FOLDER}/{migration_id}"
+    page: list[Mapping[str, Any]] = []
+    pages = total = 0
+
+    def write_page() -> None:
+        io.create(_page_location(location, pages), _encoded({"partitions": page}))
+
+    for partition in partitions:
+        page.append(partition)
+        total += 1
+        if len(page) == _PAGE:
+            write_page()
+            pages += 1
+            page = []
+    if page:
+        write_page()
+        pages += 1
+    body = {
+        "version": _VERSION,
+        "id": migration_id,
+        "started-ms": _now_ms(),
+        "choices": choices.to_json(),
+        "partition-pages": pages,
+        "partition-count": total,
+        "table": table,
+    }
+    io.create(f"{location}/journal.json", _encoded(body))
+    return Journal(io, location, migration_id, table, pages, total, choices)
+
+
+def find_journals(io: FileIO, table_location: str) -> list[Journal]:
+    """All complete journals beside a table, oldest first.
+
+    Raises:
+        CorruptFileError: a journal cannot be read.
+    """
+    root = f"{table_location.rstrip('/')}/{FOLDER}"
+    found = sorted(
+        status.location for status in io.list(root) if status.location.endswith("/journal.json")
+    )
+    return [_open_journal(io, location) for location in found]
+
+
+def open_journal(io: FileIO, table_location: str) -> Journal | None:
+    """The newest journal that was not reverted, or None."""
+    live = [journal for journal in find_journals(io, table_location) if not journal.reverted]
+    return live[-1] if live else None
+
+
+def _open_journal(io: FileIO, location: str) -> Journal:
+    raw = _read(io, location)
+    if raw.get("version") != _VERSION:
+        raise MigrationError(
+            f"{location} was written by another version of icecomb",
+            hint="use that version, or a newer one",
+            path=location,
+        )
+    try:
+        return Journal(
+            io,
+            location.rpartition("/")[0],
+            raw["id"],
+            raw["table"],
+            raw["partition-pages"],
+            raw["partition-count"],
+            Choices.from_json(raw["choices"]),
+        )
+    except KeyError as error:
+        raise CorruptFileError(f"{location} lacks {error}", path=location) from error
+
+
+def _page_location(location: str, number: int) -> str:
+    return f"{location}/partitions-{number:05}.json"
+
+
+def _read(io: FileIO, location: str) -> dict[str, Any]:
+    try:
+        raw = json.loads(io.read(location))
+    except FileMissingError:
+        raise
+    except ValueError as error:
+        raise CorruptFileError(f"{location} is not JSON", path=location) from error
+    if not isinstance(raw, dict):
+        raise CorruptFileError(f"{location} is not a journal file", path=location)
+    return raw
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, indent=1, ensure_ascii=False).encode()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,29 @@
+"""The name mapping of a migrated table: every spelling of its columns found in its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from icecomb.format.name_mapping import MappedField, NameMapping
+from icecomb.format.schema import Schema, children
+from icecomb.format.types import NestedField
+
+
+def mapping_of(schema: Schema, spellings: Iterable[Mapping[int, str]]) -> NameMapping:
+    """The mapping of a schema's fields; the schema's own spelling is the first name of each.
+
+    Args:
+        schema: the table's schema.
+        spellings: one mapping of field id to name a file.
+    """
+    names: dict[int, dict[str, None]] = {}
+    for one in spellings:
+        for field_id, name in one.items():
+            names.setdefault(field_id, {})[name] = None
+
+    def mapped(field: NestedField) -> MappedField:
+        own = {field.name: None, **names.get(field.field_id, {})}
+        inner = tuple(mapped(child) for child in children(field.field_type))
+        return MappedField(field_id=field.field_id, names=tuple(own), fields=inner)
+
+    return NameMapping(tuple(mapped(field) for field in schema.fields))

@@ -1,0 +1,126 @@
+"""What stands in the way of a migration: in the table's entry, in its columns, in its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.migrate.finding import Finding, blocker, note, warning
+from icecomb.catalog.migrate.footer import FileProblem
+from icecomb.catalog.migrate.journal import Choices
+from icecomb.catalog.migrate.source import is_parquet
+from icecomb.catalog.migrate.source_schema import SourceSchema
+
+FORMAT_HINT: Final = "copy it into a Parquet table first; ORC and Avro files are not taken over yet"
+_SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
+_FILE_REMEDIES: Final = {
+    "not-parquet": "remove the file, or rewrite it as Parquet",
+    "unreadable-file": "restore or remove the file",
+    "encrypted-file": "encrypted Parquet files cannot be taken over",
+    "ambiguous-column": "rewrite the file: Hive itself cannot tell the columns apart",
+    "partition-column-in-file": "rewrite the file without that column",
+    "foreign-field-ids": "rewrite the file without field ids: Iceberg readers trust them most",
+    "type-differs": "rewrite the file, or change the column's type in Hive",
+    "timestamp-nanos": "rewrite the file with microseconds",
+    "timestamp-zone": "choose the other --timestamp, or rewrite the file",
+}
+_FILE_MESSAGES: Final = {
+    "not-parquet": "files are not Parquet",
+    "unreadable-file": "files cannot be read",
+    "encrypted-file": "files are encrypted",
+    "ambiguous-column": "files have columns that differ only in case",
+    "partition-column-in-file": "files hold a partition column with values of its own",
+    "foreign-field-ids": "files carry Parquet field ids of another table",
+    "type-differs": "files hold another type than the table says",
+    "timestamp-nanos": "files hold timestamps in nanoseconds",
+    "timestamp-zone": "files and table disagree whether a timestamp has a zone",
+}
+
+
+def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
+    """What the metastore's entry says against a migration."""
+    parameters = table.parameters
+    if table.is_iceberg:
+        yield blocker(
+            "already-iceberg", f"{table.full_name} is an Iceberg table already", "nothing to do"
+        )
+        return
+    if table.is_view:
+        yield blocker("view", f"{table.full_name} is a view", "migrate the tables it reads")
+        return
+    if parameters.get("transactional", "").lower() == "true":
+        yield blocker(
+            "transactional",
+            f"{table.full_name} is transactional (ACID): its files hold deltas, not rows",
+            "copy it into an external Parquet table first",
+        )
+    if handler := parameters.get("storage_handler"):
+        yield blocker(
+            "storage-handler", f"its rows are kept by {handler}", "copy it into a table first"
+        )
+    provider = parameters.get("spark.sql.sources.provider", "hive").lower()
+    if provider not in {"hive", "parquet"}:
+        yield blocker("format", f"it is a Spark table of format {provider}", FORMAT_HINT)
+    elif not is_parquet(table.storage.input_format):
+        yield blocker(
+            "format",
+            f"its files are not Parquet ({table.storage.input_format or 'none'})",
+            FORMAT_HINT,
+        )
+    if not table.storage.location:
+        yield blocker("no-location", "it has no folder", "give the table a location in Hive")
+    if parameters.get("parquet.column.index.access", "").lower() == "true":
+        yield blocker(
+            "by-position",
+            "its columns are found by position, not by name (parquet.column.index.access)",
+            "rewrite the files with the right column names",
+        )
+    buckets = max(table.storage.num_buckets, int(parameters.get(_SPARK_BUCKETS, 0)))
+    if buckets > 0 and "bucketing" not in choices.accept:
+        yield blocker(
+            "bucketed",
+            f"it is bucketed into {buckets}",
+            "Iceberg cannot keep Hive's bucketing; --accept bucketing goes on without it",
+            tuple(table.storage.bucket_columns),
+        )
+    elif buckets > 0:
+        yield warning("bucketed", "its Hive bucketing will be lost", "accepted")
+
+
+def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
+    """Columns that cannot be converted, and what conversion chose."""
+    for problem in converted.problems:
+        yield blocker(
+            "unsupported-column",
+            f"column {problem.column}: {problem.error}",
+            "drop or convert the column in Hive",
+            (problem.column,),
+        )
+    for column, notes in converted.notes.items():
+        for text in notes:
+            yield note("converted-type", f"column {column}: {text}", "recorded", (column,))
+    timestamps = [
+        column.name
+        for column in converted.schema.columns
+        if str(column.field_type) in {"timestamp", "timestamptz"}
+    ]
+    for kind in sorted({str(converted.schema.find_type(name)) for name in timestamps}):
+        names = tuple(name for name in timestamps if str(converted.schema.find_type(name)) == kind)
+        yield note(
+            "timestamps", f"{', '.join(names)}: becomes {kind}", "--timestamp chooses", names
+        )
+
+
+def file_findings(problems: Iterable[tuple[str, FileProblem]]) -> Iterable[Finding]:
+    """The problems of files, given with the files' locations, as one finding a kind."""
+    found: dict[str, list[tuple[str, FileProblem]]] = {}
+    for location, problem in problems:
+        found.setdefault(problem.code, []).append((location, problem))
+    for code, pairs in found.items():
+        places = tuple(
+            f"{location}: {(p.column + ': ') if p.column else ''}{p.message}"
+            for location, p in pairs
+        )
+        count = len({location for location, _ in pairs})
+        yield blocker(code, f"{count} {_FILE_MESSAGES[code]}", _FILE_REMEDIES[code], places)

@@ -1,0 +1,143 @@
+"""The strings of metastore partition objects as typed values of Iceberg partitions.
+
+Hive stores every partition value as text. The text is converted once, here, exactly or not at all:
+a value that is silently rounded or nulled would put rows into another partition.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive stores for null (hive.exec.default.partition.name)."""
+_RANGES: Final = {IntegerType: 31, LongType: 63}
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?")
+_NO_EQUAL: Final = "a partition column of type {} cannot be converted"
+
+
+def partition_values(
+    texts: Sequence[str],
+    spec: PartitionSpec,
+    schema: Schema,
+    *,
+    null_name: str = DEFAULT_PARTITION,
+    time_zone: str = "UTC",
+) -> tuple[Any, ...]:
+    """The Iceberg partition tuple of a metastore partition's values.
+
+    Args:
+        texts: one per partition column, as the metastore has them (never from a path).
+        spec: identity on each partition column, in the same order.
+        schema: the table's schema.
+        null_name: the text that stands for null.
+        time_zone: the zone that local timestamps were written in, for timestamptz.
+
+    Raises:
+        ValidationError: the count differs or a text is no exact value of its column's type.
+    """
+    if len(texts) != len(spec.fields):
+        raise ValidationError(
+            f"a partition has {len(texts)} values for {len(spec.fields)} partition columns"
+        )
+    values = []
+    for text, field in zip(texts, spec.fields, strict=True):
+        column = schema.find_field(field.source_id)
+        try:
+            values.append(
+                None if text == null_name else convert(text, column.field_type, time_zone=time_zone)
+            )
+        except (ValueError, InvalidOperation, OverflowError) as error:
+            why = error.message if isinstance(error, ValidationError) else ""
+            raise ValidationError(
+                f"partition value {text!r} is not a {column.field_type} (column {column.name})"
+                + (f": {why}" if why else ""),
+                hint="drop or rename that partition in Hive, or change the column's type there",
+            ) from error
+    return tuple(values)
+
+
+def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> Any:
+    """One text as icecomb's internal value of a type.
+
+    Raises:
+        ValueError: it is not an exact value of the type.
+    """
+    if isinstance(field_type, StringType):
+        return text
+    if isinstance(field_type, IntegerType | LongType):
+        return _integer(text, _RANGES[type(field_type)])
+    if isinstance(field_type, BooleanType):
+        return {"true": True, "false": False}[_one_of(text.lower(), ("true", "false"))]
+    if isinstance(field_type, FloatType | DoubleType):
+        return float(text)
+    if isinstance(field_type, DecimalType):
+        return _decimal(text, field_type)
+    if isinstance(field_type, DateType):
+        return (dt.date.fromisoformat(text) - _EPOCH.date()).days
+    if isinstance(field_type, TimestampType | TimestamptzType):
+        zone = dt.timezone.utc if isinstance(field_type, TimestampType) else ZoneInfo(time_zone)
+        return _microseconds(text, zone)
+    raise ValidationError(_NO_EQUAL.format(field_type))
+
+
+def _integer(text: str, bits: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValidationError("not a whole number")
+    value = int(text)
+    if not -(1 << bits) <= value < 1 << bits:
+        raise ValidationError("out of range")
+    return value
+
+
+def _one_of(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValidationError(f"not one of {', '.join(choices)}")
+    return text
+
+
+def _decimal(text: str, field_type: DecimalType) -> Decimal:
+    value = Decimal(text)
+    if not value.is_finite():
+        raise ValidationError("not a finite number")
+    exact = value.quantize(Decimal(1).scaleb(-field_type.scale))
+    if exact != value or len(exact.as_tuple().digits) > field_type.precision:
+        raise ValidationError("it does not fit")
+    return exact
+
+
+def _microseconds(text: str, zone: dt.tzinfo) -> int:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        # Hive shortens a midnight to its date.
+        day = dt.date.fromisoformat(text)
+        moment = dt.datetime(day.year, day.month, day.day, tzinfo=zone)
+        return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+    moment = dt.datetime.fromisoformat(f"{match[1]} {match[2]}").replace(tzinfo=zone)
+    fraction = (match[3] or "").ljust(9, "0")
+    if fraction[6:].strip("0"):
+        raise ValidationError("finer than microseconds")
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1) + int(fraction[:6])

@@ -1,0 +1,300 @@
+"""Going back: the exact old metastore entry and partitions, from the journal.
+
+No file of the Hive table is touched. Metadata files, and data files that were added since the
+migration where Hive's readers would see them, are set aside in the journal's folder, never deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.migrate.journal import Journal, Step, open_journal
+from icecomb.catalog.migrate.workplace import (
+    Workplace,
+    old_partitions,
+    old_table,
+    remove_empty_folder,
+)
+from icecomb.format.errors import FileMissingError, MigrationError
+from icecomb.format.file_io import FileIO
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.snapshot import Snapshot
+
+_MARKER: Final = "icecomb-reverted:"
+_METADATA_FILE: Final = re.compile(r".*\.(json|avro|stats|puffin|text|gz)")
+
+
+@dataclass(frozen=True, slots=True)
+class RevertPlan:
+    """What going back would mean.
+
+    Attributes:
+        table: "db.table".
+        partitions: how many partitions would be registered again.
+        lost_snapshots: the snapshots made after the migration, oldest first.
+        rows_then: rows at the migration.
+        rows_now: rows now, None when the table does not say.
+        missing_files: files of the Hive table that are gone.
+        done: whether it was carried out.
+    """
+
+    table: str
+    partitions: int
+    lost_snapshots: tuple[Snapshot, ...] = ()
+    rows_then: int | None = None
+    rows_now: int | None = None
+    missing_files: tuple[str, ...] = ()
+    done: bool = False
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether something would be lost."""
+        return bool(self.lost_snapshots or self.missing_files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan for programs."""
+        return {
+            "table": self.table,
+            "reverted": self.done,
+            "partitions": self.partitions,
+            "loses-data": self.loses_data,
+            "rows-at-migration": self.rows_then,
+            "rows-now": self.rows_now,
+            "lost-snapshots": [
+                {
+                    "snapshot-id": snapshot.snapshot_id,
+                    "timestamp-ms": snapshot.timestamp_ms,
+                    "operation": (snapshot.summary or {}).get("operation"),
+                    "added-rows": (snapshot.summary or {}).get("added-records"),
+                    "deleted-rows": (snapshot.summary or {}).get("deleted-records"),
+                }
+                for snapshot in self.lost_snapshots
+            ],
+            "missing-files": list(self.missing_files),
+        }
+
+
+class RevertBlockedError(MigrationError):
+    """Going back would lose data, which was not allowed; nothing was changed. See ``plan``."""
+
+    def __init__(self, plan: RevertPlan) -> None:
+        losses = []
+        if plan.lost_snapshots:
+            losses.append(f"{len(plan.lost_snapshots)} snapshots made since the migration")
+        if plan.missing_files:
+            losses.append(
+                f"{len(plan.missing_files)} files of the Hive table that are gone already"
+            )
+        super().__init__(
+            f"reverting {plan.table} would lose {' and '.join(losses)}",
+            hint="copy what you need, then add --allow-data-loss (allow_data_loss=True)",
+            table=plan.table,
+        )
+        self.plan = plan
+
+
+class Reversal:
+    """Makes a migrated table the old Hive table again."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+
+    def run(self, *, dry_run: bool, allow_data_loss: bool) -> RevertPlan:
+        """Do it, or go on with what a crash left.
+
+        Raises:
+            RevertBlockedError: data would be lost and that is not allowed.
+            MigrationError: there is nothing to go back to, or the way back was given up.
+            CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
+        """
+        table = self._place.entry.load()
+        journal = self._journal(table)
+        if not table.is_iceberg:
+            return self._finish(table, journal, dry_run=dry_run)
+        pointer = table.metadata_location
+        if pointer is None or table.parameters.get("uuid") != _fact(journal, "uuid"):
+            raise MigrationError(
+                f"{table.full_name} is another Iceberg table than the one of its journal",
+                hint=f"the journal is {journal.location}",
+                table=table.full_name,
+            )
+        from icecomb.format.metadata_file import read_metadata
+
+        metadata = read_metadata(self._place.io, pointer)
+        plan = self._plan(table, journal, metadata)
+        if dry_run:
+            return plan
+        if plan.loses_data and not allow_data_loss:
+            raise RevertBlockedError(plan)
+        old = old_table(journal)
+        journal.record(Step.REVERTING, pointer=pointer)
+        with self._place.locked():
+            self._place.entry.give_hive_parts_back(
+                old, old_partitions(journal), journal.partition_count, self._place.progress
+            )
+            self._place.entry.turn_to_hive(old, pointer, _MARKER + journal.migration_id)
+        self._set_aside(journal, old, metadata)
+        return _done(plan)
+
+    def _journal(self, table: HiveTable) -> Journal:
+        journal = open_journal(self._place.io, table.storage.location or "")
+        if journal is None:
+            raise MigrationError(
+                f"{table.full_name} has no migration to revert",
+                hint=f"no journal lies in {table.storage.location}/_icecomb_migration",
+                table=table.full_name,
+            )
+        if journal.finalized:
+            raise MigrationError(
+                f"the migration of {table.full_name} was finalized: there is no way back",
+                hint="copy the rows into a new Hive table",
+                table=table.full_name,
+            )
+        return journal
+
+    def _plan(self, table: HiveTable, journal: Journal, metadata: TableMetadata) -> RevertPlan:
+        first = _fact(journal, "snapshot-id")
+        lost = [s for s in metadata.snapshots if s.snapshot_id != first]
+        current = metadata.current_snapshot()
+        total = (current.summary or {}).get("total-records") if current else None
+        return RevertPlan(
+            table.full_name,
+            journal.partition_count,
+            tuple(sorted(lost, key=lambda snapshot: snapshot.timestamp_ms)),
+            _fact(journal, "rows"),
+            int(total) if total is not None else None,
+            tuple(self._missing(journal)),
+        )
+
+    def _missing(self, journal: Journal) -> Iterator[str]:
+        from icecomb.format.metadata_file import read_metadata
+
+        try:
+            original = read_metadata(self._place.io, _fact(journal, "metadata-location"))
+            locations = list(files_of(self._place.io, original, original.current_snapshot()))
+        except FileMissingError:
+            # Maintenance may have removed metadata this old; the files cannot be named then.
+            return
+        listed: dict[str, set[str]] = {}
+        for location in locations:
+            folder = location.rpartition("/")[0]
+            if folder not in listed:
+                listed[folder] = {status.location for status in self._place.io.list(folder)}
+            if location not in listed[folder]:
+                yield location
+
+    def _finish(self, table: HiveTable, journal: Journal, *, dry_run: bool) -> RevertPlan:
+        plan = RevertPlan(table.full_name, journal.partition_count)
+        if dry_run:
+            return plan
+        old = old_table(journal)
+        reverting = journal.step(Step.REVERTING)
+        if reverting is None:
+            self._set_aside(journal, old, None)
+            return _done(plan)
+        if table.metadata_location == _MARKER + journal.migration_id:
+            self._place.entry.tidy(old)
+        self._set_aside(journal, old, self._metadata(journal, reverting["pointer"]))
+        return _done(plan)
+
+    def _metadata(self, journal: Journal, pointer: str) -> TableMetadata | None:
+        from icecomb.format.metadata_file import read_metadata
+
+        try:
+            return read_metadata(self._place.io, pointer)
+        except FileMissingError:
+            name = pointer.rpartition("/")[2]
+            try:
+                return read_metadata(self._place.io, f"{journal.location}/metadata/{name}")
+            except FileMissingError:
+                return None
+
+    def _set_aside(self, journal: Journal, old: HiveTable, metadata: TableMetadata | None) -> None:
+        location = (old.storage.location or "").rstrip("/")
+        writing = journal.step(Step.WRITING) or {"folder": f"{location}/metadata", "existing": []}
+        if metadata is not None:
+            self._set_added_files_aside(journal, old, metadata)
+        existing = set(writing["existing"])
+        folder = writing["folder"]
+        for status in list(self._place.io.list(folder)):
+            name = status.location[len(folder) + 1 :]
+            if status.location not in existing and _METADATA_FILE.fullmatch(name):
+                self._place.io.rename(status.location, f"{journal.location}/metadata/{name}")
+        remove_empty_folder(self._place.io, folder)
+        journal.record(Step.REVERTED)
+
+    def _set_added_files_aside(
+        self, journal: Journal, old: HiveTable, metadata: TableMetadata
+    ) -> None:
+        first = _fact(journal, "snapshot-id")
+        later = [s for s in metadata.snapshots if s.snapshot_id != first]
+        if not later:
+            return
+        location = (old.storage.location or "").rstrip("/")
+        original = metadata.snapshot_by_id(first)
+        kept = set(files_of(self._place.io, metadata, original)) if original else set()
+        folders = (
+            {p.storage.location or "" for page in old_partitions(journal) for p in page}
+            if old.partition_keys
+            else {location}
+        )
+        added = {
+            name
+            for snapshot in later
+            for name in files_of(self._place.io, metadata, snapshot)
+            if name not in kept and _is_visible(name, folders, deep=not old.partition_keys)
+        }
+        emptied = set()
+        for name in sorted(added):
+            if self._place.io.exists(name):
+                inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
+                self._place.io.rename(name, f"{journal.location}/added/{inner}")
+                emptied.add(name.rpartition("/")[0])
+        for folder in sorted(emptied, key=len, reverse=True):
+            while len(folder) > len(location) and folder not in folders:
+                remove_empty_folder(self._place.io, folder)
+                folder = folder.rpartition("/")[0]  # noqa: PLW2901 - climbing up
+
+
+def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:
+    """The locations of all data and delete files of a snapshot."""
+    from icecomb.format.scan import TableScan
+
+    if snapshot is None:
+        return
+    for task in TableScan(metadata, io, snapshot_id=snapshot.snapshot_id).plan_files():
+        yield task.file.file_path
+        for delete in task.delete_files:
+            yield delete.file_path
+
+
+def _is_visible(location: str, folders: set[str], *, deep: bool) -> bool:
+    if deep:
+        return any(location.startswith(f"{folder}/") for folder in folders)
+    return location.rpartition("/")[0] in folders
+
+
+def _fact(journal: Journal, name: str) -> Any:
+    prepared = journal.step(Step.PREPARED)
+    if prepared is None:
+        raise MigrationError(
+            f"the journal {journal.location} does not say how far the migration went",
+            hint="look into it; it holds the old table",
+        )
+    return prepared[name]
+
+
+def _done(plan: RevertPlan) -> RevertPlan:
+    return RevertPlan(
+        plan.table,
+        plan.partitions,
+        plan.lost_snapshots,
+        plan.rows_then,
+        plan.rows_now,
+        plan.missing_files,
+        done=True,
+    )

@@ -1,0 +1,99 @@
+"""The files a Hive table consists of: what readers see in the folders of its partitions.
+
+Hive and Spark pass over names that begin with ``_`` or ``.``; files of folders that are not
+registered as partitions belong to nobody. Empty files hold no rows and no footer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.catalog.migrate.progress import Progress
+from icecomb.format.file_io import FileIO, FileStatus
+
+THREADS = 16
+"""Listings and footers wait for the storage, so more of them than cores are under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder that holds rows of one partition (or of the whole table when it has none).
+
+    Attributes:
+        name: how Hive names the partition, for messages; "" for an unpartitioned table.
+        location: the folder, as the metastore has it.
+        values: the partition tuple in Iceberg's internal values.
+    """
+
+    name: str
+    location: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFiles:
+    """What was found in a place.
+
+    Attributes:
+        place: the place.
+        exists: whether its folder exists.
+        files: the visible files with rows directly in the folder, in order of their names.
+        nested: visible files in sub-folders.
+        empty: how many files have no bytes.
+    """
+
+    place: Place
+    exists: bool
+    files: tuple[FileStatus, ...]
+    nested: tuple[FileStatus, ...]
+    empty: int
+
+
+def list_places(io: FileIO, places: Iterable[Place], progress: Progress) -> list[PlaceFiles]:
+    """The files of all places, listed in parallel, in the order of the places.
+
+    Raises:
+        FileIOError: a folder cannot be listed.
+    """
+    pending = list(places)
+    with (
+        progress.task("listing", len(pending), "partitions") as advance,
+        ThreadPoolExecutor(THREADS, "icecomb-list") as pool,
+    ):
+        found = []
+        for result in pool.map(lambda place: _list_place(io, place), pending):
+            found.append(result)
+            advance(1)
+        return found
+
+
+def _list_place(io: FileIO, place: Place) -> PlaceFiles:
+    prefix = place.location.rstrip("/") + "/"
+    files: list[FileStatus] = []
+    nested: list[FileStatus] = []
+    empty = 0
+    anything = False
+    for status in io.list(place.location):
+        anything = True
+        below = status.location[len(prefix) :].split("/")
+        if any(part.startswith(("_", ".")) for part in below):
+            continue
+        if status.size == 0:
+            empty += 1
+        elif len(below) == 1:
+            files.append(status)
+        else:
+            nested.append(status)
+    return PlaceFiles(
+        place, anything or _is_folder(io, place.location), tuple(files), tuple(nested), empty
+    )
+
+
+def _is_folder(io: FileIO, location: str) -> bool:
+    from pyarrow.fs import FileType
+
+    file_system, path = io.filesystem(location)
+    return bool(file_system.get_file_info(path).type == FileType.Directory)

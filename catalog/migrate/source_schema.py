@@ -1,0 +1,166 @@
+"""The Iceberg schema and partition spec of a Hive table.
+
+Partition columns become ordinary columns at the end, as Spark and Hive show them, with an identity
+partition field each: the files lack them, so their values come from the partition constants of the
+data files. All columns are optional, because Hive does not enforce NOT NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from icecomb.catalog.migrate.hive_type import parse_hive_type
+from icecomb.catalog.migrate.spark_type import parse_spark_field, spark_schema
+from icecomb.format.errors import IcecombError, UnsupportedError
+from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.schema import Schema, assign_fresh_schema_ids, children, with_children
+from icecomb.format.transform import IdentityTransform
+from icecomb.format.types import IcebergType, NestedField
+
+TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp")
+"""What Hive's ``timestamp`` may become; the first, as in Iceberg Java's migrate, is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as the metastore has it."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProblem:
+    """A column that cannot be converted.
+
+    Attributes:
+        column: its name.
+        error: why.
+    """
+
+    column: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSchema:
+    """The Iceberg view of a Hive table's columns.
+
+    Attributes:
+        schema: with fresh field ids, without the columns that have problems.
+        spec: identity on each partition column, unpartitioned when there is none.
+        notes: column name to what was converted or chosen.
+        problems: the columns that cannot be converted.
+        from_spark: whether the spelling and types are those that Spark recorded.
+    """
+
+    schema: Schema
+    spec: PartitionSpec
+    notes: Mapping[str, tuple[str, ...]]
+    problems: tuple[ColumnProblem, ...]
+    from_spark: bool
+
+
+def source_schema(
+    columns: Iterable[SourceColumn],
+    partition_keys: Iterable[SourceColumn],
+    parameters: Mapping[str, str],
+    *,
+    timestamp: str = TIMESTAMP_CHOICES[0],
+) -> SourceSchema:
+    """The Iceberg schema of a Hive table; problems are collected, never raised.
+
+    Args:
+        columns: the columns of the table's storage descriptor.
+        partition_keys: the partition columns.
+        parameters: the table's parameters, where Spark keeps spelling and exact types.
+        timestamp: one of `TIMESTAMP_CHOICES`.
+    """
+    data, keys = tuple(columns), tuple(partition_keys)
+    recorded = _spark_fields(parameters, (*data, *keys))
+    fields: list[NestedField] = []
+    notes: dict[str, tuple[str, ...]] = {}
+    problems: list[ColumnProblem] = []
+    seen: set[str] = set()
+    for column in (*data, *keys):
+        if column.name.lower() in seen:
+            problems.append(ColumnProblem(column.name, "the name occurs twice, ignoring case"))
+            continue
+        seen.add(column.name.lower())
+        raw = recorded.get(column.name.lower())
+        try:
+            field, remarks = _field(column, raw, timestamp)
+        except IcecombError as error:
+            problems.append(ColumnProblem(column.name, error.message))
+            continue
+        fields.append(field)
+        if remarks:
+            notes[field.name] = remarks
+    schema = assign_fresh_schema_ids(Schema(_numbered(fields)))
+    spec = _identity_spec(schema, keys)
+    return SourceSchema(schema, spec, notes, tuple(problems), from_spark=bool(recorded))
+
+
+def _field(
+    column: SourceColumn, recorded: Mapping[str, Any] | None, timestamp: str
+) -> tuple[NestedField, tuple[str, ...]]:
+    plain = parse_hive_type(column.type, timestamp=timestamp)
+    doc = column.comment or None
+    if recorded is None:
+        return NestedField(0, column.name, plain.type, doc=doc), plain.notes
+    try:
+        field, notes = parse_spark_field(recorded, timestamp=timestamp)
+    except (UnsupportedError, KeyError):
+        return NestedField(0, column.name, plain.type, doc=doc), plain.notes
+    if _shape(field.field_type) != _shape(plain.type):
+        note = f"{column.type} in the metastore counts, not {field.field_type} as Spark recorded"
+        return NestedField(0, column.name, plain.type, doc=doc), (*plain.notes, note)
+    return replace(field, doc=doc or field.doc), notes
+
+
+def _spark_fields(
+    parameters: Mapping[str, str], columns: Iterable[SourceColumn]
+) -> dict[str, Mapping[str, Any]]:
+    try:
+        raw = spark_schema(parameters)
+    except IcecombError:
+        return {}
+    if raw is None:
+        return {}
+    fields = {str(field["name"]).lower(): field for field in raw["fields"]}
+    # Somebody altered the table in Hive since Spark recorded it: Spark, too, then falls back.
+    return fields if list(fields) == [column.name.lower() for column in columns] else {}
+
+
+def _shape(field_type: IcebergType) -> Any:
+    inner = children(field_type)
+    if not inner:
+        # Hive has one timestamp type: whether Spark's has a zone is not a contradiction.
+        return "timestamp" if str(field_type).startswith("timestamp") else str(field_type)
+    return type(field_type).__name__, [(f.name.lower(), _shape(f.field_type)) for f in inner]
+
+
+def _numbered(fields: Iterable[NestedField]) -> tuple[NestedField, ...]:
+    numbers = count(1)
+
+    def numbered(field: NestedField) -> NestedField:
+        number = next(numbers)
+        inner = [numbered(child) for child in children(field.field_type)]
+        return replace(field, field_id=number, field_type=with_children(field.field_type, inner))
+
+    return tuple(numbered(field) for field in fields)
+
+
+def _identity_spec(schema: Schema, keys: Iterable[SourceColumn]) -> PartitionSpec:
+    fields: list[PartitionField] = []
+    for key in keys:
+        if not schema.contains(key.name, case_sensitive=False):
+            continue
+        source = schema.find_field(key.name, case_sensitive=False)
+        number = PARTITION_FIELD_ID_START + len(fields)
+        fields.append(PartitionField(source.field_id, number, IdentityTransform(), source.name))
+    return PartitionSpec(0, tuple(fields))

@@ -1,0 +1,87 @@
+"""What every step of a migration works with: the metastore, the files, the lock, the reporter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from icecomb.catalog.configuration import flag
+from icecomb.catalog.hive.client import HiveClient, partition_from_json, table_from_json
+from icecomb.catalog.hive.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.migrate.entry import Entry
+from icecomb.catalog.migrate.journal import Journal
+from icecomb.catalog.migrate.progress import Progress
+from icecomb.format.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """One table to work on.
+
+    Attributes:
+        client: the metastore.
+        io: the table's files.
+        settings: the catalog's properties.
+        database: the table's database.
+        name: the table's name.
+        progress: told of every step.
+    """
+
+    client: HiveClient
+    io: FileIO
+    settings: Mapping[str, str]
+    database: str
+    name: str
+    progress: Progress
+
+    @property
+    def entry(self) -> Entry:
+        """The table's entry in the metastore."""
+        return Entry(self.client, self.database, self.name)
+
+    def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
+        """The partitions the metastore has now, fetched in pages."""
+        if table.partition_keys:
+            for page in self.client.all_partitions(table.database, table.name):
+                yield from page
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the metastore's exclusive lock on the table, as a commit does.
+
+        Raises:
+            LockTimeoutError: somebody else holds it; the message names the holder.
+        """
+        if not flag(self.settings, "iceberg.engine.hive.lock-enabled", default=True):
+            yield
+            return
+        lock = TableLock(self.client, self.database, self.name, LockSettings.of(self.settings))
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def old_table(journal: Journal) -> HiveTable:
+    """The Hive table of a journal."""
+    return table_from_json(journal.table)
+
+
+def old_partitions(journal: Journal) -> Iterator[list[HivePartition]]:
+    """The Hive partitions of a journal, in pages."""
+    for page in journal.partition_pages():
+        yield [partition_from_json(raw) for raw in page]
+
+
+def remove_empty_folder(io: FileIO, location: str) -> None:
+    """Remove a folder if there is nothing in it: even empty ones disturb readers of Hive tables."""
+    from pyarrow.fs import FileSelector, FileType
+
+    file_system, path = io.filesystem(location)
+    if file_system.get_file_info(path).type != FileType.Directory:
+        return
+    if not file_system.get_file_info(FileSelector(path)):
+        file_system.delete_dir(path)
