@@ -249,7 +249,7 @@ class _FilterColumns:
 
 
 def _schema_with(metadata: TableMetadata, field_id: int) -> Schema:
-    """The current schema if it has a field, else the latest that has: a scan may go back in time."""
+    """The current schema if it has a field, else the latest that has: scans go back in time."""
     current = metadata.schema()
     older = (s for s in reversed(metadata.schemas) if s.contains(field_id))
     return current if current.contains(field_id) else next(older, current)

@@ -98,9 +98,9 @@ def _cast(
 def _lossless(source: pa.DataType, target: IcebergType) -> bool:
     types = pa.types
     if isinstance(target, IntegerType):
-        return source in _NARROW_INTEGERS
+        return bool(source in _NARROW_INTEGERS)
     if isinstance(target, LongType):
-        return source in (*_NARROW_INTEGERS, pa.uint32())
+        return bool(source in (*_NARROW_INTEGERS, pa.uint32()))
     if isinstance(target, FloatType):
         return bool(types.is_float16(source))
     if isinstance(target, DoubleType):
@@ -133,11 +133,11 @@ def _stored_as(source: pa.DataType, target: IcebergType) -> bool:
     if isinstance(target, BooleanType):
         return False
     if isinstance(target, LongType):
-        return source == pa.uint64()
+        return bool(source == pa.uint64())
     if isinstance(target, DateType):
-        return source == pa.int32()
+        return bool(source == pa.int32())
     if isinstance(target, TimeType) or _is_timestamp(target):
-        return source == pa.int64()
+        return bool(source == pa.int64())
     if isinstance(target, StringType):
         return bool(types.is_binary(source) or types.is_large_binary(source))
     if isinstance(target, BinaryType):

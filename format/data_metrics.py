@@ -25,7 +25,6 @@ from icecomb.format.schema import Schema
 from icecomb.format.sort import SortOrder
 from icecomb.format.types import (
     BinaryType,
-    IcebergType,
     NestedField,
     PrimitiveType,
     StringType,
@@ -253,7 +252,7 @@ def _next_bytes(data: bytes) -> bytes | None:
 def _add_bounds(
     result: Metrics,
     number: int,
-    kind: IcebergType,
+    kind: PrimitiveType,
     chunks: Iterable[ChunkStatistics],
     mode: MetricsMode,
 ) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from icecomb.format.arrow_projection import Projection, names_as_ids
 from icecomb.format.arrow_values import writing_cast
 from icecomb.format.data_metrics import MetricsConfig
+from icecomb.format.dictionary_choice import dictionary_columns
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.frame_check import check_frame, check_required
@@ -123,6 +124,10 @@ class DataWriter:
             return
         fitted = self._projection(batch.schema).apply(batch, 0)
         check_required(self._schema, fitted)
+        if self._table.dictionaries is None:
+            limit = self._table.options.dictionary_bytes
+            chosen = dictionary_columns(self._schema.fields, fitted, limit)
+            self._table = replace(self._table, dictionaries=tuple(chosen))
         for partition, rows in self._split.split(fitted):
             writer = self._partitions.pop(partition, None)
             if writer is None:

@@ -62,7 +62,7 @@ class ParquetOptions:
     row_group_rows: int = 1 << 20
     page_bytes: int = 1 << 20
     page_rows: int = 20_000
-    dictionary_bytes: int = 2 << 20
+    dictionary_bytes: int = 1 << 20
     bloom_filters: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -102,9 +102,16 @@ class ParquetFileWriter:
         stream: Where the file goes; the caller closes it.
         schema: The table's schema.
         options: How to write.
+        dictionaries: The Parquet paths of the columns that get a dictionary; None for all.
     """
 
-    def __init__(self, stream: BinaryIO, schema: Schema, options: ParquetOptions) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        schema: Schema,
+        options: ParquetOptions,
+        dictionaries: Sequence[str] | None = None,
+    ) -> None:
         self._stream = stream
         self._options = options
         self._schema = schema_to_pyarrow(schema)
@@ -116,6 +123,7 @@ class ParquetFileWriter:
             version="2.6",
             compression=options.compression,
             compression_level=options.level,
+            use_dictionary=True if dictionaries is None else list(dictionaries),
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,

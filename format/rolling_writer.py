@@ -30,11 +30,13 @@ class FileSettings:
         schema: The table's schema.
         options: How Parquet is written.
         metrics: What is kept about columns.
+        dictionaries: The Parquet paths of the columns that get a dictionary; None for all.
     """
 
     schema: Schema
     options: ParquetOptions
     metrics: MetricsConfig
+    dictionaries: tuple[str, ...] | None = None
 
 
 class OpenDataFile:
@@ -63,7 +65,9 @@ class OpenDataFile:
         self._creation: AbstractContextManager[BinaryIO] = io.create_stream(location)
         self._stream = self._creation.__enter__()
         try:
-            self._writer = ParquetFileWriter(self._stream, settings.schema, settings.options)
+            self._writer = ParquetFileWriter(
+                self._stream, settings.schema, settings.options, settings.dictionaries
+            )
         except BaseException as problem:
             self.abort(problem)
             raise

@@ -77,11 +77,18 @@ SCHEMA = Schema(
         NestedField(20, "empty", StringType()),
     )
 )
+
+
+def naive(*parts):
+    """A timestamp without zone."""
+    return dt.datetime(*parts)  # noqa: DTZ001
+
+
 ROWS = [
     {
         "b": False, "i": 3, "l": -(2**40), "f": 1.5, "d": -0.0, "small": Decimal("-1.25"),
         "wide": Decimal("123456789012345678901.0001"), "day": dt.date(1969, 12, 31),
-        "clock": dt.time(1, 2, 3, 4), "ts": dt.datetime(1960, 1, 1, 0, 0, 0, 1),
+        "clock": dt.time(1, 2, 3, 4), "ts": naive(1960, 1, 1, 0, 0, 0, 1),
         "tz": dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), "s": "a" * 20,
         "u": uuid.UUID(int=2**127).bytes, "fx": b"\xff\x00\x01", "bin": b"\x7f" * 20,
         "st": {"x": 5}, "ls": [1, 2, 3], "empty": None,
@@ -89,7 +96,7 @@ ROWS = [
     {
         "b": True, "i": -7, "l": 2**40, "f": -2.5, "d": 0.0, "small": Decimal("9999999.99"),
         "wide": Decimal("-1.0000"), "day": dt.date(2024, 2, 29),
-        "clock": dt.time(23, 59, 59, 999999), "ts": dt.datetime(2024, 1, 1),
+        "clock": dt.time(23, 59, 59, 999999), "ts": naive(2024, 1, 1),
         "tz": dt.datetime(1900, 1, 1, tzinfo=dt.timezone.utc), "s": "z" * 20,
         "u": uuid.UUID(int=5).bytes, "fx": b"\x00\x00\x01", "bin": b"\xff" * 20,
         "st": None, "ls": None, "empty": None,

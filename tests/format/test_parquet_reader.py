@@ -55,6 +55,11 @@ from icecomb.format.types import (
 )
 
 
+def naive(*parts):
+    """A timestamp without zone."""
+    return dt.datetime(*parts)  # noqa: DTZ001
+
+
 def with_id(name, kind, number, *, nullable=True):
     return pa.field(name, kind, nullable, {"PARQUET:field_id": str(number)})
 
@@ -276,13 +281,13 @@ def test_the_name_mapping_is_not_asked_when_the_file_has_ids(tmp_path):
         (pa.array(["x"], pa.large_string()), StringType(), ["x"]),
         (pa.array([5], pa.int32()), DateType(), [dt.date(1970, 1, 6)]),
         (pa.array([1500], pa.timestamp("ms")), TimestampType(),
-         [dt.datetime(1970, 1, 1, 0, 0, 1, 500000)]),
+         [naive(1970, 1, 1, 0, 0, 1, 500000)]),
         (pa.array([-1], pa.timestamp("ns")), TimestampType(),
-         [dt.datetime(1969, 12, 31, 23, 59, 59, 999999)]),
+         [naive(1969, 12, 31, 23, 59, 59, 999999)]),
         (pa.array([1], pa.timestamp("us")), TimestamptzType(),
          [dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.timezone.utc)]),
         (pa.array([1], pa.timestamp("us", "Asia/Tokyo")), TimestampType(),
-         [dt.datetime(1970, 1, 1, 0, 0, 0, 1)]),  # noqa: DTZ001 - a timestamp without zone
+         [naive(1970, 1, 1, 0, 0, 0, 1)]),
         (pa.array([1], pa.time32("ms")), TimeType(), [dt.time(0, 0, 0, 1000)]),
     ],
 )  # fmt: skip
