@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CommitFailedError, ConfigurationError, UnsupportedError
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
-from icecomb.format.sort import SortOrder
+from icecomb.format.sort import NullOrder, SortOrder
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.states import TableState, TableStates
@@ -214,7 +214,7 @@ def _sort_fields(order: SortOrder, schema: Schema) -> list[dict[str, Any]]:
         {
             "transform": spark_transform(field.transform, name_path(schema, field.source_id)),
             "direction": field.direction.value,
-            "nulls": "first" if "first" in field.null_order.value else "last",
+            "nulls": "last" if field.null_order is NullOrder.NULLS_LAST else "first",
         }
         for field in order.fields
     ]
