@@ -254,7 +254,8 @@ def _with_wrapped_labels(
         last: The greatest label that no such integer has.
     """
     operation, term = projected.operation, projected.term
-    assert isinstance(predicate, BoundLiteralPredicate)  # noqa: S101 - a literal was projected
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return projected
     wrapped = predicate.literal < 0 < projected.literal
     if operation is Operation.LT_EQ:
         return projected | BoundLiteralPredicate(Operation.GT, term, last)

@@ -241,7 +241,7 @@ class TableScan:
 
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)
-        return ref is not None and ref.snapshot_ref_type == "branch"
+        return ref is not None and ref.is_branch
 
     def _setting(self, name: str, given: int | None, default: int) -> int:
         value: int | str = self.metadata.properties.get(name, default) if given is None else given

@@ -155,7 +155,7 @@ class ScanPlanner:
             mask = _and(
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
-            index.add(columns, _rows(mask), unpartitioned=not found.spec.fields)
+            index.add(columns, _rows(mask), unpartitioned=found.spec.is_unpartitioned)
         return index
 
     def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[_Selected]:
