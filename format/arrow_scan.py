@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,17 +81,14 @@ class ArrowScan:
 
     def to_table(self, tasks: Iterable[FileScanTask]) -> pa.Table:
         """All rows in one table."""
-        return pa.Table.from_batches(list(self.to_record_batches(tasks)), self.schema)
+        # What is to be held anyway need not wait: tasks are decoded side by side.
+        batches = self._batches(tasks, use_threads=self._workers == 1, depth=0)
+        return pa.Table.from_batches(list(batches), self.schema)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
         """The rows batch by batch; memory is bounded by the batches in flight, not by the table."""
-        batches = stream(
-            (self._producer(task) for task in tasks), self._workers, ordered=self._ordered
-        )
-        try:
-            yield from batches if self._limit is None else _limited(batches, self._limit)
-        finally:
-            batches.close()  # type: ignore[attr-defined]  # stream is a generator
+        # In order, a task that is ahead soon waits: columns are decoded side by side instead.
+        return self._batches(tasks, use_threads=self._ordered)
 
     def to_reader(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
         """The rows as a stream other Arrow libraries can take over."""
@@ -118,8 +116,12 @@ class ArrowScan:
             total += sum(b.num_rows for b in counting.to_record_batches(unknown))
         return total if self._limit is None else min(total, self._limit)
 
-    def read(self, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: FileScanTask, *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
         """The rows of one task in the order of its file.
+
+        Args:
+            task: A data file, or a part of one.
+            use_threads: Whether its columns are decoded side by side.
 
         Raises:
             CorruptFileError: The data file is damaged or does not fit the table.
@@ -131,7 +133,7 @@ class ArrowScan:
             return
         reader = self._open(task.file)
         try:
-            yield from self._rows(task, reader, residual, deleted)
+            yield from self._rows(task, reader, residual, deleted, use_threads=use_threads)
         finally:
             reader.close()
 
@@ -141,6 +143,8 @@ class ArrowScan:
         reader: ParquetReader,
         residual: BooleanExpression,
         deleted: Positions | None,
+        *,
+        use_threads: bool,
     ) -> Iterator[pa.RecordBatch]:
         constants = file_constants(task.file, task.spec, self._table_schema)
         asked = _FilterColumns(residual, self._projected.fields, self._metadata)
@@ -150,7 +154,7 @@ class ArrowScan:
             row_groups = _matching(row_groups, residual, reader, constants)
         width = len(self._projected.fields)
         for position, raw in reader.batches(
-            projection.leaves, row_groups, self._batch_size, use_threads=self._workers == 1
+            projection.leaves, row_groups, self._batch_size, use_threads=use_threads
         ):
             batch = projection.apply(raw, position)
             mask = None if deleted is None else live_mask(deleted, position, raw.num_rows)
@@ -165,8 +169,15 @@ class ArrowScan:
             if batch.num_rows:
                 yield batch
 
-    def _producer(self, task: FileScanTask) -> Callable[[], Iterator[pa.RecordBatch]]:
-        return lambda: self.read(task)
+    def _batches(
+        self, tasks: Iterable[FileScanTask], *, use_threads: bool, depth: int = 2
+    ) -> Iterator[pa.RecordBatch]:
+        producers = (partial(self.read, task, use_threads=use_threads) for task in tasks)
+        batches = stream(producers, self._workers, ordered=self._ordered, depth=depth)
+        try:
+            yield from batches if self._limit is None else _limited(batches, self._limit)
+        finally:
+            batches.close()  # type: ignore[attr-defined]  # stream is a generator
 
     def _open(self, file: DataFile) -> ParquetReader:
         if file.file_format is not FileFormat.PARQUET:

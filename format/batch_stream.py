@@ -16,17 +16,20 @@ _DEPTH = 2
 _POLL_SECONDS = 0.1
 
 
-def stream(producers: Iterable[Producer[T]], workers: int, *, ordered: bool = True) -> Iterator[T]:
+def stream(
+    producers: Iterable[Producer[T]], workers: int, *, ordered: bool = True, depth: int = _DEPTH
+) -> Iterator[T]:
     """What the producers yield, made ahead by threads.
 
-    At most `workers` producers are open at a time, each at most a few items ahead of the consumer,
-    so memory does not grow with their number. The producers themselves are taken lazily.
+    At most `workers` producers are open at a time, each at most `depth` items ahead of the
+    consumer, so memory does not grow with their number. The producers themselves are taken lazily.
     Closing the iterator stops the threads.
 
     Args:
         producers: Each makes its items when called.
         workers: How many run at the same time; with one, all happens in the calling thread.
         ordered: Whether items come in the order of the producers.
+        depth: How many items a producer may be ahead, 0 for any number.
 
     Raises:
         Exception: What a producer raised.
@@ -36,7 +39,7 @@ def stream(producers: Iterable[Producer[T]], workers: int, *, ordered: bool = Tr
             yield from produce()
         return
     source = iter(producers)
-    yield from (_ordered if ordered else _unordered)(source, workers)
+    yield from (_ordered if ordered else _unordered)(source, workers, depth)
 
 
 class _Lane(Generic[T]):
@@ -78,14 +81,14 @@ class _Lane(Generic[T]):
         return False
 
 
-def _ordered(source: Iterator[Producer[T]], workers: int) -> Iterator[T]:
+def _ordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
     stop = Event()
     lanes: deque[tuple[_Lane[T], Thread]] = deque()
 
     def start() -> None:
         produce = next(source, None)
         if produce is not None:
-            lane: _Lane[T] = _Lane(stop, _DEPTH)
+            lane: _Lane[T] = _Lane(stop, depth)
             thread = Thread(target=lambda: lane.fill(_items(produce)), daemon=True)
             thread.start()
             lanes.append((lane, thread))
@@ -106,10 +109,10 @@ def _ordered(source: Iterator[Producer[T]], workers: int) -> Iterator[T]:
             thread.join()
 
 
-def _unordered(source: Iterator[Producer[T]], workers: int) -> Iterator[T]:
+def _unordered(source: Iterator[Producer[T]], workers: int, depth: int) -> Iterator[T]:
     stop = Event()
     taking = Lock()
-    lane: _Lane[T] = _Lane(stop, workers * _DEPTH)
+    lane: _Lane[T] = _Lane(stop, workers * depth)
 
     def take() -> Iterator[T]:
         while not stop.is_set():

@@ -51,11 +51,13 @@ class ParquetReader:
         with reading(location):
             # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
             footer = pq.read_metadata(self._source)
+            # Far away, a row group is fetched in few large reads, at the price of its memory.
+            self._buffered = not isinstance(self._source, pa.OSFile)
             present = set(footer.schema.names)
             self._file = pq.ParquetFile(
                 self._source,
                 metadata=footer,
-                pre_buffer=False,
+                pre_buffer=self._buffered,
                 coerce_int96_timestamp_unit="us",
                 read_dictionary=[name for name in dictionaries if name in present],
             )
@@ -122,7 +124,7 @@ class ParquetReader:
         for number in range(metadata.num_row_groups):
             starts.append(first)
             first += metadata.row_group(number).num_rows
-        for run in _runs(row_groups):
+        for run in ([g] for g in row_groups) if self._buffered else _runs(row_groups):
             position = starts[run[0]]
             if not names:
                 rows = sum(metadata.row_group(g).num_rows for g in run)
