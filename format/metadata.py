@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.json_sequence import JsonSequence
 from icecomb.format.partition import PartitionSpec, assign_fresh_partition_spec_ids
 from icecomb.format.schema import INITIAL_SCHEMA_ID, Schema, assign_fresh_schema_ids
 from icecomb.format.snapshot import MAIN_BRANCH
@@ -96,9 +97,9 @@ class TableMetadata:
     last_sequence_number: int = 0
     properties: Mapping[str, str] = field(default_factory=_nothing)
     current_snapshot_id: int | None = None
-    snapshots: tuple[Snapshot, ...] = ()
-    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
-    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    snapshots: Sequence[Snapshot] = ()
+    snapshot_log: Sequence[SnapshotLogEntry] = ()
+    metadata_log: Sequence[MetadataLogEntry] = ()
     refs: Mapping[str, SnapshotRef] = field(default_factory=_nothing)
     statistics: tuple[Mapping[str, Any], ...] = ()
     partition_statistics: tuple[Mapping[str, Any], ...] = ()
@@ -117,7 +118,7 @@ class TableMetadata:
         for schema in self.schemas:
             if schema.schema_id == schema_id:
                 return schema
-        raise ValidationError(f"the table has no schema of id {schema_id}")
+        raise ValidationError(f"The table has no schema of id {schema_id}")
 
     def spec(self) -> PartitionSpec:
         """The partition spec that writers use."""
@@ -140,7 +141,7 @@ class TableMetadata:
         for order in self.sort_orders:
             if order.order_id == order_id:
                 return order
-        raise ValidationError(f"the table has no sort order of id {order_id}")
+        raise ValidationError(f"The table has no sort order of id {order_id}")
 
     def current_snapshot(self) -> Snapshot | None:
         """The head of the branch `main`, or None while the table is empty."""
@@ -150,9 +151,14 @@ class TableMetadata:
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of this id, or None."""
-        if self.snapshots and self.snapshots[-1].snapshot_id == snapshot_id:
-            return self.snapshots[-1]
-        return self._snapshots.get(snapshot_id)
+        if self.snapshots and (last := self.snapshots[-1]).snapshot_id == snapshot_id:
+            return last
+        position = self._positions.get(snapshot_id)
+        return None if position is None else self.snapshots[position]
+
+    def has_snapshot(self, snapshot_id: int) -> bool:
+        """Whether there is a snapshot of this id."""
+        return snapshot_id in self._positions
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
         """The snapshot that a branch or tag points to, or None."""
@@ -173,7 +179,7 @@ class TableMetadata:
                 if found is not None:
                     return found
         raise NoSuchSnapshotError(
-            f"the table had no snapshot at {timestamp_ms} ms since the epoch",
+            f"The table had no snapshot at {timestamp_ms} ms since the epoch",
             hint="Look at the table's history for the times it knows.",
         )
 
@@ -213,8 +219,13 @@ class TableMetadata:
         return MappingProxyType({spec.spec_id: spec for spec in self.partition_specs})
 
     @cached_property
-    def _snapshots(self) -> Mapping[int, Snapshot]:
-        return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
+    def _positions(self) -> Mapping[int, int]:
+        ids = (
+            self.snapshots.members("snapshot-id")
+            if isinstance(self.snapshots, JsonSequence)
+            else (snapshot.snapshot_id for snapshot in self.snapshots)
+        )
+        return {snapshot_id: position for position, snapshot_id in enumerate(ids)}
 
 
 def new_table_metadata(  # noqa: PLR0917
@@ -266,6 +277,7 @@ def new_table_metadata(  # noqa: PLR0917
 def _format_version(text: str) -> int:
     if text not in {str(version) for version in SUPPORTED_FORMAT_VERSIONS}:
         raise UnsupportedError(
-            f"cannot create a table of format version {text!r}", hint="Supported are 1 and 2."
+            f"Cannot create a table of format version {text} (v{text}), which is not supported",
+            hint="Set the property format-version to 1 or 2.",
         )
     return int(text)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.json_sequence import JsonSequence, lazily
 from icecomb.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionSpec
 from icecomb.format.schema import Schema
@@ -83,13 +84,17 @@ def metadata_to_json(metadata: TableMetadata) -> str:
     current = metadata.current_snapshot_id
     out["current-snapshot-id"] = _NO_SNAPSHOT if current is None else current
     out["refs"] = {name: ref.to_json() for name, ref in metadata.refs.items()}
-    out["snapshots"] = [snapshot.to_json() for snapshot in metadata.snapshots]
+    out["snapshots"] = _entries(metadata.snapshots)
     out["statistics"] = [dict(file) for file in metadata.statistics]
     out["partition-statistics"] = [dict(file) for file in metadata.partition_statistics]
-    out["snapshot-log"] = [entry.to_json() for entry in metadata.snapshot_log]
-    out["metadata-log"] = [entry.to_json() for entry in metadata.metadata_log]
+    out["snapshot-log"] = _entries(metadata.snapshot_log)
+    out["metadata-log"] = _entries(metadata.metadata_log)
     out.update(metadata.extra)
     return json.dumps(out, separators=(",", ":"), ensure_ascii=False)
+
+
+def _entries(values: Sequence[Any]) -> list[Any]:
+    return values.to_json() if isinstance(values, JsonSequence) else [v.to_json() for v in values]
 
 
 def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMetadata:
@@ -99,8 +104,8 @@ def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMe
     try:
         metadata = _parse(document)
         _check(metadata)
-    except (CorruptFileError, UnsupportedError) as error:
-        raise type(error)(f"{where}: {error.message}", hint=error.hint, path=where) from error
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from error
     except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
         reason = error.message if isinstance(error, IcecombError) else f"{error!r}"
         raise CorruptFileError(
@@ -127,24 +132,24 @@ def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
 
 def _parse(raw: Mapping[str, Any]) -> TableMetadata:
     version = _required(raw, "format-version", int)
+    if version < 1:
+        raise CorruptFileError(f"the field 'format-version' is {version}")
     if version not in SUPPORTED_FORMAT_VERSIONS:
         known = " and ".join(str(v) for v in SUPPORTED_FORMAT_VERSIONS)
         raise UnsupportedError(
-            f"format version v{version} is not supported, only {known}",
-            hint="Use an engine that knows this version, or wait for icecomb to.",
+            f"the table is of format version {version} (v{version}), supported are {known}",
+            hint="Use an engine that knows this version.",
         )
     strict = version > 1
     schemas, current_schema_id = _schemas(raw, strict=strict)
     specs, default_spec_id = _specs(raw, strict=strict)
     orders, default_order_id = _sort_orders(raw, strict=strict)
-    snapshots = tuple(Snapshot.from_json(item) for item in raw.get("snapshots") or ())
-    current = raw.get("current-snapshot-id")
-    current = None if current in {None, _NO_SNAPSHOT} else current
-    text = _required(raw, "table-uuid", str) if strict else raw.get("table-uuid")
+    current = _optional(raw, "current-snapshot-id", int, _NO_SNAPSHOT)
+    current = None if current == _NO_SNAPSHOT else current
     highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
     return TableMetadata(
         format_version=version,
-        table_uuid=None if text is None else uuid.UUID(text),
+        table_uuid=_table_uuid(raw, strict=strict),
         location=_required(raw, "location", str),
         last_updated_ms=_required(raw, "last-updated-ms", int),
         last_column_id=_required(raw, "last-column-id", int),
@@ -154,29 +159,83 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
         default_spec_id=default_spec_id,
         last_partition_id=_required(raw, "last-partition-id", int)
         if strict
-        else max(raw.get("last-partition-id", highest), highest),
+        else max(_optional(raw, "last-partition-id", int, highest), highest),
         sort_orders=orders,
         default_sort_order_id=default_order_id,
         last_sequence_number=_required(raw, "last-sequence-number", int) if strict else 0,
-        properties=MappingProxyType(dict(raw.get("properties") or {})),
+        properties=MappingProxyType(
+            {key: str(value) for key, value in _optional(raw, "properties", dict, {}).items()}
+        ),
         current_snapshot_id=current,
-        snapshots=snapshots,
-        snapshot_log=tuple(
-            SnapshotLogEntry(item["snapshot-id"], item["timestamp-ms"])
-            for item in raw.get("snapshot-log") or ()
-        ),
-        metadata_log=tuple(
-            MetadataLogEntry(item["metadata-file"], item["timestamp-ms"])
-            for item in raw.get("metadata-log") or ()
-        ),
+        snapshots=_lazy(raw, "snapshots", Snapshot.from_json, _plain_snapshot),
+        snapshot_log=_lazy(raw, "snapshot-log", SnapshotLogEntry.from_json, _plain_log_entry),
+        metadata_log=_lazy(raw, "metadata-log", MetadataLogEntry.from_json, _plain_file_entry),
         refs=MappingProxyType(_refs(raw, current)),
-        statistics=tuple(raw.get("statistics") or ()),
-        partition_statistics=tuple(raw.get("partition-statistics") or ()),
+        statistics=tuple(_optional(raw, "statistics", list, [])),
+        partition_statistics=tuple(_optional(raw, "partition-statistics", list, [])),
         extra=MappingProxyType({k: v for k, v in raw.items() if k not in _KNOWN}),
     )
 
 
 _NO_PARTITION_FIELD: Final = PARTITION_FIELD_ID_START - 1
+
+
+def _lazy(
+    raw: Mapping[str, Any],
+    key: str,
+    decode: Callable[[Any], _T],
+    is_plain: Callable[[dict[str, Any]], bool],
+) -> JsonSequence[_T]:
+    """A long list, its entries checked at sight; what looks odd is decoded to be sure."""
+    items = _optional(raw, key, list, [])
+    for item in items:
+        if type(item) is not dict or not is_plain(item):
+            _named(key, decode, item)
+    return JsonSequence(tuple(items), decode)
+
+
+def _plain_snapshot(item: dict[str, Any]) -> bool:
+    return (
+        type(item.get("snapshot-id")) is int
+        and type(item.get("timestamp-ms")) is int
+        and type(item.get("manifest-list")) is str
+        and type(item.get("sequence-number", 0)) is int
+        and type(item.get("schema-id", 0)) is int
+        and type(item.get("parent-snapshot-id", 0)) is int
+        and type(item.get("summary")) is dict
+    )
+
+
+def _plain_log_entry(item: dict[str, Any]) -> bool:
+    return type(item.get("snapshot-id")) is int and type(item.get("timestamp-ms")) is int
+
+
+def _plain_file_entry(item: dict[str, Any]) -> bool:
+    return type(item.get("metadata-file")) is str and type(item.get("timestamp-ms")) is int
+
+
+def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:
+    """Decode, and say which field of the file was wrong."""
+    try:
+        return decode(item)
+    except UnsupportedError:
+        raise
+    except IcecombError as error:
+        raise CorruptFileError(f"{key}: {error.message}") from error
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise CorruptFileError(f"{key}: {error!r}") from error
+
+
+def _table_uuid(raw: Mapping[str, Any], *, strict: bool) -> uuid.UUID | None:
+    text = _required(raw, "table-uuid", str) if strict else _optional(raw, "table-uuid", str, None)
+    try:
+        return None if text is None else uuid.UUID(text)
+    except ValueError as error:
+        raise CorruptFileError(f"the field 'table-uuid' is {text!r}, not a UUID") from error
+
+
+def _optional(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    return default if raw.get(key) is None else _required(raw, key, kind)
 
 
 def _required(raw: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
@@ -190,32 +249,39 @@ def _required(raw: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
 
 def _schemas(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[Schema, ...], int]:
     if strict or raw.get("schemas"):
-        schemas = tuple(Schema.from_json(item) for item in _required(raw, "schemas", list))
+        items = _required(raw, "schemas", list)
+        schemas = tuple(_named("schemas", Schema.from_json, item) for item in items)
         return schemas, _required(raw, "current-schema-id", int)
-    schema = Schema.from_json(_required(raw, "schema", dict))
+    schema = _named("schema", Schema.from_json, _required(raw, "schema", dict))
     return (schema,), schema.schema_id
 
 
 def _specs(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[PartitionSpec, ...], int]:
     if strict or raw.get("partition-specs"):
         items = _required(raw, "partition-specs", list)
-        return tuple(PartitionSpec.from_json(item) for item in items), _required(
-            raw, "default-spec-id", int
-        )
+        specs = tuple(_named("partition-specs", PartitionSpec.from_json, item) for item in items)
+        return specs, _required(raw, "default-spec-id", int)
     fields = _required(raw, "partition-spec", list)
-    return (PartitionSpec.from_json({"spec-id": 0, "fields": fields}),), 0
+    only = _named("partition-spec", PartitionSpec.from_json, {"spec-id": 0, "fields": fields})
+    return (only,), 0
 
 
 def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrder, ...], int]:
     if strict or raw.get("sort-orders"):
         items = _required(raw, "sort-orders", list)
-        orders = tuple(SortOrder.from_json(item) for item in items)
-        return orders, _required(raw, "default-sort-order-id", int)
+        orders = tuple(_named("sort-orders", SortOrder.from_json, item) for item in items)
+        default = _required(raw, "default-sort-order-id", int)
+        if default == UNSORTED_SORT_ORDER.order_id and all(o.order_id != default for o in orders):
+            orders = (UNSORTED_SORT_ORDER, *orders)
+        return orders, default
     return (UNSORTED_SORT_ORDER,), UNSORTED_SORT_ORDER.order_id
 
 
 def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
-    refs = {name: SnapshotRef.from_json(item) for name, item in (raw.get("refs") or {}).items()}
+    refs = {
+        name: _named("refs", SnapshotRef.from_json, item)
+        for name, item in _optional(raw, "refs", dict, {}).items()
+    }
     if current is not None and MAIN_BRANCH not in refs:
         refs[MAIN_BRANCH] = SnapshotRef(current)
     return refs
@@ -232,9 +298,13 @@ def _check(metadata: TableMetadata) -> None:
     _unique("partition-specs", specs, metadata.default_spec_id)
     orders = [order.order_id for order in metadata.sort_orders]
     _unique("sort-orders", orders, metadata.default_sort_order_id)
-    _unique("snapshots", [s.snapshot_id for s in metadata.snapshots], metadata.current_snapshot_id)
+    for spec in metadata.partition_specs:
+        fields = [f.field_id for f in spec.fields]
+        _unique(f"partition-specs: fields of spec {spec.spec_id}", fields, None)
+    snapshots = lazily(metadata.snapshots, Snapshot.from_json)
+    _unique("snapshots", snapshots.members("snapshot-id"), metadata.current_snapshot_id)
     for name, ref in metadata.refs.items():
-        if metadata.snapshot_by_id(ref.snapshot_id) is None:
+        if not metadata.has_snapshot(ref.snapshot_id):
             raise CorruptFileError(f"refs: {name!r} points to missing snapshot {ref.snapshot_id}")
     main = metadata.refs.get(MAIN_BRANCH)
     if main is not None and main.snapshot_id != metadata.current_snapshot_id:
@@ -242,12 +312,12 @@ def _check(metadata: TableMetadata) -> None:
             f"current-snapshot-id is {metadata.current_snapshot_id}, "
             f"but the branch main points to {main.snapshot_id}"
         )
-    for snapshot in metadata.snapshots:
-        if snapshot.sequence_number > metadata.last_sequence_number:
-            raise CorruptFileError(
-                f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "
-                f"after last-sequence-number {metadata.last_sequence_number}"
-            )
+    newest = max(((n or 0) for n in snapshots.members("sequence-number", 0)), default=0)
+    if metadata.format_version > 1 and newest > metadata.last_sequence_number:
+        raise CorruptFileError(
+            f"snapshots: a snapshot has sequence number {newest}, "
+            f"after last-sequence-number {metadata.last_sequence_number}"
+        )
 
 
 def _unique(name: str, ids: Iterable[int], current: int | None) -> None:

@@ -40,7 +40,7 @@ from icecomb.format.types import (
     UUIDType,
 )
 
-_PACKED = {
+_PACKED: dict[type, str] = {
     IntegerType: "<i",
     DateType: "<i",
     LongType: "<q",
@@ -51,7 +51,7 @@ _PACKED = {
     DoubleType: "<d",
 }
 # Bounds written before a column was promoted keep the shorter form.
-_BEFORE_PROMOTION = {LongType: (4, "<i"), DoubleType: (4, "<f")}
+_BEFORE_PROMOTION: dict[type, tuple[int, str]] = {LongType: (4, "<i"), DoubleType: (4, "<f")}
 
 
 def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:

@@ -182,14 +182,12 @@ class SnapshotRef:
             "snapshot-id": self.snapshot_id,
             "type": self.snapshot_ref_type.value,
         }
-        for key, limit in (
-            ("min-snapshots-to-keep", self.min_snapshots_to_keep),
-            ("max-snapshot-age-ms", self.max_snapshot_age_ms),
-            ("max-ref-age-ms", self.max_ref_age_ms),
-        ):
-            if limit is not None:
-                out[key] = limit
-        return out
+        limits = {
+            "min-snapshots-to-keep": self.min_snapshots_to_keep,
+            "max-snapshot-age-ms": self.max_snapshot_age_ms,
+            "max-ref-age-ms": self.max_ref_age_ms,
+        }
+        return {**out, **{key: limit for key, limit in limits.items() if limit is not None}}
 
     @classmethod
     def from_json(cls, raw: Any) -> SnapshotRef:

@@ -247,7 +247,7 @@ class TimeTransform(Transform):
     """The common base of year, month, day and hour: units since 1970-01-01, rounded down."""
 
     unit: ClassVar[str]
-    _granularity: ClassVar[int]
+    granularity: ClassVar[int]
     _sources: ClassVar[tuple[type, ...]] = (DateType, TimestampType, TimestamptzType)
 
     @property
@@ -257,7 +257,7 @@ class TimeTransform(Transform):
 
     def satisfies_order_of(self, other: Transform) -> bool:
         """Whether rows ordered by this transform are also ordered by the other."""
-        return isinstance(other, TimeTransform) and self._granularity <= other._granularity
+        return isinstance(other, TimeTransform) and self.granularity <= other.granularity
 
     def can_transform(self, source: IcebergType) -> bool:
         """Whether columns of this type can be transformed."""
@@ -284,7 +284,7 @@ class YearTransform(TimeTransform):
     """Years since 1970."""
 
     unit = "year"
-    _granularity = 4
+    granularity = 4
 
     def from_days(self, days: int) -> int:
         """The partition value of a day, counted from 1970-01-01."""
@@ -300,7 +300,7 @@ class MonthTransform(TimeTransform):
     """Months since 1970-01."""
 
     unit = "month"
-    _granularity = 3
+    granularity = 3
 
     def from_days(self, days: int) -> int:
         """The partition value of a day, counted from 1970-01-01."""
@@ -317,7 +317,7 @@ class DayTransform(TimeTransform):
     """Days since 1970-01-01, kept as a date."""
 
     unit = "day"
-    _granularity = 2
+    granularity = 2
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
         """The type of the partition values: a date, which is stored as an int."""
@@ -333,7 +333,7 @@ class HourTransform(TimeTransform):
     """Hours since 1970-01-01 00:00."""
 
     unit = "hour"
-    _granularity = 1
+    granularity = 1
     _sources = (TimestampType, TimestamptzType)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002

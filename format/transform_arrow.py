@@ -1,7 +1,8 @@
 """Transforms over whole Arrow arrays.
 
 Integers, dates and timestamps never become Python objects: the hash of a bucket and the rounding
-of time and truncate are Arrow kernels. Text, bytes and decimals are worked on once a distinct value.
+of time and truncate are Arrow kernels. Text, bytes and decimals are worked on once per distinct
+value.
 """
 
 from __future__ import annotations

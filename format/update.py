@@ -1,49 +1,63 @@
-"""Changes of a table as data: each is applied to metadata and gives new metadata.
+"""Changes of a table as data: updates are folded over metadata and give new metadata.
 
-A commit is a tuple of requirements that must hold and a tuple of updates that are folded over the
-current metadata; so it can be repeated on newer metadata, sent elsewhere, or inspected.
+A commit is a tuple of requirements that must hold and a tuple of updates; so it can be repeated on
+newer metadata, sent elsewhere, or inspected. What an update does is in
+`icecomb.format.metadata_builder`.
 """
 
 from __future__ import annotations
 
-import time
 import uuid as uuids
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from icecomb.format.errors import CommitFailedError, ValidationError
-from icecomb.format.metadata import (
-    RESERVED_PROPERTIES,
-    SUPPORTED_FORMAT_VERSIONS,
-    TableMetadata,
-)
-from icecomb.format.snapshot import (
-    MAIN_BRANCH,
-    MetadataLogEntry,
-    SnapshotLogEntry,
-    SnapshotRef,
-    SnapshotRefType,
-)
+from icecomb.format.metadata_builder import LAST_ADDED, MetadataBuilder, previous_versions
+from icecomb.format.snapshot import SnapshotRef, SnapshotRefType
 
 if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.requirement import TableRequirement
     from icecomb.format.schema import Schema
     from icecomb.format.snapshot import Snapshot
     from icecomb.format.sort import SortOrder
 
-LAST_ADDED: Final = -1
-_PREVIOUS_VERSIONS_KEY: Final = "write.metadata.previous-versions-max"
-_PREVIOUS_VERSIONS_DEFAULT: Final = 100
+__all__ = [
+    "LAST_ADDED",
+    "AddPartitionSpecUpdate",
+    "AddSchemaUpdate",
+    "AddSnapshotUpdate",
+    "AddSortOrderUpdate",
+    "AssignUUIDUpdate",
+    "Changes",
+    "RemovePartitionSpecsUpdate",
+    "RemovePartitionStatisticsUpdate",
+    "RemovePropertiesUpdate",
+    "RemoveSchemasUpdate",
+    "RemoveSnapshotRefUpdate",
+    "RemoveSnapshotsUpdate",
+    "RemoveStatisticsUpdate",
+    "SetCurrentSchemaUpdate",
+    "SetDefaultSortOrderUpdate",
+    "SetDefaultSpecUpdate",
+    "SetLocationUpdate",
+    "SetPartitionStatisticsUpdate",
+    "SetPropertiesUpdate",
+    "SetSnapshotRefUpdate",
+    "SetStatisticsUpdate",
+    "TableUpdate",
+    "UpgradeFormatVersionUpdate",
+    "previous_versions",
+    "update_table_metadata",
+]
 
 
 class TableUpdate(Protocol):
     """One change of a table."""
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata with this change.
+    def apply(self, builder: MetadataBuilder) -> None:
+        """Make the change.
 
         Raises:
             ValidationError: The change does not fit the table.
@@ -63,6 +77,10 @@ class Changes:
     requirements: tuple[TableRequirement, ...] = ()
     updates: tuple[TableUpdate, ...] = ()
 
+    def __add__(self, other: Changes) -> Changes:
+        """Both, this one first."""
+        return Changes(self.requirements + other.requirements, self.updates + other.updates)
+
 
 def update_table_metadata(
     base: TableMetadata,
@@ -74,47 +92,22 @@ def update_table_metadata(
     """Fold updates over metadata, and keep its logs.
 
     Args:
-        base: The metadata the updates are applied to.
+        base: The metadata the updates are applied to; it stays as it is.
         updates: Applied in order, all or none.
         base_location: The metadata file of the base; it is added to the metadata log, which is
             trimmed to `write.metadata.previous-versions-max` entries.
         now_ms: The time of the change in milliseconds since the epoch; the clock's by default.
 
+    Returns:
+        The new metadata, or `base` itself when no update changed anything.
+
     Raises:
         ValidationError: An update does not fit the table.
     """
-    changed = base
+    builder = MetadataBuilder(base, now_ms)
     for update in updates:
-        changed = update.apply(changed)
-    if changed is base:
-        return base
-    now = max(int(time.time() * 1000) if now_ms is None else now_ms, base.last_updated_ms)
-    current = changed.current_snapshot()
-    if current is not None and changed.current_snapshot_id != base.current_snapshot_id:
-        fresh = base.snapshot_by_id(current.snapshot_id) is None
-        now = max(now, current.timestamp_ms) if fresh else now
-        entry = SnapshotLogEntry(current.snapshot_id, current.timestamp_ms if fresh else now)
-        changed = replace(changed, snapshot_log=(*changed.snapshot_log, entry))
-    log = changed.metadata_log
-    if base_location is not None:
-        log = (*log, MetadataLogEntry(base_location, base.last_updated_ms))
-        log = log[-previous_versions(changed.properties) :]
-    return replace(changed, last_updated_ms=now, metadata_log=log)
-
-
-def previous_versions(properties: Mapping[str, str]) -> int:
-    """How many earlier metadata files the metadata log keeps, at least 1.
-
-    Raises:
-        ValidationError: The table's property is not a number.
-    """
-    text = properties.get(_PREVIOUS_VERSIONS_KEY, _PREVIOUS_VERSIONS_DEFAULT)
-    try:
-        return max(1, int(text))
-    except ValueError as error:
-        raise ValidationError(
-            f"property {_PREVIOUS_VERSIONS_KEY} is {text!r}, not a number"
-        ) from error
+        update.apply(builder)
+    return builder.build(base_location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +116,9 @@ class AssignUUIDUpdate:
 
     uuid: uuids.UUID
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        return replace(metadata, table_uuid=self.uuid)
+        builder.assign_uuid(self.uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,110 +127,97 @@ class UpgradeFormatVersionUpdate:
 
     format_version: int
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        if self.format_version not in SUPPORTED_FORMAT_VERSIONS:
-            raise ValidationError(f"cannot write format version {self.format_version}")
-        if self.format_version < metadata.format_version:
-            raise ValidationError(
-                f"cannot go back from format version {metadata.format_version} "
-                f"to {self.format_version}"
-            )
-        if self.format_version == metadata.format_version:
-            return metadata
-        return replace(
-            metadata,
-            format_version=self.format_version,
-            table_uuid=metadata.table_uuid or uuids.uuid4(),
-        )
+        builder.upgrade_format_version(self.format_version)
 
 
 @dataclass(frozen=True, slots=True)
 class AddSchemaUpdate:
-    """Add a schema; one that exists already is used again."""
+    """Add a schema under the next id; one with the same fields is used again."""
 
     schema: Schema
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        schemas = tuple(s for s in metadata.schemas if s.schema_id != self.schema.schema_id)
-        highest = max(metadata.last_column_id, self.schema.highest_field_id)
-        return replace(metadata, schemas=(*schemas, self.schema), last_column_id=highest)
+        builder.add_schema(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSchemaUpdate:
     """Make a schema the current one; -1 is the one added last."""
 
-    schema_id: int
+    schema_id: int = LAST_ADDED
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        chosen = metadata.schemas[-1].schema_id if self.schema_id == LAST_ADDED else self.schema_id
-        metadata.schema_by_id(chosen)
-        return replace(metadata, current_schema_id=chosen)
+        builder.set_current_schema(self.schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSchemasUpdate:
+    """Forget schemas that nothing needs any more."""
+
+    schema_ids: tuple[int, ...]
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.remove_schemas(frozenset(self.schema_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionSpecUpdate:
-    """Add a partition spec."""
+    """Add a partition spec under the next id; one with the same fields is used again."""
 
     spec: PartitionSpec
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        if self.spec.spec_id in metadata.specs():
-            raise ValidationError(
-                f"the table has a partition spec of id {self.spec.spec_id} already"
-            )
-        highest = max((f.field_id for f in self.spec.fields), default=metadata.last_partition_id)
-        return replace(
-            metadata,
-            partition_specs=(*metadata.partition_specs, self.spec),
-            last_partition_id=max(metadata.last_partition_id, highest),
-        )
+        builder.add_partition_spec(self.spec)
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSpecUpdate:
     """Make a partition spec the writers' one; -1 is the one added last."""
 
-    spec_id: int
+    spec_id: int = LAST_ADDED
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        last = metadata.partition_specs[-1].spec_id
-        chosen = last if self.spec_id == LAST_ADDED else self.spec_id
-        if chosen not in metadata.specs():
-            raise ValidationError(f"the table has no partition spec of id {chosen}")
-        return replace(metadata, default_spec_id=chosen)
+        builder.set_default_spec(self.spec_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitionSpecsUpdate:
+    """Forget partition specs that no file is written with any more."""
+
+    spec_ids: tuple[int, ...]
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.remove_partition_specs(frozenset(self.spec_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrderUpdate:
-    """Add a sort order."""
+    """Add a sort order under the next id; one with the same fields is used again."""
 
     sort_order: SortOrder
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        if any(o.order_id == self.sort_order.order_id for o in metadata.sort_orders):
-            return metadata
-        return replace(metadata, sort_orders=(*metadata.sort_orders, self.sort_order))
+        builder.add_sort_order(self.sort_order)
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSortOrderUpdate:
     """Make a sort order the writers' one; -1 is the one added last."""
 
-    sort_order_id: int
+    sort_order_id: int = LAST_ADDED
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        last = metadata.sort_orders[-1].order_id
-        chosen = last if self.sort_order_id == LAST_ADDED else self.sort_order_id
-        metadata.sort_order_by_id(chosen)
-        return replace(metadata, default_sort_order_id=chosen)
+        builder.set_default_sort_order(self.sort_order_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,21 +226,9 @@ class AddSnapshotUpdate:
 
     snapshot: Snapshot
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        snapshot, newest = self.snapshot, metadata.last_sequence_number
-        if metadata.snapshot_by_id(snapshot.snapshot_id) is not None:
-            raise ValidationError(f"the table has a snapshot {snapshot.snapshot_id} already")
-        rootless = snapshot.parent_snapshot_id is None
-        if metadata.format_version > 1 and snapshot.sequence_number <= newest and not rootless:
-            raise CommitFailedError(
-                f"sequence number {snapshot.sequence_number} of a snapshot is not above {newest}"
-            )
-        return replace(
-            metadata,
-            snapshots=(*metadata.snapshots, snapshot),
-            last_sequence_number=max(newest, snapshot.sequence_number),
-        )
+        builder.add_snapshot(self.snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +242,8 @@ class SetSnapshotRefUpdate:
     max_snapshot_age_ms: int | None = None
     min_snapshots_to_keep: int | None = None
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        if metadata.snapshot_by_id(self.snapshot_id) is None:
-            raise ValidationError(
-                f"cannot set {self.ref_name!r} to snapshot {self.snapshot_id}: it does not exist"
-            )
         ref = SnapshotRef(
             self.snapshot_id,
             SnapshotRefType(self.type),
@@ -287,12 +251,7 @@ class SetSnapshotRefUpdate:
             self.max_snapshot_age_ms,
             self.max_ref_age_ms,
         )
-        is_main = self.ref_name == MAIN_BRANCH
-        return replace(
-            metadata,
-            refs=MappingProxyType({**metadata.refs, self.ref_name: ref}),
-            current_snapshot_id=self.snapshot_id if is_main else metadata.current_snapshot_id,
-        )
+        builder.set_ref(self.ref_name, ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +260,9 @@ class RemoveSnapshotRefUpdate:
 
     ref_name: str
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        refs = {name: ref for name, ref in metadata.refs.items() if name != self.ref_name}
-        current = None if self.ref_name == MAIN_BRANCH else metadata.current_snapshot_id
-        return replace(metadata, refs=MappingProxyType(refs), current_snapshot_id=current)
+        builder.remove_ref(self.ref_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,29 +271,9 @@ class RemoveSnapshotsUpdate:
 
     snapshot_ids: tuple[int, ...]
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        gone = frozenset(self.snapshot_ids)
-        for name, ref in metadata.refs.items():
-            if ref.snapshot_id in gone:
-                raise ValidationError(
-                    f"cannot remove snapshot {ref.snapshot_id}: {name!r} needs it"
-                )
-        log: list[SnapshotLogEntry] = []
-        for entry in metadata.snapshot_log:
-            if entry.snapshot_id in gone:
-                log.clear()
-            else:
-                log.append(entry)
-        return replace(
-            metadata,
-            snapshots=tuple(s for s in metadata.snapshots if s.snapshot_id not in gone),
-            snapshot_log=tuple(log),
-            statistics=tuple(f for f in metadata.statistics if f.get("snapshot-id") not in gone),
-            partition_statistics=tuple(
-                f for f in metadata.partition_statistics if f.get("snapshot-id") not in gone
-            ),
-        )
+        builder.remove_snapshots(frozenset(self.snapshot_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +282,9 @@ class SetLocationUpdate:
 
     location: str
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        return replace(metadata, location=self.location)
+        builder.set(location=self.location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,13 +293,9 @@ class SetPropertiesUpdate:
 
     updates: Mapping[str, str]
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        reserved = RESERVED_PROPERTIES & self.updates.keys()
-        if reserved:
-            raise ValidationError(f"cannot set reserved properties: {', '.join(sorted(reserved))}")
-        merged = {**metadata.properties, **self.updates}
-        return replace(metadata, properties=MappingProxyType(merged))
+        builder.set_properties(self.updates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +304,50 @@ class RemovePropertiesUpdate:
 
     removals: tuple[str, ...]
 
-    def apply(self, metadata: TableMetadata) -> TableMetadata:
+    def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        kept = {k: v for k, v in metadata.properties.items() if k not in self.removals}
-        return replace(metadata, properties=MappingProxyType(kept))
+        builder.remove_properties(frozenset(self.removals))
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatisticsUpdate:
+    """Set the statistics file of a snapshot, a JSON object with its `snapshot-id`."""
+
+    statistics: Mapping[str, Any]
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.set_statistics("statistics", self.statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStatisticsUpdate:
+    """Forget the statistics file of a snapshot."""
+
+    snapshot_id: int
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.remove_statistics("statistics", frozenset((self.snapshot_id,)))
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionStatisticsUpdate:
+    """Set the partition statistics file of a snapshot, a JSON object with its `snapshot-id`."""
+
+    partition_statistics: Mapping[str, Any]
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.set_statistics("partition_statistics", self.partition_statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitionStatisticsUpdate:
+    """Forget the partition statistics file of a snapshot."""
+
+    snapshot_id: int
+
+    def apply(self, builder: MetadataBuilder) -> None:
+        """See `TableUpdate.apply`."""
+        builder.remove_statistics("partition_statistics", frozenset((self.snapshot_id,)))

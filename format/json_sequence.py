@@ -1,0 +1,84 @@
+"""Long lists of a metadata file, decoded entry by entry when somebody looks.
+
+A table may have tens of thousands of snapshots, a program looks at a few: entries stay the parsed
+JSON they came as, are written back as such, and become values on access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class JsonSequence(Sequence[T], Generic[T]):
+    """An immutable sequence of values, of which some are still JSON objects.
+
+    Args:
+        items: Values, or parsed JSON objects that `decode` takes.
+        decode: Makes a value of a JSON object.
+    """
+
+    __slots__ = ("_decode", "_items")
+
+    def __init__(self, items: tuple[Any, ...], decode: Callable[[Any], T]) -> None:
+        self._items = items
+        self._decode = decode
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> JsonSequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | JsonSequence[T]:
+        if isinstance(index, slice):
+            return JsonSequence(self._items[index], self._decode)
+        return self._value(self._items[index])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._value, self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(len(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def _value(self, item: Any) -> T:
+        return self._decode(item) if isinstance(item, dict) else item
+
+    def with_last(self, *values: T) -> JsonSequence[T]:
+        """This sequence and these values; nothing is decoded."""
+        return JsonSequence((*self._items, *values), self._decode)
+
+    def where(self, member: str, keep: Callable[[Any], bool]) -> JsonSequence[T]:
+        """The entries of which a member passes a test; nothing is decoded."""
+        pairs = zip(self._items, self.members(member), strict=True)
+        return JsonSequence(tuple(i for i, value in pairs if keep(value)), self._decode)
+
+    def members(self, member: str, default: Any = None) -> Iterator[Any]:
+        """One member of each entry by its name in JSON; nothing is decoded."""
+        attribute = member.replace("-", "_")
+        return (
+            i.get(member, default) if isinstance(i, dict) else getattr(i, attribute)
+            for i in self._items
+        )
+
+    def to_json(self) -> list[Any]:
+        """The entries as JSON objects; those that were never values just as they came."""
+        return [i if isinstance(i, dict) else i.to_json() for i in self._items]
+
+
+def lazily(values: Sequence[T], decode: Callable[[Any], T]) -> JsonSequence[T]:
+    """The same sequence as one whose entries may be JSON objects."""
+    return values if isinstance(values, JsonSequence) else JsonSequence(tuple(values), decode)
