@@ -53,7 +53,7 @@ class Scans:
                 [_task_json(task, constants, deletes) for task in group.tasks] for group in groups
             ],
             "deletes": deletes.encoded,
-            "name_mapping": None if mapping is None else mapping.to_json(),
+            "name_mapping": None if mapping is None else [f.to_json() for f in mapping.fields],
             "statistics": {
                 "rows": sum(task.file.record_count for task in tasks) - deletes.count,
                 "bytes": total,
