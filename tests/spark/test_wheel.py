@@ -52,9 +52,9 @@ def runtime_only(tmp_path):
     shutil.copy2(home / "bin" / "java", runtime / "bin" / "java")
     tools = tmp_path / "bin"
     tools.mkdir()
-    for tool in ("bash", "env", "dirname", "ps", "cat", "uname", "tr", "rm", "mkdir", "id", "nice"):
-        if found := shutil.which(tool):
-            (tools / tool).symlink_to(found)
+    for tool in (tool for folder in ("/usr/bin", "/bin") for tool in Path(folder).iterdir()):
+        if not tool.name.startswith("java") and not (tools / tool.name).is_symlink():
+            (tools / tool.name).symlink_to(tool)
     return {"JAVA_HOME": str(runtime), "PATH": f"{runtime / 'bin'}{os.pathsep}{tools}"}
 
 

@@ -1,0 +1,211 @@
+"""Plans as the bridge gets them, asked over the planner's methods on a table that Python wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError
+from icecomb.spark.planner.handlers import handlers
+from icecomb.spark.planner.scan import encode_positions
+
+HINTS = {
+    "parallelism": 2,
+    "split_bytes": 1 << 27,
+    "open_cost_bytes": 1 << 22,
+    "max_split_bytes_set": False,
+}
+NAMESPACE = ["planner_tests"]
+
+
+@given(st.sets(st.integers(0, 2**40), min_size=1, max_size=200))
+def test_positions_travel_as_compressed_differences(positions):
+    expected = sorted(positions)
+    raw = zlib.decompress(base64.b64decode(encode_positions(np.array(expected, np.int64))))
+    assert np.cumsum(np.frombuffer(raw, "<i8")).tolist() == expected
+
+
+class Planner:
+    """The planner's methods without the process around them; every answer goes through JSON."""
+
+    def __init__(self, metastore):
+        self._methods = handlers()
+        options = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
+        self.catalog = self.ask(
+            "open_catalog", name="lake", options=options, environment={"spark.version": "4.3.0"}
+        )["catalog"]
+
+    def ask(self, method, **params):
+        return json.loads(json.dumps(self._methods[method](params), allow_nan=False))
+
+    def load(self, name, **version):
+        asked = {"version": None, "timestamp_us": None, **version}
+        return self.ask("load_table", catalog=self.catalog, namespace=NAMESPACE, name=name, **asked)
+
+    def plan(self, table, *filters, columns=None, **options):
+        fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
+        return self.ask(
+            "plan_scan",
+            reference=table["reference"],
+            schema={"type": "struct", "fields": fields},
+            filters=list(filters),
+            case_sensitive=False,
+            hints=HINTS,
+            options=options,
+        )
+
+
+@pytest.fixture(scope="module")
+def planner(metastore):
+    planner = Planner(metastore)
+    planner.ask("create_namespace", catalog=planner.catalog, namespace=NAMESPACE, properties={})
+    return planner
+
+
+@pytest.fixture(scope="module")
+def name(planner, catalog):
+    """Two days of rows in two snapshots, partitioned by `day` itself and by `id`."""
+    columns = [("id", "long"), ("day", "date"), ("x", "double")]
+    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in columns]
+    planner.ask(
+        "create_table",
+        catalog=planner.catalog,
+        namespace=NAMESPACE,
+        name="t",
+        schema={"type": "struct", "fields": fields},
+        partitioning=[
+            {"name": "identity", "arguments": [{"column": ["day"]}]},
+            {"name": "bucket", "arguments": [{"value": 4}, {"column": ["id"]}]},
+        ],
+        properties={"provider": "iceberg", "owner": "me", "option.a": "b", "a": "b"},
+    )
+    table = catalog.load_table(("planner_tests", "t"))
+    for day in (0, None):
+        days = pa.array([day, day], pa.int32()).cast(pa.date32())
+        table.append(pa.table({"id": pa.array([1, 1]), "day": days, "x": [0.5, 2.5]}))
+    return "t"
+
+
+def _tasks(plan):
+    return [task for partition in plan["partitions"] for task in partition]
+
+
+@pytest.mark.jvm
+def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, catalog):
+    properties = catalog.load_table(("planner_tests", name)).properties
+    assert (properties["a"], properties["owner"]) == ("b", "me")
+    assert not {"provider", "option.a", "location"} & set(properties)
+
+
+@pytest.mark.jvm
+def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):
+    table = planner.load(name)
+    tasks = _tasks(planner.plan(table))
+    assert sorted(str(task["constants"]) for task in tasks) == ["{'2': 0}", "{'2': None}"]
+    assert [task["rows"] for task in tasks] == [2, 2]
+    assert all(task["deletes"] is None and task["format"] == "parquet" for task in tasks)
+    only_x = _tasks(planner.plan(table, columns=["x"]))
+    assert [task["constants"] for task in only_x] == [{}, {}]
+    assert planner.plan(table, columns=[])["statistics"]["rows"] == 4
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    ("predicate", "files"),
+    [
+        ({"op": "eq", "column": ["DAY"], "type": "date", "value": 0}, 1),
+        ({"op": "is_null", "column": ["day"]}, 1),
+        ({"op": "gt", "column": ["id"], "type": "long", "value": 1}, 0),
+        ({"op": "eq", "column": ["id"], "type": "long", "value": 1}, 2),
+        ({"op": "in", "column": ["id"], "type": "long", "values": [7, 9]}, 0),
+        ({"op": "lt", "column": ["x"], "type": "double", "value": 0.5}, 0),
+        ({"op": "lt_eq", "column": ["x"], "type": "double", "value": 0.5}, 2),
+        ({"op": "not", "child": {"op": "not_null", "column": ["day"]}}, 1),
+        ({"op": "black magic", "column": ["day"]}, 2),
+    ],
+)
+def test_files_are_left_out_by_partition_and_by_bounds(planner, name, predicate, files):
+    assert len(_tasks(planner.plan(planner.load(name), predicate))) == files
+
+
+@pytest.mark.jvm
+def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, metastore, name, catalog):
+    table = planner.load(name)
+    history = catalog.load_table(("planner_tests", name)).snapshots()
+    again = Planner(metastore)
+    assert again.catalog == planner.catalog
+    assert len(_tasks(again.plan(table))) == 2
+    first = planner.load(name, version=str(history[0].snapshot_id))
+    assert len(_tasks(again.plan(first))) == 1
+    assert (first["writable"], table["writable"]) == (False, True)
+    at = planner.load(name, timestamp_us=history[0].timestamp_ms * 1000)
+    assert at["version"] == first["version"]
+    assert planner.load(name, version="main")["version"] == table["version"]
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    "version", [{"version": "nope"}, {"version": "12345"}, {"timestamp_us": 1}]
+)
+def test_a_version_that_is_not_there_names_the_table(planner, name, version):
+    with pytest.raises(NoSuchSnapshotError, match=r"planner_tests\.t"):
+        planner.load(name, **version)
+
+
+@pytest.mark.jvm
+def test_a_version_cannot_be_begun_to_write(planner, name):
+    table = planner.load(name, version="main")
+    write = {"operation": "append", "options": {}, "schema": table["schema"]}
+    with pytest.raises(UnsupportedError, match="cannot be written to"):
+        planner.ask("begin_write", reference=table["reference"], **write)
+
+
+@pytest.mark.jvm
+def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_is_refused(
+    planner, name, catalog
+):
+    from icecomb.format.errors import CommitFailedError
+
+    table = planner.load(name)
+    begun = planner.ask(
+        "begin_write",
+        reference=table["reference"],
+        operation="append",
+        options={"compression-codec": "gzip", "snapshot-property.who": "me"},
+        schema=table["schema"],
+    )
+    location = catalog.load_table(("planner_tests", name)).location()
+    assert begun["location"] == f"{location}/data"
+    assert begun["schema"] == table["schema"]
+    assert begun["spec"]["fields"] == [
+        {"name": "day", "transform": "identity", "parameter": None, "source": ["day"]},
+        {"name": "id_bucket", "transform": "bucket", "parameter": 4, "source": ["id"]},
+    ]
+    assert begun["distribution"] == table["partitioning"]
+    assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
+    assert begun["writer"]["compression"] == "gzip"
+    assert begun["target_file_bytes"] == 512 << 20
+    assert planner.ask("commit_write", write=begun["write"], files=[], properties={}) == {
+        "snapshot_id": None
+    }
+    other = begun["write"] | {"uuid": "00000000-0000-0000-0000-000000000000"}
+    with pytest.raises(CommitFailedError, match="dropped and made anew"):
+        planner.ask("commit_write", write=other, files=[{"path": "/x"}], properties={})
+
+
+@pytest.mark.jvm
+def test_altering_and_purging_are_refused_and_change_nothing(planner, name):
+    change = {"action": "add_column", "path": ["n"], "type": "long", "nullable": True}
+    identifier = {"catalog": planner.catalog, "namespace": NAMESPACE, "name": name}
+    with pytest.raises(UnsupportedError, match="add column"):
+        planner.ask("alter_table", **identifier, changes=[change])
+    with pytest.raises(UnsupportedError, match="PURGE"):
+        planner.ask("drop_table", **identifier, purge=True)
+    assert planner.ask("table_exists", **identifier) == {"exists": True}
