@@ -34,7 +34,7 @@ from icecomb.format.types import (
     DoubleType,
     FixedType,
     FloatType,
-    IcebergType,
+    PrimitiveType,
     StructType,
 )
 
@@ -85,7 +85,11 @@ class ManifestWriter:
         self._files = dict.fromkeys(ManifestEntryStatus, 0)
         self._rows = dict.fromkeys(ManifestEntryStatus, 0)
         self._min_sequence_number: int | None = None
-        self._summaries = [_Summary(field.field_type) for field in self._partition.fields]
+        self._summaries = [
+            _Summary(field.field_type)
+            for field in self._partition.fields
+            if isinstance(field.field_type, PrimitiveType)
+        ]
         stored = entry_type(format_version, _stored(self._partition))
         avro = avro_schema(stored, "manifest_entry")
         struct = entry_type(format_version, self._partition)
@@ -211,7 +215,7 @@ class ManifestWriter:
 
     def _file_record(self, file: DataFile) -> dict[str, Any]:
         fields = zip(self._partition_names, self._partition.fields, file.partition, strict=True)
-        record = {
+        record: dict[str, Any] = {
             "content": file.content.value,
             "file_path": file.file_path,
             "file_format": file.file_format.value,
@@ -278,7 +282,7 @@ def assign_sequence_number(
 class _Summary:
     """The running summary of one partition field."""
 
-    def __init__(self, field_type: IcebergType) -> None:
+    def __init__(self, field_type: PrimitiveType) -> None:
         self._type = field_type
         self._floating = isinstance(field_type, (FloatType, DoubleType))
         self._null = self._nan = False

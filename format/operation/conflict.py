@@ -1,0 +1,309 @@
+"""What other writers did since an operation began, and whether it contradicts the operation.
+
+The rules are Iceberg Java's: only snapshots between the starting one and the head of the branch
+count, only those of the operations that can do the harm in question, and only manifests that those
+snapshots added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from icecomb.format.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.operation.file_match import FileMatcher, Mask
+from icecomb.format.operation.manifest_filter import PartitionValues, partition_key
+from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.snapshot import Operation
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
+_ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
+_REMOVING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))
+_REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened on a branch since a snapshot.
+
+    Args:
+        io: Reads manifests.
+        base: The table as it is now.
+        parent: The head of the branch, if it has one.
+        start: The snapshot that the operation began with; None is the whole history.
+        case_sensitive: Whether filters tell `Id` from `id`.
+    """
+
+    io: FileIO
+    base: TableMetadata
+    parent: Snapshot | None
+    start: int | None
+    case_sensitive: bool = True
+
+    @cached_property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots since the start, the newest first.
+
+        Raises:
+            ValidationError: The start is no ancestor of the head, or snapshots have expired.
+        """
+        found: list[Snapshot] = []
+        at = self.parent
+        while at is not None and at.snapshot_id != self.start:
+            found.append(at)
+            above = at.parent_snapshot_id
+            if above is None and self.start is None:
+                break
+            at = None if above is None else self.base.snapshot_by_id(above)
+            if at is None and above != self.start:
+                known = found[-1].snapshot_id
+                raise ValidationError(
+                    "cannot determine the history between the starting snapshot "
+                    f"{self.start} and the last known ancestor {known}",
+                    hint="begin the operation anew on the current snapshot",
+                )
+        return tuple(found)
+
+    def no_new_data(
+        self,
+        expression: BooleanExpression | None = None,
+        partitions: Collection[PartitionValues] | None = None,
+    ) -> None:
+        """Refuse when data files were added that may hold matching rows.
+
+        Args:
+            expression: What rows; None is all.
+            partitions: In which partitions; None is all.
+
+        Raises:
+            ValidationError: Names the first such file.
+        """
+        for file in self._files(_ADDING_DATA, ManifestStatus.ADDED_DATA, expression, partitions):
+            raise ValidationError(
+                f"found conflicting file {file.file_path}: another commit added data that "
+                f"{_target(expression, partitions)}",
+                path=file.file_path,
+            )
+
+    def no_removed_data(
+        self,
+        expression: BooleanExpression | None = None,
+        partitions: Collection[PartitionValues] | None = None,
+    ) -> None:
+        """Refuse when data files were removed that may have held matching rows.
+
+        Raises:
+            ValidationError: Names the first such file.
+        """
+        for file in self._files(
+            _REMOVING_DATA, ManifestStatus.REMOVED_DATA, expression, partitions
+        ):
+            raise ValidationError(
+                f"found conflicting deleted file {file.file_path}: another commit removed data "
+                f"that {_target(expression, partitions)}",
+                path=file.file_path,
+            )
+
+    def no_new_deletes(
+        self,
+        expression: BooleanExpression | None = None,
+        partitions: Collection[PartitionValues] | None = None,
+    ) -> None:
+        """Refuse when delete files were added that may apply to matching rows.
+
+        Raises:
+            ValidationError: Names the first such file.
+        """
+        if self.base.format_version < 2:
+            return
+        for file in self._files(
+            _ADDING_DELETES, ManifestStatus.ADDED_DELETES, expression, partitions
+        ):
+            raise ValidationError(
+                f"found new conflicting delete file {file.file_path} that can apply to rows that "
+                f"{_target(expression, partitions)}",
+                path=file.file_path,
+            )
+
+    def no_new_deletes_for(
+        self,
+        files: Collection[DataFile],
+        expression: BooleanExpression | None = None,
+        *,
+        ignore_equality_deletes: bool = False,
+    ) -> None:
+        """Refuse when delete files were added that apply to one of these data files.
+
+        Args:
+            files: Data files that the operation replaces or removes.
+            expression: Look only at delete files that may apply to such rows.
+            ignore_equality_deletes: Only position deletes count, because the replacing files keep
+                an old data sequence number.
+
+        Raises:
+            ValidationError: Names the first such data file.
+        """
+        if not files or self.base.format_version < 2:
+            return
+        index = DeleteFileIndex()
+        for columns, rows in self._added_deletes(expression):
+            spec = spec_of(self.base, columns.manifest.partition_spec_id)
+            index.add(columns, rows, unpartitioned=not spec.fields)
+        number = self._start_sequence_number()
+        for file in files if index else ():
+            found = index.files_for_data_file(number, _index_key(file), file.file_path)
+            if ignore_equality_deletes:
+                found = tuple(f for f in found if f.content is DataFileContent.POSITION_DELETES)
+            if found:
+                kind = "position delete" if ignore_equality_deletes else "delete"
+                raise ValidationError(
+                    f"found a new {kind} file for the replaced data file {file.file_path}: "
+                    f"{found[0].file_path}",
+                    path=file.file_path,
+                )
+
+    def files_exist(
+        self,
+        paths: Collection[str],
+        expression: BooleanExpression | None = None,
+        *,
+        ignore_deletes: bool = False,
+    ) -> None:
+        """Refuse when another commit removed one of these data files.
+
+        Args:
+            paths: The files that the operation refers to.
+            expression: Look only at files that may hold such rows.
+            ignore_deletes: Files removed by a `delete` snapshot do no harm.
+
+        Raises:
+            ValidationError: Names the first such file.
+        """
+        if not paths:
+            return
+        operations = _REWRITING_DATA if ignore_deletes else _REMOVING_DATA
+        wanted = frozenset(paths)
+        for file in self._files(operations, ManifestStatus.REMOVED_DATA, expression, None):
+            if file.file_path in wanted:
+                raise ValidationError(
+                    f"missing data file {file.file_path}: another commit removed it",
+                    path=file.file_path,
+                )
+
+    def _start_sequence_number(self) -> int:
+        snapshot = None if self.start is None else self.base.snapshot_by_id(self.start)
+        return 0 if snapshot is None else snapshot.sequence_number
+
+    def _manifests(
+        self, operations: Collection[str], content: ManifestContent
+    ) -> Iterator[ManifestFile]:
+        for snapshot in self.snapshots:
+            if snapshot.operation in operations:
+                for manifest in read_manifests(self.io, snapshot):
+                    if (
+                        manifest.content is content
+                        and manifest.added_snapshot_id == snapshot.snapshot_id
+                    ):
+                        yield manifest
+
+    def _added_deletes(
+        self, expression: BooleanExpression | None
+    ) -> Iterator[tuple[ManifestColumns, list[int]]]:
+        for manifest in self._manifests(_ADDING_DELETES, ManifestContent.DELETES):
+            rows = self._rows(manifest, ManifestEntryStatus.ADDED, expression, None)
+            if rows:
+                spec = spec_of(self.base, manifest.partition_spec_id)
+                yield (
+                    read_manifest_columns(self.io, manifest, DELETE_STATISTICS, spec=spec),
+                    rows,
+                )
+
+    def _files(
+        self,
+        operations: Collection[str],
+        kind: tuple[ManifestContent, ManifestEntryStatus],
+        expression: BooleanExpression | None,
+        partitions: Collection[PartitionValues] | None,
+    ) -> Iterator[DataFile]:
+        content, status = kind
+        for manifest in self._manifests(operations, content):
+            rows = self._rows(manifest, status, expression, partitions)
+            if rows:
+                spec = spec_of(self.base, manifest.partition_spec_id)
+                columns = read_manifest_columns(self.io, manifest, (), spec=spec)
+                yield from columns.without_statistics().data_files(rows)
+
+    def _rows(
+        self,
+        manifest: ManifestFile,
+        status: ManifestEntryStatus,
+        expression: BooleanExpression | None,
+        partitions: Collection[PartitionValues] | None,
+    ) -> list[int]:
+        matcher = FileMatcher(
+            self.io,
+            self.base,
+            AlwaysTrue() if expression is None else expression,
+            case_sensitive=self.case_sensitive,
+        )
+        if not matcher.might_contain(manifest):
+            return []
+        columns = matcher.read(manifest)
+        statuses = columns.column("status").to_numpy(zero_copy_only=False)
+        ids = {snapshot.snapshot_id for snapshot in self.snapshots}
+        owners = columns.column("snapshot_id").to_pylist()
+        chosen: Mask = (statuses == status.value) & np.fromiter(
+            (owner in ids for owner in owners), bool, len(owners)
+        )
+        if chosen.any() and expression is not None:
+            might, _ = matcher.match(columns)
+            chosen &= might
+        if chosen.any() and partitions is not None:
+            spec_id = manifest.partition_spec_id
+            wanted = {partition_key(values) for spec, values in partitions if spec == spec_id}
+            keys = map(partition_key, columns.partition_tuples())
+            chosen &= np.fromiter((key in wanted for key in keys), bool, len(columns))
+        rows: list[int] = np.flatnonzero(chosen).tolist()
+        return rows
+
+
+class ManifestStatus:
+    """Which entries of which manifests tell what happened."""
+
+    ADDED_DATA: Final = (ManifestContent.DATA, ManifestEntryStatus.ADDED)
+    REMOVED_DATA: Final = (ManifestContent.DATA, ManifestEntryStatus.DELETED)
+    ADDED_DELETES: Final = (ManifestContent.DELETES, ManifestEntryStatus.ADDED)
+
+
+def _index_key(file: DataFile) -> tuple[Any, ...]:
+    values: Iterable[Any] = partition_key(file.partition)
+    return (file.spec_id, *(v.bytes if isinstance(v, UUID) else v for v in values))
+
+
+def _target(
+    expression: BooleanExpression | None, partitions: Collection[PartitionValues] | None
+) -> str:
+    if partitions is not None:
+        return "may belong to the replaced partitions"
+    return f"may match {expression if expression is not None else 'true'}"

@@ -1,0 +1,98 @@
+"""Which files of a manifest a row filter matches in part, and which as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icecomb.format.binding import bind
+from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifest_evaluator import select_manifests
+from icecomb.format.manifest_metrics import METRICS, ManifestMetrics, partition_columns
+from icecomb.format.metrics_evaluator import might_match, must_match
+from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.projection import project_inclusive
+from icecomb.format.residual import ResidualEvaluator
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.metadata import TableMetadata
+
+Mask = Any
+"""A numpy array of booleans, one a row of a manifest."""
+
+
+class FileMatcher:
+    """A row filter on one table.
+
+    Args:
+        io: Reads manifests.
+        base: The table.
+        expression: The filter, by column names.
+        case_sensitive: Whether `Id` and `id` are different columns.
+
+    Raises:
+        ExpressionError: A column is unknown, or a value does not fit its type.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        base: TableMetadata,
+        expression: BooleanExpression,
+        *,
+        case_sensitive: bool = True,
+    ) -> None:
+        self._io = io
+        self._base = base
+        self._filter = bind(base.schema(), expression, case_sensitive)
+        self._residuals: dict[int, ResidualEvaluator] = {}
+
+    def read(self, manifest: ManifestFile) -> ManifestColumns:
+        """The manifest with the statistics that matching needs."""
+        constant = isinstance(self._filter, (AlwaysTrue, AlwaysFalse))
+        spec = spec_of(self._base, manifest.partition_spec_id)
+        return read_manifest_columns(self._io, manifest, () if constant else METRICS, spec=spec)
+
+    def might_contain(self, manifest: ManifestFile) -> bool:
+        """Whether a file of this manifest may match, from the manifest's summary."""
+        if isinstance(self._filter, AlwaysFalse):
+            return False
+        spec = spec_of(self._base, manifest.partition_spec_id)
+        return bool(select_manifests([manifest], spec, project_inclusive(self._filter, spec)))
+
+    def match(self, columns: ManifestColumns) -> tuple[Mask, Mask]:
+        """Where rows of a file may match, and where all do.
+
+        Args:
+            columns: From `read`.
+        """
+        count = len(columns)
+        might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        metrics = ManifestMetrics(columns)
+        for residual, rows in self._by_residual(columns).items():
+            if isinstance(residual, AlwaysTrue):
+                might[rows] = must[rows] = True
+            elif not isinstance(residual, AlwaysFalse):
+                might[rows] = _mask(might_match(residual, metrics))[rows]
+                must[rows] = _mask(must_match(residual, metrics))[rows]
+        return might, must
+
+    def _by_residual(self, columns: ManifestColumns) -> dict[BooleanExpression, list[int]]:
+        spec = spec_of(self._base, columns.manifest.partition_spec_id)
+        evaluator = self._residuals.get(spec.spec_id)
+        if evaluator is None:
+            evaluator = self._residuals[spec.spec_id] = ResidualEvaluator(self._filter, spec)
+        residuals = evaluator.residuals(partition_columns(columns, spec), len(columns))
+        groups: dict[int, list[int]] = {}
+        for row, residual in enumerate(residuals):
+            groups.setdefault(id(residual), []).append(row)
+        return {residuals[rows[0]]: rows for rows in groups.values()}
+
+
+def _mask(array: Any) -> Mask:
+    return pc.fill_null(array, False).to_numpy(zero_copy_only=False)

@@ -1,0 +1,231 @@
+"""Removing files from manifests: a manifest that holds such a file is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import BooleanExpression, disjunction
+from icecomb.format.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.operation.file_match import FileMatcher, Mask
+from icecomb.format.operation.snapshot_producer import spec_of
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+
+PartitionValues = tuple[int, tuple[Any, ...]]
+"""A partition: the id of its spec, and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    manifest: ManifestFile
+    removed: tuple[DataFile, ...]
+
+
+class ManifestFilter:
+    """What one operation removes from the manifests of one content.
+
+    Args:
+        content: Data files or delete files.
+        case_sensitive: Whether row filters tell `Id` from `id`.
+
+    Attributes:
+        paths: Remove these files.
+        partitions: Remove all files of these partitions.
+        expression: Remove the files whose every row matches; None removes none.
+        require_paths: Refuse the commit when one of `paths` is not there.
+        removed: What the last `apply` removed.
+        replaced: How many manifests the last `apply` wrote anew.
+    """
+
+    def __init__(self, content: ManifestContent, *, case_sensitive: bool = True) -> None:
+        self.content = content
+        self.case_sensitive = case_sensitive
+        self.paths: set[str] = set()
+        self.partitions: set[PartitionValues] = set()
+        self.expression: BooleanExpression | None = None
+        self.require_paths = False
+        self.removed: list[DataFile] = []
+        self.replaced = 0
+        self._done: dict[str, _Filtered] = {}
+        self._schema_id: int | None = None
+
+    @property
+    def removes_files(self) -> bool:
+        """Whether anything was asked to be removed."""
+        return bool(self.paths or self.partitions or self.expression is not None)
+
+    def add_expression(self, expression: BooleanExpression) -> None:
+        """Remove, too, the files whose every row matches."""
+        known = () if self.expression is None else (self.expression,)
+        self.expression = disjunction((*known, expression))
+
+    def apply(
+        self,
+        producer: SnapshotProducer,
+        base: TableMetadata,
+        manifests: Sequence[ManifestFile],
+        min_sequence_number: int = 0,
+    ) -> list[ManifestFile]:
+        """The manifests without what is removed; those of an earlier attempt are used again.
+
+        Args:
+            producer: Writes manifests.
+            base: The table.
+            manifests: Of the snapshot to build on.
+            min_sequence_number: Delete files with a lower number apply to no data file any more,
+                and go when their manifest is written anew.
+
+        Raises:
+            ValidationError: A data file holds rows that match and rows that do not, or a file
+                that must be there is not.
+        """
+        self.removed, self.replaced = [], 0
+        if not self.removes_files:
+            return list(manifests)
+        if self._schema_id != base.current_schema_id:
+            self._done, self._schema_id = {}, base.current_schema_id
+        matcher = self._matcher(producer, base)
+        out = []
+        for manifest in manifests:
+            found = self._done.get(manifest.manifest_path)
+            if found is None and manifest.has_live_files():
+                found = self._filter(producer, base, matcher, manifest, min_sequence_number)
+                self._done[manifest.manifest_path] = found
+            if found is None:
+                out.append(manifest)
+            else:
+                out.append(found.manifest)
+                self.removed += found.removed
+                self.replaced += found.manifest is not manifest and bool(found.removed)
+        self._require()
+        return out
+
+    def forget(self) -> None:
+        """Write everything anew the next time."""
+        self._done = {}
+
+    def _matcher(self, producer: SnapshotProducer, base: TableMetadata) -> FileMatcher | None:
+        if self.expression is None:
+            return None
+        return FileMatcher(producer.io, base, self.expression, case_sensitive=self.case_sensitive)
+
+    def _filter(
+        self,
+        producer: SnapshotProducer,
+        base: TableMetadata,
+        matcher: FileMatcher | None,
+        manifest: ManifestFile,
+        min_sequence_number: int,
+    ) -> _Filtered:
+        nothing = _Filtered(manifest, ())
+        by_filter = matcher is not None and matcher.might_contain(manifest)
+        by_name = bool(self.paths) or any(
+            spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions
+        )
+        if not by_filter and not by_name:
+            return nothing
+        spec = spec_of(base, manifest.partition_spec_id)
+        columns = (
+            matcher.read(manifest)
+            if by_filter and matcher is not None
+            else read_manifest_columns(producer.io, manifest, (), spec=spec)
+        )
+        live = columns.live.to_numpy(zero_copy_only=False)
+        remove = self._named(columns) & live
+        if by_filter and matcher is not None:
+            remove |= self._matching(columns, matcher, live & ~remove)
+        if not remove.any():
+            return nothing
+        if self.content is ManifestContent.DELETES:
+            remove |= live & _older(columns, min_sequence_number)
+        entries = read_manifest_columns(producer.io, manifest, spec=spec).entries(
+            np.flatnonzero(live).tolist()
+        )
+        marked = remove[live].tolist()
+        (rewritten,) = producer.write_manifests(
+            base,
+            manifest.partition_spec_id,
+            _marked(entries, marked, producer.snapshot_id),
+            self.content,
+            roll=False,
+        )
+        gone = tuple(e.data_file for e, out in zip(entries, marked, strict=True) if out)
+        return _Filtered(rewritten, gone)
+
+    def _named(self, columns: ManifestColumns) -> Mask:
+        named = np.zeros(len(columns), dtype=bool)
+        if self.paths:
+            wanted = pa.array(sorted(self.paths), pa.large_string())
+            found = pc.is_in(columns.column("file_path"), value_set=wanted)
+            named |= found.to_numpy(zero_copy_only=False)
+        spec_id = columns.manifest.partition_spec_id
+        partitions = {partition_key(values) for spec, values in self.partitions if spec == spec_id}
+        if partitions:
+            keys = map(partition_key, columns.partition_tuples())
+            named |= np.fromiter((key in partitions for key in keys), bool, len(columns))
+        return named
+
+    def _matching(self, columns: ManifestColumns, matcher: FileMatcher, rows: Mask) -> Mask:
+        might, must = matcher.match(columns)
+        partly = np.flatnonzero(rows & might & ~must)
+        if len(partly) and self.content is ManifestContent.DATA:
+            path = columns.column("file_path")[int(partly[0])].as_py()
+            raise ValidationError(
+                f"cannot remove file {path}: some, but not all, of its rows may match "
+                f"{self.expression}",
+                hint="rewrite the file without the rows, or delete the rows by a delete file",
+                path=path,
+            )
+        found: Mask = rows & must & might
+        return found
+
+    def _require(self) -> None:
+        if not self.require_paths or not self.paths:
+            return
+        missing = sorted(self.paths - {file.file_path for file in self.removed})
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise ValidationError(
+                f"file {missing[0]}{more} must be removed, but is not in the table any more",
+                missing=tuple(missing),
+            )
+
+
+def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Partition values that compare as they are stored: NaN equals NaN."""
+    return tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124
+
+
+def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:
+    numbers = columns.column("sequence_number").fill_null(0).to_numpy(zero_copy_only=False)
+    older: Mask = (numbers > 0) & (numbers < min_sequence_number)
+    return older
+
+
+def _marked(
+    entries: Sequence[ManifestEntry], removed: Sequence[bool], snapshot_id: int
+) -> Iterable[ManifestEntry]:
+    for entry, out in zip(entries, removed, strict=True):
+        yield ManifestEntry(
+            status=ManifestEntryStatus.DELETED if out else ManifestEntryStatus.EXISTING,
+            snapshot_id=snapshot_id if out else entry.snapshot_id,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=entry.data_file,
+        )

@@ -1,0 +1,132 @@
+"""Merging small manifests into large ones (table properties `commit.manifest.*`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from icecomb.format.manifest import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.operation.snapshot_producer import (
+    TARGET_SIZE_DEFAULT,
+    TARGET_SIZE_KEY,
+    integer_property,
+    spec_of,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+
+_ENABLED_KEY = "commit.manifest-merge.enabled"
+_MIN_COUNT_KEY = "commit.manifest.min-count-to-merge"
+_MIN_COUNT_DEFAULT = 100
+
+
+class ManifestMerge:
+    """Merges the manifests of one content, and knows what it merged in earlier attempts.
+
+    Args:
+        content: Data files or delete files.
+
+    Attributes:
+        replaced: How many manifests of earlier snapshots the last `apply` merged.
+    """
+
+    def __init__(self, content: ManifestContent) -> None:
+        self.content = content
+        self.replaced = 0
+        self._done: dict[tuple[str, ...], ManifestFile] = {}
+
+    def apply(
+        self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> list[ManifestFile]:
+        """Merge what fits together; the manifests of one spec only.
+
+        Bins are filled from the oldest manifest on, so that full ones stay as they are; the bin of
+        the newest is left alone until it has enough manifests.
+
+        Args:
+            producer: Writes manifests.
+            base: The table.
+            manifests: The newest first.
+        """
+        self.replaced = 0
+        if base.properties.get(_ENABLED_KEY, "true").lower() == "false" or not manifests:
+            return list(manifests)
+        target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
+        min_count = integer_property(base, _MIN_COUNT_KEY, _MIN_COUNT_DEFAULT)
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in manifests:
+            by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        out: list[ManifestFile] = []
+        for spec_id in sorted(by_spec, reverse=True):
+            for group in _bins(by_spec[spec_id], target):
+                newest = any(manifest is manifests[0] for manifest in group)
+                if len(group) == 1 or (newest and len(group) < min_count):
+                    out += group
+                else:
+                    out.append(self._merge(producer, base, spec_id, group))
+        return out
+
+    def forget(self) -> None:
+        """Write everything anew the next time."""
+        self._done = {}
+
+    def _merge(
+        self,
+        producer: SnapshotProducer,
+        base: TableMetadata,
+        spec_id: int,
+        group: Sequence[ManifestFile],
+    ) -> ManifestFile:
+        key = tuple(manifest.manifest_path for manifest in group)
+        merged = self._done.get(key)
+        if merged is None:
+            entries = _entries(producer, base, group)
+            (merged,) = producer.write_manifests(base, spec_id, entries, self.content, roll=False)
+            self._done[key] = merged
+        self.replaced += sum(m.added_snapshot_id != producer.snapshot_id for m in group)
+        return merged
+
+
+def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = []
+    weight = 0
+    for manifest in reversed(manifests):
+        if bins and weight + manifest.manifest_length <= target:
+            bins[-1].append(manifest)
+            weight += manifest.manifest_length
+        else:
+            bins.append([manifest])
+            weight = manifest.manifest_length
+    return [group[::-1] for group in reversed(bins)]
+
+
+def _entries(
+    producer: SnapshotProducer, base: TableMetadata, group: Iterable[ManifestFile]
+) -> Iterator[ManifestEntry]:
+    own = producer.snapshot_id
+    for manifest in group:
+        spec = spec_of(base, manifest.partition_spec_id)
+        columns = read_manifest_columns(producer.io, manifest, spec=spec, cache=None)
+        for entry in columns.entries():
+            if entry.status is ManifestEntryStatus.DELETED:
+                # what an earlier snapshot deleted is of no use to this one
+                if entry.snapshot_id == own:
+                    yield entry
+            elif entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == own:
+                yield entry
+            else:
+                yield ManifestEntry(
+                    status=ManifestEntryStatus.EXISTING,
+                    snapshot_id=entry.snapshot_id,
+                    sequence_number=entry.sequence_number,
+                    file_sequence_number=entry.file_sequence_number,
+                    data_file=entry.data_file,
+                )

@@ -1,0 +1,196 @@
+"""The part shared by operations that add and remove files and merge manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.operation.conflict import History
+from icecomb.format.operation.manifest_filter import ManifestFilter
+from icecomb.format.operation.manifest_merge import ManifestMerge
+from icecomb.format.operation.snapshot_producer import (
+    SnapshotProducer,
+    check_new_file,
+    parent_manifests,
+    spec_of,
+)
+from icecomb.format.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
+
+
+class MergingProducer(SnapshotProducer):
+    """Adds files, removes files, and merges what manifests result.
+
+    Args:
+        io: Reads and writes manifests and manifest lists.
+        snapshot_properties: More keys for the snapshot's summary.
+        branch: The branch to commit to.
+        stage_only: Add the snapshot to the table without moving the branch.
+        case_sensitive: Whether row filters tell `Id` from `id`.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        stage_only: bool = False,
+        case_sensitive: bool = True,
+    ) -> None:
+        super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
+        self.case_sensitive = case_sensitive
+        self.starting_snapshot_id: int | None = None
+        self.added: dict[ManifestContent, dict[str, DataFile]] = {_DATA: {}, _DELETES: {}}
+        self.filters = {
+            content: ManifestFilter(content, case_sensitive=case_sensitive)
+            for content in ManifestContent
+        }
+        self.removed_data_files: dict[str, DataFile] = {}
+        self.data_sequence_number: int | None = None
+        self._merges = {content: ManifestMerge(content) for content in ManifestContent}
+        self._written: dict[ManifestContent, list[ManifestFile]] = {}
+
+    def validate_from_snapshot(self, snapshot_id: int | None) -> Self:
+        """Check what other writers did since this snapshot; None is the whole history."""
+        self.starting_snapshot_id = snapshot_id
+        return self
+
+    @property
+    def adds_data_files(self) -> bool:
+        """Whether data files are added."""
+        return bool(self.added[_DATA])
+
+    @property
+    def adds_delete_files(self) -> bool:
+        """Whether delete files are added."""
+        return bool(self.added[_DELETES])
+
+    @property
+    def removes_data_files(self) -> bool:
+        """Whether data files are to be removed."""
+        return self.filters[_DATA].removes_files
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
+        """See `SnapshotProducer.validate`: the new files must fit the table."""
+        if base.format_version < 2 and self.adds_delete_files:
+            raise ValidationError(
+                "format version 1 has no delete files",
+                hint="upgrade the table: set property format-version to 2",
+            )
+        if not self._written:
+            for files in self.added.values():
+                for file in files.values():
+                    check_new_file(base, file)
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`."""
+        parents = parent_manifests(self.io, base, parent)
+        data = self.filters[_DATA].apply(self, base, [m for m in parents if m.content is _DATA])
+        numbers = (m.min_sequence_number for m in data if m.has_live_files())
+        oldest = min((n for n in numbers if n >= 0), default=base.last_sequence_number)
+        deletes = self.filters[_DELETES].apply(
+            self, base, [m for m in parents if m.content is _DELETES], oldest
+        )
+        out: list[ManifestFile] = []
+        for content, kept in ((_DATA, data), (_DELETES, deletes)):
+            useful = [
+                m for m in kept if m.has_live_files() or m.added_snapshot_id == self.snapshot_id
+            ]
+            new = self.new_manifests(base, content)
+            out += self._merges[content].apply(self, base, [*new, *useful])
+        return out
+
+    def summary(self, base: TableMetadata) -> Mapping[str, str]:
+        """See `SnapshotProducer.summary`."""
+        counts = self.new_summary(base)
+        for files in self.added.values():
+            for file in files.values():
+                counts.add_file(file, spec_of(base, file.spec_id))
+        for found in self.filters.values():
+            for file in found.removed:
+                counts.remove_file(file, spec_of(base, file.spec_id))
+        return counts.to_map()
+
+    def replaced_manifest_count(self) -> int:
+        """See `SnapshotProducer.replaced_manifest_count`."""
+        filtered = sum(found.replaced for found in self.filters.values())
+        return filtered + sum(merge.replaced for merge in self._merges.values())
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`."""
+        super().clean_up(committed)
+        if committed is None:
+            self._written = {}
+            for content in ManifestContent:
+                self.filters[content].forget()
+                self._merges[content].forget()
+
+    def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
+        """What happened since `validate_from_snapshot`."""
+        start = self.starting_snapshot_id
+        return History(self.io, base, parent, start, self.case_sensitive)
+
+    def new_manifests(self, base: TableMetadata, content: ManifestContent) -> list[ManifestFile]:
+        """The manifests of the added files, written once."""
+        written = self._written.get(content)
+        if written is None:
+            by_spec: dict[int, list[DataFile]] = {}
+            for file in self.added[content].values():
+                by_spec.setdefault(file.spec_id, []).append(file)
+            written = [
+                manifest
+                for spec_id, files in by_spec.items()
+                for manifest in self.write_manifests(
+                    base, spec_id, self._entries(content, files), content
+                )
+            ]
+            self._written[content] = written
+        return written
+
+    def _entries(
+        self, content: ManifestContent, files: Iterable[DataFile]
+    ) -> Iterable[ManifestEntry]:
+        number = self.data_sequence_number if content is _DATA else None
+        for file in files:
+            yield ManifestEntry(
+                status=ManifestEntryStatus.ADDED, sequence_number=number, data_file=file
+            )
+
+    def _may_have_left_manifests(self) -> bool:
+        return True
+
+    def _remove(self, file: DataFile) -> None:
+        content = _DATA if file.content is DataFileContent.DATA else _DELETES
+        self.filters[content].paths.add(file.file_path)
+        if content is _DATA:
+            self.removed_data_files[file.file_path] = file
+
+    def _require_removed(self) -> None:
+        for found in self.filters.values():
+            found.require_paths = True
+
+    def _add(self, file: DataFile, content: ManifestContent) -> None:
+        if (file.content is DataFileContent.DATA) is not (content is _DATA):
+            wanted = "data" if content is _DATA else "deletes"
+            raise ValidationError(f"file {file.file_path!r} holds no {wanted}", path=file.file_path)
+        if self._attempt:
+            raise ValidationError("cannot change an operation that was applied already")
+        self.added[content].setdefault(file.file_path, file)

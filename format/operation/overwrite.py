@@ -1,0 +1,277 @@
+"""Removing data files, and replacing them by others: by file, by row filter, by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.expression_parser import parse
+from icecomb.format.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestFile,
+)
+from icecomb.format.operation.file_match import FileMatcher
+from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.snapshot import Operation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
+
+
+class MergeAppend(MergingProducer):
+    """Adds data files, and merges small manifests (`commit.manifest.*` properties)."""
+
+    def append_data_file(self, file: DataFile) -> Self:
+        """Add a data file; a path that was added before is passed over."""
+        self._add(file, _DATA)
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`append`."""
+        return Operation.APPEND
+
+
+class DeleteFiles(MergingProducer):
+    """Removes data files, by path or those whose every row matches a filter."""
+
+    def delete_by_predicate(self, row_filter: str | BooleanExpression) -> Self:
+        """Remove the files whose every row matches.
+
+        The commit is refused when a file holds rows that match and rows that may not.
+        """
+        for found in self.filters.values():
+            found.add_expression(_expression(row_filter))
+        return self
+
+    def delete_data_file(self, file: DataFile | str) -> Self:
+        """Remove a file, given itself or its path."""
+        self.filters[_DATA].paths.add(file if isinstance(file, str) else file.file_path)
+        return self
+
+    def validate_files_exist(self) -> Self:
+        """Refuse the commit when a file given by `delete_data_file` is not there."""
+        self.filters[_DATA].require_paths = True
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`delete`."""
+        return Operation.DELETE
+
+
+class OverwriteFiles(MergingProducer):
+    """Replaces data files by others, in one snapshot."""
+
+    _row_filter: BooleanExpression | None = None
+    _conflict_filter: BooleanExpression | None = None
+    _check_added = False
+    _no_conflicting_data = False
+    _no_conflicting_deletes = False
+
+    def overwrite_by_row_filter(self, row_filter: str | BooleanExpression) -> Self:
+        """Remove the files whose every row matches; see `DeleteFiles.delete_by_predicate`."""
+        self._row_filter = _expression(row_filter)
+        for found in self.filters.values():
+            found.add_expression(self._row_filter)
+        return self
+
+    def append_data_file(self, file: DataFile) -> Self:
+        """Add a data file."""
+        self._add(file, _DATA)
+        return self
+
+    def delete_data_file(self, file: DataFile) -> Self:
+        """Remove a data file."""
+        self._remove(file)
+        return self
+
+    def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
+        """Only other commits about such rows are conflicts; by default those of the row filter."""
+        self._conflict_filter = _expression(row_filter)
+        return self
+
+    def validate_added_files_match_overwrite_filter(self) -> Self:
+        """Refuse new files that may hold rows outside the row filter."""
+        self._check_added = True
+        return self
+
+    def validate_no_conflicting_data(self) -> Self:
+        """Refuse the commit when matching data was added meanwhile (serializable isolation)."""
+        self._no_conflicting_data = True
+        self._require_removed()
+        return self
+
+    def validate_no_conflicting_deletes(self) -> Self:
+        """Refuse the commit when matching rows were deleted meanwhile (snapshot isolation)."""
+        self._no_conflicting_deletes = True
+        self._require_removed()
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`append`, `delete` or `overwrite`, by what it does."""
+        if self.removes_data_files and not self.adds_data_files:
+            return Operation.DELETE
+        if self.adds_data_files and not self.removes_data_files:
+            return Operation.APPEND
+        return Operation.OVERWRITE
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`."""
+        super().validate(base, parent)
+        if self._check_added:
+            self._validate_added(base)
+        history = self.history(base, parent)
+        wanted = self._conflict_filter
+        if wanted is None and self._row_filter is not None and not self.removed_data_files:
+            wanted = self._row_filter
+        if self._no_conflicting_data:
+            history.no_new_data(wanted)
+        if self._no_conflicting_deletes:
+            if self._row_filter is not None:
+                rows = self._row_filter if self._conflict_filter is None else self._conflict_filter
+                history.no_new_deletes(rows)
+                history.no_removed_data(rows)
+            if self.removed_data_files:
+                history.no_new_deletes_for(self.removed_data_files.values(), self._conflict_filter)
+
+    def _validate_added(self, base: TableMetadata) -> None:
+        row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter
+        matcher = FileMatcher(self.io, base, row_filter, case_sensitive=self.case_sensitive)
+        for manifest in self.new_manifests(base, _DATA):
+            columns = matcher.read(manifest)
+            _, must = matcher.match(columns)
+            for path in columns.column("file_path").filter(~must).to_pylist():
+                raise ValidationError(
+                    f"cannot add file {path}: it may hold rows that do not match {row_filter}",
+                    path=path,
+                )
+
+
+class ReplacePartitions(MergingProducer):
+    """Replaces all files of the partitions that the new files belong to.
+
+    In an unpartitioned table that is all files.
+    """
+
+    _append_only = False
+    _no_conflicting_data = False
+    _no_conflicting_deletes = False
+
+    def append_data_file(self, file: DataFile) -> Self:
+        """Add a file, and remove the files of its partition that are there now."""
+        self._add(file, _DATA)
+        return self
+
+    def validate_append_only(self) -> Self:
+        """Refuse the commit when a partition has files already."""
+        self._append_only = True
+        return self
+
+    def validate_no_conflicting_data(self) -> Self:
+        """Refuse the commit when data was added to the partitions meanwhile."""
+        self._no_conflicting_data = True
+        return self
+
+    def validate_no_conflicting_deletes(self) -> Self:
+        """Refuse the commit when rows of the partitions were deleted meanwhile."""
+        self._no_conflicting_deletes = True
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`overwrite`."""
+        return Operation.OVERWRITE
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`."""
+        super().validate(base, parent)
+        partitions = {(f.spec_id, f.partition) for f in self.added[_DATA].values()}
+        everything = any(not values for _, values in partitions)
+        for found in self.filters.values():
+            if everything:
+                found.expression = AlwaysTrue()
+            else:
+                found.partitions = partitions
+        history = self.history(base, parent)
+        where = None if everything else partitions
+        if self._no_conflicting_data:
+            history.no_new_data(partitions=where)
+        if self._no_conflicting_deletes:
+            history.no_new_deletes(partitions=where)
+            history.no_removed_data(partitions=where)
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`."""
+        manifests = super().manifests(base, parent)
+        removed = [file for found in self.filters.values() for file in found.removed]
+        if self._append_only and removed:
+            raise ValidationError(
+                f"cannot add to a partition that has files: {removed[0].file_path}",
+                path=removed[0].file_path,
+            )
+        return manifests
+
+    def summary(self, base: TableMetadata) -> Mapping[str, str]:
+        """See `SnapshotProducer.summary`."""
+        return {"replace-partitions": "true", **super().summary(base)}
+
+
+class RewriteFiles(MergingProducer):
+    """Replaces files by others that hold the same rows, as a compaction does."""
+
+    def rewrite_files(
+        self,
+        delete_files: Iterable[DataFile],
+        add_files: Iterable[DataFile],
+        *,
+        sequence_number: int | None = None,
+    ) -> Self:
+        """Replace files.
+
+        Args:
+            delete_files: Data and delete files to remove.
+            add_files: Data and delete files to add.
+            sequence_number: The data sequence number of the added data files, so that deletes
+                newer than the replaced rows still apply to them; None is that of the commit.
+        """
+        for file in delete_files:
+            self._remove(file)
+        for file in add_files:
+            self._add(file, _DATA if file.content is DataFileContent.DATA else _DELETES)
+        self.data_sequence_number = sequence_number
+        self._require_removed()
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`replace`."""
+        return Operation.REPLACE
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`: the rows must stay the same, also under new deletes."""
+        super().validate(base, parent)
+        if not self.removes_data_files and not self.filters[_DELETES].removes_files:
+            raise ValidationError("there is nothing to rewrite: no file is removed")
+        rows = sum(file.record_count for file in self.added[_DATA].values())
+        replaced = self.removed_data_files.values()
+        before = sum(file.record_count for file in replaced)
+        if rows > before:
+            raise ValidationError(f"a rewrite of {before} rows cannot add {rows}")
+        self.history(base, parent).no_new_deletes_for(
+            replaced, ignore_equality_deletes=self.data_sequence_number is not None
+        )
+
+
+def _expression(row_filter: str | BooleanExpression) -> BooleanExpression:
+    return parse(row_filter) if isinstance(row_filter, str) else row_filter

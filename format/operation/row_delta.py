@@ -1,0 +1,111 @@
+"""Adding rows and deleting rows by delete files, in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import BooleanExpression
+from icecomb.format.expression_parser import parse
+from icecomb.format.manifest import DataFile, ManifestContent
+from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.snapshot import Operation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
+
+
+class RowDelta(MergingProducer):
+    """Adds data files and delete files (format version 2)."""
+
+    _conflict_filter: BooleanExpression | None = None
+    _referenced: frozenset[str] = frozenset()
+    _validate_deleted_files = False
+    _no_conflicting_data = False
+    _no_conflicting_deletes = False
+
+    def add_rows(self, file: DataFile) -> Self:
+        """Add a data file."""
+        self._add(file, _DATA)
+        return self
+
+    def add_deletes(self, file: DataFile) -> Self:
+        """Add a delete file."""
+        self._add(file, _DELETES)
+        return self
+
+    def remove_rows(self, file: DataFile) -> Self:
+        """Remove a data file."""
+        self._remove(file)
+        return self
+
+    def remove_deletes(self, file: DataFile) -> Self:
+        """Remove a delete file that a new one replaces."""
+        self._remove(file)
+        return self
+
+    def conflict_detection_filter(self, row_filter: str | BooleanExpression) -> Self:
+        """Only other commits about such rows are conflicts; by default about any."""
+        self._conflict_filter = parse(row_filter) if isinstance(row_filter, str) else row_filter
+        return self
+
+    def validate_data_files_exist(self, paths: Iterable[str]) -> Self:
+        """Refuse the commit when a file that the position deletes name was rewritten meanwhile."""
+        self._referenced |= frozenset(paths)
+        return self
+
+    def validate_deleted_files(self) -> Self:
+        """Let `validate_data_files_exist` also refuse files that a `delete` snapshot removed."""
+        self._validate_deleted_files = True
+        self._require_removed()
+        return self
+
+    def validate_no_conflicting_data_files(self) -> Self:
+        """Refuse the commit when matching data was added meanwhile (serializable isolation)."""
+        self._no_conflicting_data = True
+        return self
+
+    def validate_no_conflicting_delete_files(self) -> Self:
+        """Refuse the commit when matching rows were deleted meanwhile."""
+        self._no_conflicting_deletes = True
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`append`, `delete` or `overwrite`, by what it does."""
+        if self.adds_data_files and not self.adds_delete_files and not self.removes_data_files:
+            return Operation.APPEND
+        if self.adds_delete_files and not self.adds_data_files:
+            return Operation.DELETE
+        return Operation.OVERWRITE
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`."""
+        super().validate(base, parent)
+        both = sorted(self._referenced & self.removed_data_files.keys())
+        if both:
+            raise ValidationError(
+                f"data file {both[0]} is removed and also named by new deletes", path=both[0]
+            )
+        if parent is None:
+            return
+        history = self.history(base, parent)
+        if self.starting_snapshot_id is not None:
+            # walking the history proves that it begins with the starting snapshot
+            _ = history.snapshots
+        history.files_exist(
+            self._referenced,
+            self._conflict_filter,
+            ignore_deletes=not self._validate_deleted_files,
+        )
+        if self._no_conflicting_data:
+            history.no_new_data(self._conflict_filter)
+        if self._no_conflicting_deletes:
+            history.no_new_deletes_for(self.removed_data_files.values(), self._conflict_filter)
+            history.no_new_deletes(self._conflict_filter)
