@@ -10,7 +10,9 @@ other tables alone.
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ import click
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.progress import duration
 from icecomb.format.errors import IcecombError, MigrationError
-from icecomb.spark.flights import COLUMNS, ROWS, flights
+from icecomb.spark.flights import COLUMNS, DEPARTED, ROWS, flights
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +37,7 @@ DATABASE: Final = "icecomb_demo"
 TABLE: Final = f"{DATABASE}.flights"
 INSERTED: Final = 1_000
 APPENDED: Final = 500
+_LOG: Final = ".demo-spark.log"
 _SPARK: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -153,9 +156,10 @@ class Demo:
         catalog = load_catalog("lake", uri=running.uri, warehouse=str(self._warehouse))
         if not isinstance(catalog, HiveCatalog):
             raise MigrationError("the demo needs a catalog on a Hive metastore")
-        self._spark = icecomb.spark.session(
-            "lake", uri=running.uri, warehouse=str(self._warehouse), hive=True, **_SPARK
-        )
+        with _stderr_into(self._warehouse / _LOG):
+            self._spark = icecomb.spark.session(
+                "lake", uri=running.uri, warehouse=str(self._warehouse), hive=True, **_SPARK
+            )
         return catalog, self._spark
 
     def _write_hive_table(self, catalog: HiveCatalog, spark: SparkSession) -> None:
@@ -164,8 +168,6 @@ class Demo:
         self._clear(catalog)
         folder = self._warehouse / f"{DATABASE}.db"
         folder.mkdir(parents=True, exist_ok=True)
-        source = folder / "_flights.parquet"
-        pq.write_table(flights(), source)
         columns = ", ".join(f"{n} {t}" for n, t in COLUMNS.items() if n != "month")
         create = f"CREATE TABLE {TABLE} ({columns}) PARTITIONED BY (month INT) STORED AS PARQUET"
         self._code(
@@ -177,11 +179,12 @@ class Demo:
             f"CREATE DATABASE IF NOT EXISTS spark_catalog.{DATABASE} LOCATION '{folder.as_uri()}'"
         )
         spark.sql(create.replace(TABLE, f"spark_catalog.{TABLE}", 1))
-        spark.read.parquet(str(source)).createOrReplaceTempView("flights_2013")
-        spark.sql(
-            f"INSERT INTO spark_catalog.{TABLE} SELECT {', '.join(COLUMNS)} FROM flights_2013"
-        )
-        source.unlink()
+        with tempfile.TemporaryDirectory() as temporary:
+            pq.write_table(flights(), f"{temporary}/flights.parquet")
+            spark.read.parquet(temporary).createOrReplaceTempView("flights_2013")
+            spark.sql(
+                f"INSERT INTO spark_catalog.{TABLE} SELECT {', '.join(COLUMNS)} FROM flights_2013"
+            )
         partitions = [
             row[0] for row in spark.sql(f"SHOW PARTITIONS spark_catalog.{TABLE}").collect()
         ]
@@ -231,13 +234,16 @@ class Demo:
 
     def _ask_spark(self, spark: SparkSession) -> None:
         query = (
-            "SELECT month, count(*) AS flights, count(*) - count(dep_time) AS cancelled, "
-            f"round(avg(dep_delay), 1) AS delay FROM lake.{TABLE} "
+            "SELECT month, count(*) AS flights, count(*) - count(dep_time) AS cancelled,\n"
+            f"round(avg(dep_delay), 1) AS delay FROM lake.{TABLE}\n"
             "GROUP BY month ORDER BY delay DESC LIMIT 4"
         )
         self._code(query)
         rows = spark.sql(query).collect()
         self._table(["month", "flights", "cancelled", "average delay (min)"], rows)
+        total = spark.sql(f"SELECT count(dep_time) FROM lake.{TABLE}").collect()[0][0]
+        if total != DEPARTED:
+            raise IcecombError(f"Spark sees {total} departures, not {DEPARTED}", hint="report it")
 
     def _ask_python(self, catalog: HiveCatalog) -> None:
         self._code(
@@ -262,11 +268,13 @@ class Demo:
         if before is None:
             raise MigrationError(f"{TABLE} has no snapshot after its migration")
         names = ", ".join("2014" if name == "year" else name for name in COLUMNS)
-        insert = (
-            f"INSERT INTO lake.{TABLE} SELECT {names} FROM lake.{TABLE} "
-            f"WHERE month = 1 LIMIT {INSERTED}"
+        rest = f"FROM lake.{TABLE} WHERE month = 1 LIMIT {INSERTED}"
+        insert = f"INSERT INTO lake.{TABLE} SELECT {names} {rest}"
+        self._code(
+            f"""INSERT INTO lake.{TABLE} SELECT 2014, day, ..., month
+            {rest};
+            table.append(batch)     # {APPENDED} rows, from Python"""
         )
-        self._code(f"{insert}\ntable.append(batch)     # {APPENDED} rows, from Python")
         spark.sql(insert)
         table = catalog.load_table(TABLE)
         table.append(
@@ -358,3 +366,19 @@ class Demo:
             table.add_row(*("" if value is None else str(value) for value in row))
         self._console.print()
         self._console.print(table)
+
+
+@contextmanager
+def _stderr_into(log: Path) -> Iterator[None]:
+    """Let processes started within write what they say on stderr into a file.
+
+    Spark's JVM warns about much that is of no concern here, before any setting can silence it.
+    """
+    saved = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS: Final = 336_776
+DEPARTED: Final = 328_521
+"""Flights with a departure time; the others were cancelled."""
 COLUMNS: Final = {
     "year": "int",
     "day": "int",
