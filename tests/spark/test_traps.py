@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,7 +109,7 @@ def name(table):
 
 
 def local(location):
-    return Path(unquote(urlparse(location).path))
+    return Path(re.sub(r"^file:(//)?", "", location))
 
 
 def field(label, arrow_type, field_id):

@@ -154,7 +154,7 @@ public final class Planner {
   /** After a failure: idle connections may be as broken as the one that failed. */
   private synchronized void discard() {
     closeIdle();
-    if (process != null && !process.isAlive()) {
+    if (process != null && process.endsSoon()) {
       process.stop();
       process = null;
     }

@@ -27,6 +27,7 @@ final class PlannerProcess {
   private static final int PROTOCOL = 1;
   private static final int START_SECONDS = 60;
   private static final int CONNECT_MS = 5_000;
+  private static final int DYING_MS = 1_000;
   private static final int KEPT_ERROR_CHARS = 4_000;
 
   private final Process process;
@@ -118,6 +119,16 @@ final class PlannerProcess {
 
   boolean isAlive() {
     return process.isAlive();
+  }
+
+  /** Whether the process has ended; one that was killed loses its connections a moment earlier. */
+  boolean endsSoon() {
+    try {
+      return process.waitFor(DYING_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return !process.isAlive();
+    }
   }
 
   Socket connect() throws IOException {
