@@ -41,6 +41,7 @@ from icecomb.format.types import (
 )
 
 FIELD_ID_KEY = b"PARQUET:field_id"
+ORC_FIELD_ID_KEY = b"iceberg.id"
 DOC_KEY = b"doc"
 
 _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
@@ -129,7 +130,7 @@ def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None
     placeholder = count(1)
 
     def own(field: pa.Field, _: MappedField | None) -> int:
-        return int(field.metadata[FIELD_ID_KEY])
+        return field_id(field) or 0
 
     def mapped(field: pa.Field, known: MappedField | None) -> int:
         if known is None or known.field_id is None:
@@ -166,7 +167,8 @@ def pyarrow_to_type(arrow_type: pa.DataType, path: str = "") -> PrimitiveType:
 
 def field_id(field: pa.Field) -> int | None:
     """The field id in the metadata of an Arrow field, or None."""
-    raw = (field.metadata or {}).get(FIELD_ID_KEY)
+    metadata = field.metadata or {}
+    raw = metadata.get(FIELD_ID_KEY, metadata.get(ORC_FIELD_ID_KEY))
     if raw is None:
         return None
     value = int(raw)

@@ -15,20 +15,19 @@ from icecomb.format.arrow import schema_to_pyarrow
 from icecomb.format.arrow_projection import Projection
 from icecomb.format.batch_stream import stream
 from icecomb.format.binding import bind, bound_references
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.data_file_reader import DataFileReader, open_data_file
+from icecomb.format.equality_delete import ColumnPlaces, EqualityDeletes, KeySet
 from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifest import DataFile, DataFileContent
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.metadata_columns import FILE_PATH, SPEC_ID
-from icecomb.format.parquet_reader import ParquetReader
 from icecomb.format.parquet_statistics import ChunkStatistics
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.position_delete import PositionDeletes, Positions, live_mask
 from icecomb.format.row_filter import may_match, row_mask
-from icecomb.format.schema import Schema, prune
+from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform
-from icecomb.format.types import NestedField, StructType
 
 if TYPE_CHECKING:
     from icecomb.format.task import FileScanTask
@@ -72,6 +71,7 @@ class ArrowScan:
         self._workers = workers or min(8, os.cpu_count() or 1)
         self._name_mapping = table_metadata.name_mapping()
         self._deletes = PositionDeletes(io)
+        self._equality_deletes = EqualityDeletes(io, table_metadata)
         self._table_schema = table_metadata.schema()
 
     @property
@@ -127,27 +127,34 @@ class ArrowScan:
             CorruptFileError: The data file is damaged or does not fit the table.
             UnsupportedError: The file's format, or a delete of another kind.
         """
-        deleted = self._deletes.of(task.file, task.delete_files)
+        positional, equal = _by_content(task.delete_files)
+        deleted = self._deletes.of(task.file, positional)
+        keys = self._equality_deletes.of(equal)
         residual = bind(self._table_schema, task.residual, self._case_sensitive)
         if isinstance(residual, AlwaysFalse):
             return
-        reader = self._open(task.file)
+        reader = open_data_file(self._io, task.file, self._name_mapping)
         try:
-            yield from self._rows(task, reader, residual, deleted, use_threads=use_threads)
+            yield from self._rows(task, reader, residual, deleted, keys, use_threads=use_threads)
         finally:
             reader.close()
 
     def _rows(
         self,
         task: FileScanTask,
-        reader: ParquetReader,
+        reader: DataFileReader,
         residual: BooleanExpression,
         deleted: Positions | None,
+        keys: Sequence[KeySet],
         *,
         use_threads: bool,
     ) -> Iterator[pa.RecordBatch]:
         constants = file_constants(task.file, task.spec, self._table_schema)
-        asked = _FilterColumns(residual, self._projected.fields, self._metadata)
+        asked = ColumnPlaces(
+            [*bound_references(residual), *(i for k in keys for i in k.field_ids)],
+            self._projected.fields,
+            self._metadata,
+        )
         projection = Projection((*self._projected.fields, *asked.extra), reader.fields, constants)
         row_groups = reader.row_groups(task.start, task.length)
         if not isinstance(residual, AlwaysTrue):
@@ -159,8 +166,11 @@ class ArrowScan:
             batch = projection.apply(raw, position)
             mask = None if deleted is None else live_mask(deleted, position, raw.num_rows)
             keep = None if mask is None else pa.array(mask)
-            if not isinstance(residual, AlwaysTrue):
-                selected = row_mask(residual, asked.arrays(batch), raw.num_rows)
+            if keys or not isinstance(residual, AlwaysTrue):
+                arrays = asked.arrays(batch)
+                selected = row_mask(residual, arrays, raw.num_rows)
+                for key_set in keys:
+                    selected = pc.and_not(selected, key_set.contains(arrays))
                 keep = selected if keep is None else pc.and_(keep, selected)
             if asked.extra:
                 batch = batch.select(range(width))
@@ -179,14 +189,6 @@ class ArrowScan:
         finally:
             batches.close()  # type: ignore[attr-defined]  # stream is a generator
 
-    def _open(self, file: DataFile) -> ParquetReader:
-        if file.file_format is not FileFormat.PARQUET:
-            raise UnsupportedError(
-                f"Data file {file.file_path} is {file.file_format.value}: not readable yet",
-                path=file.file_path,
-            )
-        return ParquetReader(self._io, file.file_path, self._name_mapping, file.file_size_in_bytes)
-
     def _known_count(self, task: FileScanTask) -> int | None:
         residual = bind(self._table_schema, task.residual, self._case_sensitive)
         if isinstance(residual, AlwaysFalse):
@@ -194,9 +196,10 @@ class ArrowScan:
         whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
         if not isinstance(residual, AlwaysTrue) or not whole:
             return None
-        if any(d.content is not DataFileContent.POSITION_DELETES for d in task.delete_files):
+        positional, equal = _by_content(task.delete_files)
+        if equal:
             return None
-        deleted = self._deletes.of(task.file, task.delete_files)
+        deleted = self._deletes.of(task.file, positional)
         if deleted is None:
             return task.file.record_count
         return task.file.record_count - int(np.searchsorted(deleted, task.file.record_count))
@@ -225,60 +228,19 @@ def file_constants(file: DataFile, spec: PartitionSpec, schema: Schema) -> dict[
     return constants
 
 
-class _FilterColumns:
-    """Where the columns of a filter stand in a batch; those not selected are read besides."""
-
-    def __init__(
-        self,
-        expression: BooleanExpression,
-        projected: Sequence[NestedField],
-        metadata: TableMetadata,
-    ) -> None:
-        places = {f.field_id: i for i, f in enumerate(projected)}
-        self.extra: list[NestedField] = []
-        self._paths: dict[int, tuple[int, list[int]]] = {}
-        for field_id in bound_references(expression):
-            place = places.get(field_id)
-            if place is None:
-                (column,) = prune(_schema_with(metadata, field_id), {field_id}).fields
-                self._paths[field_id] = (
-                    len(projected) + len(self.extra),
-                    _descent(column, field_id),
-                )
-                self.extra.append(column)
-            else:
-                self._paths[field_id] = (place, [])
-
-    def arrays(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The filter's columns by field id."""
-        return {
-            field_id: pc.struct_field(batch.column(place), descent)
-            if descent
-            else batch.column(place)
-            for field_id, (place, descent) in self._paths.items()
-        }
-
-
-def _schema_with(metadata: TableMetadata, field_id: int) -> Schema:
-    """The current schema if it has a field, else the latest that has: scans go back in time."""
-    current = metadata.schema()
-    older = (s for s in reversed(metadata.schemas) if s.contains(field_id))
-    return current if current.contains(field_id) else next(older, current)
-
-
-def _descent(column: NestedField, field_id: int) -> list[int]:
-    """The indices that lead from a column, pruned to one field, to that field."""
-    descent = []
-    while column.field_id != field_id and isinstance(column.field_type, StructType):
-        (column,) = column.field_type.fields
-        descent.append(0)
-    return descent
+def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """Position delete files, and equality delete files."""
+    positional: list[DataFile] = []
+    equal: list[DataFile] = []
+    for file in files:
+        (equal if file.content is DataFileContent.EQUALITY_DELETES else positional).append(file)
+    return positional, equal
 
 
 def _matching(
     row_groups: Sequence[int],
     residual: BooleanExpression,
-    reader: ParquetReader,
+    reader: DataFileReader,
     constants: dict[int, Any],
 ) -> list[int]:
     readers = {

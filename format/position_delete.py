@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icecomb.format.arrow_projection import FileField
-from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.data_file_reader import DataFileReader, open_data_file
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifest import DataFile
 from icecomb.format.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.name_mapping import MappedField, NameMapping
-from icecomb.format.parquet_reader import ParquetReader
 from icecomb.format.types import NestedField
 
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -52,9 +52,6 @@ class PositionDeletes:
         Args:
             data_file: The data file.
             delete_files: The position delete files that apply to it.
-
-        Raises:
-            UnsupportedError: A delete file is of another kind.
         """
         path = data_file.file_path
         found = [self._from_file(path, d) for d in delete_files]
@@ -64,12 +61,6 @@ class PositionDeletes:
         return np.unique(np.concatenate(positions))
 
     def _from_file(self, path: str, delete_file: DataFile) -> Positions:
-        if delete_file.content is not DataFileContent.POSITION_DELETES:
-            raise UnsupportedError(
-                f"Equality delete file {delete_file.file_path} cannot be applied yet",
-                hint="Rewrite the table's data files with an engine that reads equality deletes.",
-                path=delete_file.file_path,
-            )
         if _only_target(delete_file) == path:
             return _read_positions(self._io, delete_file)
         with self._lock:
@@ -140,18 +131,7 @@ def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
 
 
 def _read(io: FileIO, delete_file: DataFile, *, with_path: bool) -> pa.Table:
-    if delete_file.file_format is not FileFormat.PARQUET:
-        raise UnsupportedError(
-            f"Delete file {delete_file.file_path} is {delete_file.file_format.value}, not Parquet",
-            path=delete_file.file_path,
-        )
-    reader = ParquetReader(
-        io,
-        delete_file.file_path,
-        _NAMES,
-        delete_file.file_size_in_bytes,
-        dictionaries=(DELETE_FILE_PATH.name,),
-    )
+    reader = open_data_file(io, delete_file, _NAMES, dictionaries=(DELETE_FILE_PATH.name,))
     wanted = (DELETE_FILE_PATH, DELETE_FILE_POS) if with_path else (DELETE_FILE_POS,)
     try:
         columns = [_column(reader, f) for f in wanted]
@@ -169,7 +149,7 @@ def _read(io: FileIO, delete_file: DataFile, *, with_path: bool) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def _column(reader: ParquetReader, wanted: NestedField) -> FileField:
+def _column(reader: DataFileReader, wanted: NestedField) -> FileField:
     found = next((f for f in reader.fields if f.field_id == wanted.field_id), None)
     if found is None:
         raise CorruptFileError(

@@ -12,7 +12,7 @@ import pytest
 
 from icecomb.format.arrow_scan import ArrowScan
 from icecomb.format.binding import bind
-from icecomb.format.errors import CorruptFileError, FileMissingError, SchemaError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, FileMissingError, SchemaError
 from icecomb.format.expression import (
     AlwaysTrue,
     EqualTo,
@@ -28,7 +28,7 @@ from icecomb.format.expression import (
     StartsWith,
 )
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, DataFileContent
+from icecomb.format.manifest import DataFile
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.metadata_columns import FILE_PATH, ROW_POSITION, SPEC_ID
 from icecomb.format.name_mapping import MappedField
@@ -534,17 +534,3 @@ def test_a_batch_stream_can_be_left_early_and_raises_what_a_task_raises(tmp_path
     with pytest.raises(FileMissingError):
         seen.extend(scan.to_record_batches(tasks))
     assert len(seen) == 3
-
-
-def test_equality_deletes_are_refused_rather_than_ignored(tmp_path):
-    table = Table(tmp_path, NestedField(1, "id", LongType()))
-    data = pa.table([[1]], schema=pa.schema([with_id("id", pa.int64(), 1)]))
-    delete = DataFile(
-        content=DataFileContent.EQUALITY_DELETES,
-        file_path=str(tmp_path / "eq.parquet"),
-        record_count=1,
-        file_size_in_bytes=1,
-        equality_ids=(1,),
-    )
-    with pytest.raises(UnsupportedError, match=r"eq\.parquet"):
-        table.read(table.task(data, deletes=[delete]))
