@@ -257,7 +257,7 @@ class HiveCatalog(Catalog):
         return self.load_table(target)
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
-        """See `Catalog.drop_table`: under the table's lock; works when the metadata file is lost."""
+        """See `Catalog.drop_table`: under the lock; works when the metadata file is lost."""
         place = database_and_table(identifier)
         pointed_at(self.client.table(*place))
         metadata = self._known_metadata(place)

@@ -223,6 +223,8 @@ class HiveClient:
             NoSuchNamespaceError: there is none of this name.
             NamespaceNotEmptyError: it still holds tables, views or functions.
         """
+        # Hive 2.3 answers for a missing database with a NullPointerException.
+        self.database(name)
         try:
             with _missing_namespace(name):
                 self._write("drop_database", name, False, False)
@@ -682,8 +684,10 @@ def _missing_table(database: str, name: str) -> Iterator[None]:
     try:
         yield
     except RefusedError as error:
-        # Hive 2.3 answers an alter of a missing table with InvalidOperationException.
-        gone = error.kind == "InvalidOperationException" and "doesn't exist" in error.answer
+        # Hive answers an alter of a missing table with InvalidOperationException.
+        gone = error.kind == "InvalidOperationException" and (
+            "table not found" in error.answer or f"{name} doesn't exist" in error.answer
+        )
         if gone or error.kind in {"NoSuchObjectException", "UnknownTableException"}:
             raise NoSuchTableError(
                 f"there is no table {database}.{name}", table=f"{database}.{name}"

@@ -58,6 +58,11 @@ class Connection:
         """Closes the socket; the server gives its thread free."""
         self.transport.close()
 
+    def __del__(self) -> None:
+        # Absent when the constructor failed.
+        if transport := getattr(self, "transport", None):
+            transport.close()
+
     def call_with_bytes(self, method: str, arguments: bytes) -> None:
         """Sends a call with encoded arguments; the generated client reads the reply."""
         self.protocol.writeMessageBegin(method, TMessageType.CALL, 0)

@@ -1,0 +1,402 @@
+"""Commits under contention, lost replies, dead lock holders and killed writers."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog.hive import server
+from icecomb.catalog.hive.entity import LockState
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    ConfigurationError,
+    LockTimeoutError,
+    MetastoreError,
+)
+
+pytestmark = pytest.mark.jvm
+
+ALTER = "alter_table_with_environment_context"
+WRITER = """
+import sys, pyarrow as pa
+from icecomb.catalog import load_catalog
+uri, name, times, row = sys.argv[1:5]
+table = load_catalog("w", uri=uri).load_table(name)
+for n in range(int(times)):
+    table.append(pa.table({"id": pa.array([int(row) * 1000 + n], pa.int64()), "s": ["x"]}))
+"""
+KILLED = """
+import os, signal, sys, pyarrow as pa
+from icecomb.catalog import load_catalog
+from icecomb.catalog.hive.client import HiveClient
+from icecomb.format.file_io import LocalFileSystem
+uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
+table = load_catalog("w", uri=uri).load_table(name)
+steps = []
+def step(what):
+    steps.append(what)
+    if len(steps) - 1 == fatal:
+        print(what, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+call = HiveClient._call
+def watched_call(self, method, send):
+    step("before " + method)
+    answer = call(self, method, send)
+    step("after " + method)
+    return answer
+HiveClient._call = watched_call
+create = LocalFileSystem.create_stream
+def watched_create(self, location):
+    step("before creating")
+    return create(self, location)
+LocalFileSystem.create_stream = watched_create
+table.append(pa.table({"id": pa.array([1], pa.int64()), "s": ["x"]}))
+print("lived", flush=True)
+"""
+
+
+def _metadata_files(table):
+    return set(Path(table.location().removeprefix("file:")).glob("metadata/*.metadata.json"))
+
+
+def _reachable(table):
+    return {table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)}
+
+
+def _spawn(script, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd="/",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("lock_enabled", ["true", "false"])
+def test_two_processes_appending_twenty_times_each_lose_nothing(
+    catalog, metastore, namespace, rows, lock_enabled
+):
+    properties = {
+        "engine.hive.lock-enabled": lock_enabled,
+        "commit.retry.num-retries": "20" if lock_enabled == "false" else "4",
+    }
+    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=properties)
+    name = ".".join(table.identifier)
+    writers = [_spawn(WRITER, metastore.uri, name, 20, n) for n in (1, 2)]
+    assert [writer.communicate(timeout=120)[1] for writer in writers] == ["", ""]
+    found = catalog.load_table(name).scan().to_arrow()["id"].to_pylist()
+    assert sorted(found) == [n * 1000 + i for n in (1, 2) for i in range(20)]
+    table.refresh()
+    assert len(table.snapshots()) == 40
+    assert {str(p) for p in _metadata_files(table)} == {
+        x.removeprefix("file:") for x in _reachable(table)
+    }
+
+
+def test_threads_on_one_catalog_object_all_commit(catalog, table, rows):
+    errors = []
+
+    def write():
+        mine = catalog.load_table(table.identifier)
+        try:
+            for _ in range(5):
+                mine.append(rows)
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(table.refresh().snapshots()) == 20
+
+
+def test_a_stale_table_object_commits_on_what_others_did(catalog, table, rows):
+    other = catalog.load_table(table.identifier)
+    other.append(rows)
+    table.append(rows)
+    assert table.scan().to_arrow().num_rows == 6
+    assert _metadata_files(table) == {Path(x.removeprefix("file:")) for x in _reachable(table)}
+
+
+def test_retries_used_up_say_so_and_leave_no_file(catalog, namespace, rows):
+    table = catalog.create_table(
+        f"{namespace}.t", rows.schema, properties={"commit.retry.num-retries": "0"}
+    )
+    catalog.load_table(table.identifier).append(rows)
+    before = {p for p in Path(table.location().removeprefix("file:")).rglob("*") if p.is_file()}
+    with pytest.raises(CommitFailedError, match="another writer was first"):
+        table.append(rows)
+    assert {
+        p for p in Path(table.location().removeprefix("file:")).rglob("*") if p.is_file()
+    } == before
+
+
+def _lock_of_somebody(catalog, table, agent="icecomb-00000000-0000-0000-0000-000000000000-pid4711"):
+    answer = catalog.client.lock(*table.identifier, user="ann", host="etl-07", agent=agent)
+    assert answer.state is LockState.ACQUIRED
+    return answer.lock_id
+
+
+def test_a_lock_time_out_names_the_holder(catalog, metastore, table, rows):
+    holder = _lock_of_somebody(catalog, table)
+    impatient = load_catalog("i", uri=metastore.uri, **{"iceberg.hive.lock-timeout-ms": "400"})
+    mine = impatient.load_table(table.identifier)
+    started = time.monotonic()
+    with pytest.raises(LockTimeoutError) as caught:
+        mine.append(rows)
+    assert time.monotonic() - started < 5
+    text = str(caught.value)
+    for part in (
+        ".".join(table.identifier),
+        "ann@etl-07",
+        "pid 4711",
+        f"lock {holder}",
+        "held for",
+        "last heartbeat",
+        f"icecomb locks break {holder}",
+    ):
+        assert part in text
+    assert [row.lock_id for row in catalog.client.locks(*table.identifier)] == [holder]
+    assert _metadata_files(mine) == {Path(table.metadata_location.removeprefix("file:"))}
+    catalog.client.unlock(holder)
+    mine.append(rows)
+    impatient.close()
+
+
+def test_heartbeats_keep_the_lock_of_a_slow_commit(
+    catalog, proxied, proxy, table, rows, monkeypatch
+):
+    monkeypatch.setitem(server._expiry, proxy.uri, 0.3)
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)
+    proxy.calls.clear()
+    proxy.delay(ALTER, 1.0)
+    mine.append(rows)
+    assert proxy.calls["heartbeat"] >= 3
+    assert catalog.client.locks(*table.identifier) == []
+    deadline = time.monotonic() + 5
+    while len(proxied.client._open) > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(proxied.client._open) == 1
+
+
+def test_a_lost_answer_to_the_alter_is_found_to_be_a_success(proxied, proxy, table, rows):
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)
+    proxy.fail(ALTER, "reply")
+    mine.append(rows)
+    assert mine.refresh().scan().to_arrow().num_rows == 6
+    assert len(mine.snapshots()) == 2
+
+
+def test_a_lost_answer_is_a_success_also_when_others_went_on(
+    catalog, proxied, proxy, namespace, rows
+):
+    free = {"engine.hive.lock-enabled": "false"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=free)
+    table.append(rows)
+    other = catalog.load_table(table.identifier)
+    # after the lost answer, and before the first look at what became of it
+    proxy.before(ALTER, lambda: proxy.before("get_table_req", lambda: other.append(rows)))
+    proxy.fail(ALTER, "reply")
+    table.append(rows)
+    assert len(table.snapshots()) == 2
+    assert len(other.snapshots()) == 3
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 9
+
+
+def test_a_request_that_never_arrived_stays_unknown_and_keeps_its_file(
+    catalog, proxied, proxy, namespace, rows
+):
+    quick = {"commit.status-check.min-wait-ms": "10", "commit.status-check.num-retries": "2"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=quick)
+    table.append(rows)
+    current = table.metadata_location
+    proxy.fail(ALTER, "request")
+    with pytest.raises(CommitStateUnknownError) as caught:
+        table.append(rows)
+    new = caught.value.context["new"]
+    assert new in str(caught.value)
+    assert current in str(caught.value)
+    assert Path(new.removeprefix("file:")).is_file()
+    assert catalog.client.locks(*table.identifier) == []
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+    # what was written for the unknown commit is all there: it could still land
+    registered = catalog.register_table((namespace, "landed"), new)
+    assert registered.scan().to_arrow().num_rows == 6
+
+
+def test_a_request_that_never_arrived_is_a_conflict_once_others_went_on(
+    catalog, proxied, proxy, namespace, rows
+):
+    free = {"engine.hive.lock-enabled": "false", "commit.status-check.min-wait-ms": "10"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=free)
+    table.append(rows)
+    other = catalog.load_table(table.identifier)
+    proxy.before(ALTER, lambda: other.append(rows))
+    proxy.fail(ALTER, "request")
+    table.append(rows)
+    assert table.refresh().scan().to_arrow().num_rows == 9
+    assert len(table.snapshots()) == 3
+    assert {str(p) for p in _metadata_files(table)} == {
+        x.removeprefix("file:") for x in _reachable(table)
+    }
+
+
+def test_a_writer_overtaken_between_look_and_alter_never_overwrites(
+    catalog, proxied, proxy, namespace, rows
+):
+    free = {"engine.hive.lock-enabled": "false"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=free)
+    table.append(rows)
+    other = catalog.load_table(table.identifier)
+    proxy.before(ALTER, lambda: other.append(rows))
+    table.append(rows)
+    assert proxy.calls[ALTER] >= 3
+    assert table.refresh().scan().to_arrow().num_rows == 9
+
+
+def test_an_expired_lock_never_loses_an_update(catalog, proxied, proxy, table, rows):
+    """The stalled writer's lock is broken, another writer commits, the stalled one goes on."""
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)
+    other = catalog.load_table(table.identifier)
+
+    def break_and_commit():
+        (row,) = catalog.client.locks(*table.identifier)
+        catalog.client.unlock(row.lock_id)
+        other.append(rows)
+
+    proxy.before(ALTER, break_and_commit)
+    mine.append(rows)
+    assert mine.refresh().scan().to_arrow().num_rows == 9
+
+
+def test_a_lost_answer_to_the_lock_is_found_by_its_stamp(catalog, proxied, proxy, table, rows):
+    mine = proxied.load_table(table.identifier)
+    for how in ("reply", "request"):
+        proxy.fail("lock", how)
+        mine.append(rows)
+        assert catalog.client.locks(*table.identifier) == []
+    assert mine.refresh().scan().to_arrow().num_rows == 6
+
+
+def test_a_lost_unlock_does_not_harm_the_commit(catalog, proxied, proxy, table, rows):
+    mine = proxied.load_table(table.identifier)
+    proxy.fail("unlock", "reply")
+    mine.append(rows)
+    assert mine.refresh().scan().to_arrow().num_rows == 3
+    assert catalog.client.locks(*table.identifier) == []
+
+
+def test_locks_carry_who_holds_them(catalog, proxied, proxy, table, rows):
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)
+    seen = []
+    proxy.before(ALTER, lambda: seen.extend(catalog.client.locks(*table.identifier)))
+    mine.append(rows)
+    (row,) = seen
+    import os
+
+    assert row.agent.startswith("icecomb-")
+    assert row.agent.endswith(f"-pid{os.getpid()}")
+    assert row.host == socket.gethostname()
+    assert row.exclusive
+    assert row.state is LockState.ACQUIRED
+
+
+def test_lock_free_mode_is_refused_where_the_server_does_not_check(
+    catalog, metastore, namespace, rows, monkeypatch
+):
+    monkeypatch.setitem(server._enforcing, metastore.uri, False)  # as Hive 3.1.3
+    free = {"engine.hive.lock-enabled": "false"}
+    with pytest.raises(ConfigurationError, match="does not check"):
+        catalog.create_table(f"{namespace}.t", rows.schema, properties=free)
+    assert not catalog.table_exists(f"{namespace}.t")
+
+
+def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
+    catalog, metastore, table, rows, monkeypatch
+):
+    monkeypatch.setitem(server._enforcing, metastore.uri, False)  # as Hive 3.1.3
+    catalog.client.calls.clear()
+    table.append(rows)
+    assert catalog.client.calls == {
+        "lock": 1,
+        "get_table_req": 1,
+        "heartbeat": 2,
+        ALTER: 1,
+        "unlock": 1,
+    }
+
+
+def test_the_probe_finds_a_checking_server_and_leaves_nothing_behind(
+    catalog, namespace, monkeypatch
+):
+    monkeypatch.delitem(server._enforcing, catalog.client.uri, raising=False)
+    assert server.enforces_expected_value(catalog.client, namespace)
+    assert catalog.client.table_names(namespace) == []
+
+
+def test_an_encrypted_table_is_refused_before_anything_is_written(catalog, namespace, rows):
+    from icecomb.format.errors import UnsupportedError
+
+    with pytest.raises(UnsupportedError, match="encrypted"):
+        catalog.create_table(f"{namespace}.e", rows.schema, properties={"encryption.key-id": "k"})
+    assert not catalog.table_exists(f"{namespace}.e")
+
+
+def test_an_unreachable_metastore_costs_nothing(table, proxied, proxy, rows):
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)
+    before = {p for p in Path(table.location().removeprefix("file:")).rglob("*") if p.is_file()}
+    proxied.close()
+    proxy.close()
+    with pytest.raises(MetastoreError, match="cannot be reached"):
+        mine.append(rows)
+    assert {
+        p for p in Path(table.location().removeprefix("file:")).rglob("*") if p.is_file()
+    } == before
+
+
+def test_a_writer_killed_at_any_step_leaves_a_readable_table_and_no_lost_row(
+    catalog, metastore, table, rows
+):
+    table.append(rows)
+    name = ".".join(table.identifier)
+    expected = 3
+    died: list[str] = []
+    # a fresh process probes the server first, so the first alter of the two is not the table's
+    for fatal in range(100):
+        writer = _spawn(KILLED, metastore.uri, name, fatal)
+        out, err = writer.communicate(timeout=60)
+        last = out.strip()
+        landed = last == "lived" or (died + [last]).count(f"after {ALTER}") > 1
+        expected += landed
+        current = catalog.load_table(name)
+        assert current.scan().to_arrow().num_rows == expected, (last, err)
+        for row in catalog.client.locks(*table.identifier):
+            assert f"pid{writer.pid}" in row.agent
+            catalog.client.unlock(row.lock_id)
+        if last == "lived":
+            break
+        assert writer.returncode == -9, err
+        died.append(last)
+    assert "before creating" in died
+    for step in ("lock", "get_table_req", ALTER, "unlock"):
+        assert f"before {step}" in died
+        assert f"after {step}" in died
+    table.refresh().append(rows)
+    assert catalog.load_table(name).scan().to_arrow().num_rows == expected + 3

@@ -1,0 +1,225 @@
+"""The metastore of a warehouse folder: started, shared, ended, and everything that can be in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import java, load_catalog, metastore
+from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.metastore import embedded, server_jar
+from icecomb.format.errors import ConfigurationError, JavaError, MissingDependencyError
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture
+def warehouse(tmp_path):
+    yield tmp_path / "lake"
+    metastore.stop(tmp_path / "lake")
+
+
+def _state(warehouse):
+    return warehouse / ".metastore" / "server.json"
+
+
+def _ended(pid, seconds=20):
+    deadline = time.monotonic() + seconds
+    while embedded._alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_one_metastore_a_warehouse_is_shared_by_processes_and_stopped(warehouse):
+    code = (
+        "import sys; from icecomb.catalog import metastore; print(metastore.start(sys.argv[1]).pid)"
+    )
+
+    def start(_):
+        command = [sys.executable, "-c", code, str(warehouse)]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd="/", check=True
+        ).stdout.strip()
+
+    assert metastore.status(warehouse) is None
+    with ThreadPoolExecutor(3) as pool:
+        pids = set(pool.map(start, range(3)))
+    running = metastore.status(warehouse)
+    assert pids == {str(running.pid)}
+    assert metastore.start(warehouse) == running
+    assert running.to_json()["uri"] == running.uri
+    assert metastore.stop(warehouse)
+    assert _ended(running.pid)
+    assert not metastore.stop(warehouse)
+    assert metastore.status(warehouse) is None
+    assert not _state(warehouse).exists()
+
+
+def test_it_listens_on_loopback_only(metastore):
+    import icecomb.catalog.metastore  # noqa: F401 - the fixture shadows the module
+
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    listening = {
+        line[1].rsplit(":", 1)[0]
+        for line in lines
+        if line[3] == "0A" and int(line[1].rsplit(":", 1)[1], 16) == metastore.port
+    }
+    assert listening <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    assert listening
+
+
+def test_a_killed_metastore_is_noticed_and_tables_are_there_again(warehouse):
+    lake = load_catalog("local", warehouse=warehouse)
+    lake.create_namespace("d")
+    table = lake.create_table("d.t", pa.schema([("a", pa.int64())]))
+    table.append(pa.table({"a": [1]}))
+    first = metastore.status(warehouse)
+    os.kill(first.pid, signal.SIGKILL)
+    assert _ended(first.pid)
+    assert metastore.status(warehouse) is None
+    # the same objects go on: the client finds the new one by itself
+    table.append(pa.table({"a": [2]}))
+    assert sorted(lake.load_table("d.t").scan().to_arrow()["a"].to_pylist()) == [1, 2]
+    assert metastore.status(warehouse).pid != first.pid
+    assert lake.load_namespace_properties("default")["location"] == f"file:{warehouse}"
+    lake.close()
+
+
+def test_it_ends_when_nobody_is_connected_and_not_before(warehouse):
+    running = metastore.start(warehouse, idle_s=2)
+    with HiveClient(running.uri) as client:
+        client.databases()
+        time.sleep(4)
+        assert client.databases() == ["default"]
+    assert _ended(running.pid)
+    assert not _state(warehouse).exists()
+
+
+def test_a_stale_state_file_with_a_port_that_is_taken_is_seen_through(warehouse):
+    _state(warehouse).parent.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        stale = {"pid": os.getpid(), "port": taken.getsockname()[1], "token": "icecomb-stale"}
+        _state(warehouse).write_text(json.dumps(stale))
+        embedded_timeout, embedded._ANSWER_TIMEOUT_S = embedded._ANSWER_TIMEOUT_S, 0.3
+        try:
+            assert metastore.status(warehouse) is None
+            assert not metastore.stop(warehouse), "our own pid is in the file, and it must live"
+            running = metastore.start(warehouse)
+        finally:
+            embedded._ANSWER_TIMEOUT_S = embedded_timeout
+    assert running.pid != os.getpid()
+    assert running.port != stale["port"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
+def test_a_damaged_state_file_is_no_metastore(warehouse, content):
+    _state(warehouse).parent.mkdir(parents=True)
+    _state(warehouse).write_text(content)
+    assert metastore.status(warehouse) is None
+
+
+def test_a_metastore_that_hangs_is_replaced(warehouse, monkeypatch):
+    hanging = metastore.start(warehouse)
+    os.kill(hanging.pid, signal.SIGSTOP)
+    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(embedded, "_STOP_TIMEOUT_S", 0.5)
+    running = metastore.start(warehouse)
+    assert running.pid != hanging.pid
+    assert _ended(hanging.pid)
+
+
+def test_a_warehouse_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        load_catalog("local", warehouse=tmp_path / "file")
+    with pytest.raises(ConfigurationError, match="needs a local warehouse"):
+        load_catalog("local", warehouse="hdfs://nn/lake")
+
+
+def test_a_full_disk_is_named():
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        metastore.start("/dev/full/lake")
+
+
+def test_no_java_is_said_and_nothing_is_left_running(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    with pytest.raises(JavaError, match="JAVA_HOME") as caught:
+        metastore.start(tmp_path / "lake")
+    assert "install Java 17" in str(caught.value)
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaError, match="no java on PATH"):
+        metastore.start(tmp_path / "lake")
+    assert metastore.status(tmp_path / "lake") is None
+
+
+def test_an_old_java_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    old = tmp_path / "bin" / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_412\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java.java_version() == 8
+    with pytest.raises(JavaError, match="is Java 8; Java 17 or later is needed"):
+        metastore.start(tmp_path / "lake")
+
+
+def test_a_runtime_without_compiler_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        java.shutil, "which", lambda program: None if program == "javac" else f"/usr/bin/{program}"
+    )
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(JavaError, match="no javac") as caught:
+        metastore.start(tmp_path / "lake")
+    assert "install a JDK" in str(caught.value)
+
+
+def test_without_pyspark_the_install_line_is_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_jar.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependencyError) as caught:
+        load_catalog("local", warehouse=tmp_path / "lake")
+    assert "pip install 'icecomb[spark]'" in str(caught.value)
+
+
+def test_sources_that_do_not_compile_carry_javacs_complaint(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = tmp_path / "Broken.java"
+    source.write_text("class Broken { int x = ; }")
+    with pytest.raises(JavaError, match="illegal start of expression"):
+        java.compile_jar([source], "", "broken", "1")
+
+
+def test_a_jar_is_compiled_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = tmp_path / "Hello.java"
+    source.write_text(
+        'class Hello { public static void main(String[] a) { System.out.print("hi"); } }'
+    )
+    jar = java.compile_jar([source], "", "hello", "1")
+    assert (
+        subprocess.run(
+            [java.find_java(), "-cp", jar, "Hello"], capture_output=True, check=True
+        ).stdout
+        == b"hi"
+    )
+    monkeypatch.setattr(java, "find_javac", lambda: pytest.fail("compiled again"))
+    assert java.compile_jar([source], "", "hello", "1") == jar
