@@ -6,14 +6,14 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.metastore import RunningMetastore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,11 +30,13 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetas
 
 
 @pytest.fixture(scope="session")
-def catalog(metastore: RunningMetastore) -> Catalog:
+def catalog(metastore: RunningMetastore) -> Iterator[HiveCatalog]:
     """Our catalog on the shared metastore."""
-    from icecomb.catalog import load_catalog
+    from icecomb.catalog.hive.catalog import HiveCatalog
 
-    return load_catalog("lake", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
+    catalog = HiveCatalog("lake", {"uri": metastore.uri, "warehouse": str(metastore.warehouse)})
+    yield catalog
+    catalog.close()
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +65,14 @@ class IcebergJava:
     """Iceberg Java in a Spark of its own, over a pipe; its catalog ``ice`` is on the shared metastore."""
 
     def __init__(self, metastore: RunningMetastore, log: Path) -> None:
-        self._process = subprocess.Popen(
+        with log.open("w") as stderr:
+            self._process = self._start(metastore, stderr)
+        self._log = log
+        self._answer()
+
+    @staticmethod
+    def _start(metastore: RunningMetastore, stderr: IO[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [
                 str(ROOT / ".venv-iceberg-java" / "bin" / "python"),
                 str(ROOT / "tests" / "peers" / "iceberg_java.py"),
@@ -72,12 +81,10 @@ class IcebergJava:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log.open("w"),
+            stderr=stderr,
             text=True,
             bufsize=1,
         )
-        self._log = log
-        self._answer()
 
     def sql(self, text: str) -> list[list[Any]]:
         """The rows of a statement; dates, timestamps and decimals as text."""
