@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.avro_encoder import encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def write_container(
     Args:
         schema: The schema that the file states.
         plain: Its plain form; the records use the names in there.
-        records: The records.
+        records: The records, as `avro_encoder.encoder` takes them.
         metadata: Further key-value metadata.
         codec: A value of Iceberg's `write.manifest.compression-codec`.
         level: The compression level; None is the codec's usual one.
@@ -185,23 +186,21 @@ class ContainerWriter:
         codec: str = "gzip",
         level: int | None = None,
     ) -> None:
-        import fastavro
-
         name, self._compress = _compressor(codec, level)
         self._sync = os.urandom(_SYNC_SIZE)
-        self._plain = fastavro.parse_schema(plain)
-        self._encode = fastavro.schemaless_writer
-        self._block = BytesIO()
-        self._block_count = 0
+        self._encode = encoder(plain)
+        self._block: list[bytes] = []
+        self._block_bytes = 0
         self._out = BytesIO()
         texts = {"avro.schema": _compact(schema), "avro.codec": name, **metadata}
         self._out.write(_header_bytes(texts, self._sync))
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record."""
-        self._encode(self._block, self._plain, record)
-        self._block_count += 1
-        if self._block.tell() >= _BLOCK_BYTES:
+        encoded = self._encode(record)
+        self._block.append(encoded)
+        self._block_bytes += len(encoded)
+        if self._block_bytes >= _BLOCK_BYTES:
             self._flush()
 
     def size(self) -> int:
@@ -214,12 +213,11 @@ class ContainerWriter:
         return self._out.getvalue()
 
     def _flush(self) -> None:
-        if self._block_count:
-            body = self._compress(self._block.getvalue())
-            self._out.write(_varint(self._block_count) + _varint(len(body)))
-            self._out.write(body)
+        if self._block:
+            body = self._compress(b"".join(self._block))
+            self._out.write(encode_long(len(self._block)) + encode_bytes(body))
             self._out.write(self._sync)
-            self._block, self._block_count = BytesIO(), 0
+            self._block, self._block_bytes = [], 0
 
 
 def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFileError:
@@ -265,16 +263,15 @@ def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
     header = _header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
     if not container.record_count:
         return header
-    sizes = _varint(container.record_count) + _varint(len(container.body))
+    sizes = encode_long(container.record_count) + encode_long(len(container.body))
     return b"".join((header, sizes, container.body, sync))
 
 
 def _header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
-    parts = [_MAGIC, _varint(len(metadata))]
+    parts = [_MAGIC, encode_long(len(metadata))]
     for key, value in metadata.items():
-        for text in (key.encode(), value.encode()):
-            parts += (_varint(len(text)), text)
-    return b"".join((*parts, _varint(0), sync))
+        parts += (encode_string(key), encode_string(value))
+    return b"".join((*parts, encode_long(0), sync))
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -299,16 +296,6 @@ def _slice(data: bytes, at: int, size: int) -> bytes:
     if size < 0 or at + size > len(data):
         raise ValueError("it ends too early")
     return data[at : at + size]
-
-
-def _varint(value: int) -> bytes:
-    value = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _compact(schema: Any) -> str:

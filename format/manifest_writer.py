@@ -25,7 +25,6 @@ from icecomb.format.manifest import (
 from icecomb.format.manifest_schema import (
     BLOCK_SIZE_IN_BYTES,
     ENTRY_NAMES,
-    STATISTICS,
     entry_type,
 )
 from icecomb.format.single_value import to_bytes
@@ -215,7 +214,7 @@ class ManifestWriter:
 
     def _file_record(self, file: DataFile) -> dict[str, Any]:
         fields = zip(self._partition_names, self._partition.fields, file.partition, strict=True)
-        record: dict[str, Any] = {
+        return {
             "content": file.content.value,
             "file_path": file.file_path,
             "file_format": file.file_format.value,
@@ -223,18 +222,18 @@ class ManifestWriter:
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_in_bytes,
             "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
+            "column_sizes": file.column_sizes,
+            "value_counts": file.value_counts,
+            "null_value_counts": file.null_value_counts,
+            "nan_value_counts": file.nan_value_counts,
+            "lower_bounds": file.lower_bounds,
+            "upper_bounds": file.upper_bounds,
             "key_metadata": file.key_metadata,
-            "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
-            "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
+            "split_offsets": file.split_offsets,
+            "equality_ids": file.equality_ids,
             "sort_order_id": file.sort_order_id,
             "referenced_data_file": file.referenced_data_file,
         }
-        for name in STATISTICS:
-            values = getattr(file, name)
-            record[name] = (
-                None if values is None else [{"key": k, "value": v} for k, v in values.items()]
-            )
-        return record
 
 
 def write_manifest(

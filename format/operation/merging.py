@@ -174,9 +174,6 @@ class MergingProducer(SnapshotProducer):
                 status=ManifestEntryStatus.ADDED, sequence_number=number, data_file=file
             )
 
-    def _may_have_left_manifests(self) -> bool:
-        return True
-
     def _remove(self, file: DataFile) -> None:
         content = _DATA if file.content is DataFileContent.DATA else _DELETES
         self.filters[content].paths.add(file.file_path)

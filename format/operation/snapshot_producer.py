@@ -22,7 +22,7 @@ from icecomb.format.manifest import (
     ManifestFile,
     check_data_file,
 )
-from icecomb.format.manifest_list import read_manifest_list, read_manifests, write_manifest_list
+from icecomb.format.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.manifest_writer import ManifestWriter, assign_sequence_number
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -74,7 +74,7 @@ class SnapshotProducer(ABC):
         self._attempt = 0
         self._manifest_count = 0
         self._written_manifests: list[str] = []
-        self._written_lists: list[str] = []
+        self._listed: dict[str, frozenset[str]] = {}
 
     @property
     @abstractmethod
@@ -153,18 +153,14 @@ class SnapshotProducer(ABC):
         """
         snapshot = None if committed is None else committed.snapshot_by_id(self.snapshot_id)
         kept: set[str] = set()
-        if snapshot is not None and snapshot.manifest_list is not None:
-            kept.add(snapshot.manifest_list)
-            if set(self._written_lists) != kept or self._may_have_left_manifests():
-                listed = read_manifest_list(self.io, snapshot.manifest_list)
-                kept.update(manifest.manifest_path for manifest in listed)
-            else:
-                kept.update(self._written_manifests)
-        unused = [
-            path for path in (*self._written_lists, *self._written_manifests) if path not in kept
-        ]
+        if snapshot is not None:
+            listed = self._listed.get(snapshot.manifest_list or "")
+            if listed is None:
+                return
+            kept = {snapshot.manifest_list or "", *listed}
+        unused = [path for path in (*self._listed, *self._written_manifests) if path not in kept]
         self.io.delete(unused)
-        self._written_lists = [path for path in self._written_lists if path in kept]
+        self._listed = {path: listed for path, listed in self._listed.items() if path in kept}
         self._written_manifests = [path for path in self._written_manifests if path in kept]
 
     def write_manifests(
@@ -207,10 +203,6 @@ class SnapshotProducer(ABC):
         """An empty count of changes."""
         return SnapshotSummary(base.schema(), integer_property(base, _LIMIT_KEY, 0))
 
-    def _may_have_left_manifests(self) -> bool:
-        """Whether an attempt may have written manifests that the committed one does not list."""
-        return self._attempt > 1
-
     def _parent(self, base: TableMetadata) -> Snapshot | None:
         ref = base.refs.get(self.branch)
         if ref is None:
@@ -244,7 +236,7 @@ class SnapshotProducer(ABC):
             sequence_number=sequence_number,
             codec=base.properties.get(_CODEC_KEY, "gzip"),
         )
-        self._written_lists.append(location)
+        self._listed[location] = frozenset(manifest.manifest_path for manifest in manifests)
         return location
 
     def _full_summary(

@@ -25,7 +25,13 @@ from icecomb.format.avro_container import (
     read_table,
     write_container,
 )
-from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
+from icecomb.format.avro_encoder import encoder
+from icecomb.format.errors import (
+    CorruptFileError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.types import (
     BinaryType,
     BooleanType,
@@ -332,6 +338,71 @@ def test_records_that_do_not_decode_are_refused_and_named():
     for reader in (read_records, read_table):
         with pytest.raises(CorruptFileError, match=r"/x/y\.avro"):
             reader(container, plain)
+
+
+VALUE = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "i", "type": "int"},
+        {"name": "l", "type": ["null", "long"]},
+        {"name": "f", "type": "float"},
+        {"name": "d", "type": ["double", "null"]},
+        {"name": "o", "type": "boolean"},
+        {"name": "s", "type": ["null", "string"]},
+        {"name": "b", "type": "bytes"},
+        {"name": "x", "type": {"type": "fixed", "name": "three", "size": 3}},
+        {"name": "a", "type": {"type": "array", "items": "long"}},
+        {
+            "name": "m",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "kv",
+                    "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}],
+                },
+            },
+        },
+    ],
+}
+longs = st.integers(-(2**63), 2**63 - 1)
+records = st.fixed_dictionaries(
+    {
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "l": st.none() | longs,
+        "f": st.floats(width=32, allow_nan=False),
+        "d": st.none() | st.floats(allow_nan=False),
+        "o": st.booleans(),
+        "s": st.none() | st.text(st.characters(exclude_categories=("Cs",))),
+        "b": st.binary(),
+        "x": st.binary(min_size=3, max_size=3),
+        "a": st.lists(longs),
+        "m": st.dictionaries(st.integers(-5, 2**31 - 1), st.binary(max_size=200)),
+    }
+)
+
+
+@given(records)
+def test_values_are_encoded_as_another_writer_encodes_them(record):
+    out = io.BytesIO()
+    pairs = [{"key": key, "value": value} for key, value in record["m"].items()]
+    fastavro.schemaless_writer(out, fastavro.parse_schema(VALUE), {**record, "m": pairs})
+    assert encoder(VALUE)(record) == out.getvalue()
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**70])
+def test_a_number_of_more_than_64_bits_is_refused(value):
+    with pytest.raises(ValidationError, match="64 bits"):
+        encoder("long")(value)
+
+
+def test_what_no_manifest_holds_is_not_encoded():
+    for schema in ("null", ["null", "int", "long"], {"type": "map", "values": "int"}):
+        with pytest.raises(SchemaError, match="cannot encode"):
+            encoder(schema)
+    with pytest.raises(ValidationError, match="3 bytes"):
+        encoder({"type": "fixed", "name": "f", "size": 3})(b"ab")
 
 
 def test_numbers_are_encoded_as_avro_says():
