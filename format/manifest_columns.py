@@ -157,20 +157,26 @@ class ManifestColumns:
         lists = self.column(name)
         if not len(lists):
             return lists.values.field(1)
-        offsets = lists.offsets.to_numpy()
+        offsets = _numbers(lists.offsets)
         keys, values = _key_values(lists)
-        hits = np.flatnonzero(keys.to_numpy(zero_copy_only=False) == column_id)
+        hits = np.flatnonzero(_numbers(keys) == column_id)
         rows = np.searchsorted(offsets, hits, side="right") - 1
         picked = np.full(len(lists), -1, dtype=np.int64)
         picked[rows] = hits
-        return values.take(pa.array(picked, mask=picked < 0))
+        found = np.packbits(picked >= 0, bitorder="little")
+        buffers = [pa.py_buffer(found), pa.py_buffer(picked)]
+        return values.take(pa.Array.from_buffers(pa.int64(), len(lists), buffers))
 
     @cached_property
     def live(self) -> pa.Array:
         """Which rows belong to the snapshot: all but the deleted ones (boolean)."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        return pc.not_equal(self._columns["status"], ManifestEntryStatus.DELETED.value)
+        from icecomb.format.arrow_build import scalar
+
+        deleted = scalar(ManifestEntryStatus.DELETED.value, pa.int32())
+        return pc.not_equal(self._columns["status"], deleted)
 
     @property
     def nbytes(self) -> int:
@@ -467,6 +473,8 @@ def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Arra
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from icecomb.format.arrow_build import ZERO, scalar
+
     columns = {
         name: (
             _only_chunk(table.column(name)).cast(kind)
@@ -476,17 +484,18 @@ def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Arra
         for name, kind in _ENTRY_COLUMNS.items()
     }
     if manifest.added_snapshot_id is not None:
-        columns["snapshot_id"] = columns["snapshot_id"].fill_null(manifest.added_snapshot_id)
+        added_by = scalar(manifest.added_snapshot_id, pa.int64())
+        columns["snapshot_id"] = columns["snapshot_id"].fill_null(added_by)
     # an existing file must say its own number, except where there were no numbers yet
-    inherits = pc.equal(columns["status"], ManifestEntryStatus.ADDED.value)
+    inherits = pc.equal(columns["status"], scalar(ManifestEntryStatus.ADDED.value, pa.int32()))
     for name in ("sequence_number", "file_sequence_number"):
         numbers = columns[name]
         if numbers.null_count:
             if manifest.sequence_number == 0:
-                columns[name] = numbers.fill_null(0)
+                columns[name] = numbers.fill_null(ZERO)
             else:
                 fill = pc.and_(inherits, numbers.is_null())
-                number = pa.scalar(manifest.sequence_number, pa.int64())
+                number = scalar(manifest.sequence_number, pa.int64())
                 columns[name] = pc.if_else(fill, number, numbers)
     return columns
 
@@ -494,6 +503,8 @@ def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Arra
 def _file_columns(file: pa.StructArray, location: str) -> dict[str, pa.Array]:
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from icecomb.format.arrow_build import scalar
 
     present = {field.name for field in file.type}
     for name in _REQUIRED:
@@ -505,7 +516,8 @@ def _file_columns(file: pa.StructArray, location: str) -> dict[str, pa.Array]:
         name: file.field(name).cast(kind) if name in present else pa.nulls(len(file), kind)
         for name, kind in _FILE_COLUMNS.items()
     }
-    columns["content"] = columns["content"].fill_null(DataFileContent.DATA.value)
+    data = scalar(DataFileContent.DATA.value, pa.int32())
+    columns["content"] = columns["content"].fill_null(data)
     for name, item in _LIST_COLUMNS.items():
         kind = pa.large_list(pa.type_for_alias(item))
         columns[name] = (
@@ -619,9 +631,20 @@ def _arrow_type(field_type: PrimitiveType) -> pa.DataType:
 
 
 def _indices(rows: Sequence[int] | None) -> pa.Array | None:
-    import pyarrow as pa
+    from icecomb.format.arrow_build import integers
 
-    return None if rows is None else pa.array(rows, pa.int64())
+    return None if rows is None else integers(list(rows))
+
+
+def _numbers(integers: pa.Array) -> Any:
+    """Integers without nulls as a numpy view; `to_numpy` would import pandas."""
+    import numpy as np
+
+    kind = np.dtype(f"i{integers.type.bit_width // 8}")
+    if not len(integers):
+        return np.empty(0, kind)
+    start = integers.offset * kind.itemsize
+    return np.frombuffer(integers.buffers()[1], kind, len(integers), start)
 
 
 def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
@@ -635,18 +658,18 @@ def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
     if name in STATISTICS:
         return _mappings(array)
     if pa.types.is_integer(array.type) and not array.null_count:
-        return list(array.to_numpy().tolist())
+        return list(_numbers(array).tolist())
     return list(array.to_pylist())
 
 
 def _mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
-    offsets = lists.offsets.to_numpy()
+    offsets = _numbers(lists.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     keys, values = _key_values(lists)
-    key_list = keys.slice(first, last - first).to_numpy(zero_copy_only=False).tolist()
+    key_list = _numbers(keys.slice(first, last - first)).tolist()
     value_list = _values("", values.slice(first, last - first), None)
     bounds = (offsets - first).tolist()
-    valid = lists.is_valid().to_numpy(zero_copy_only=False).tolist()
+    valid = lists.is_valid().to_pylist()
     return [
         dict(zip(key_list[start:end], value_list[start:end], strict=True)) if there else None
         for there, start, end in zip(valid, bounds[:-1], bounds[1:], strict=True)
