@@ -11,7 +11,7 @@ MICROS_PER_SECOND = 1_000_000
 MICROS_PER_HOUR = 3_600 * MICROS_PER_SECOND
 MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 
-_DATE = re.compile(r"([+-]?\d{4,6})-(\d{2})-(\d{2})")
+_DATE = re.compile(r"([+-]?\d{4,9})-(\d{2})-(\d{2})")
 _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _OFFSET = re.compile(r"(.*)(?:([zZ])|([+-])(\d{2}):(\d{2})(?::(\d{2}))?)")
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
