@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import CommitFailedError, ConfigurationError, UnsupportedError
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    ConfigurationError,
+    IcecombError,
+    UnsupportedError,
+)
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.sort import NullOrder, SortOrder
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.format.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.append import FastAppend
 
 _TARGET: Final = "write.target-file-size-bytes"
 _DEFAULT_TARGET: Final = 512 * 1024 * 1024
@@ -117,7 +124,7 @@ class Writes:
         append = table.new_fast_append(summary)
         for file in files:
             append.append_data_file(file)
-        table.commit(append)
+        _commit(table, append)
         snapshot = table.current_snapshot()
         return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
 
@@ -128,6 +135,21 @@ class Writes:
         write = params["write"]
         FileIO(dict(self._catalogs[write["catalog"]].properties)).delete(params["files"])
         return {}
+
+
+def _commit(table: Table, append: FastAppend) -> None:
+    """Commits; the bridge deletes the files of what failed, so only a proven failure may say so."""
+    try:
+        table.commit(append)
+    except IcecombError:
+        raise
+    except Exception as error:
+        name = ".".join(table.identifier)
+        raise CommitStateUnknownError(
+            f"the commit to {name} ended in {type(error).__name__}: {error}",
+            hint="look whether the rows are there before you write them again; no file was deleted",
+            table=name,
+        ) from error
 
 
 def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:

@@ -200,6 +200,22 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         planner.ask("commit_write", write=other, files=[{"path": "/x"}], properties={})
 
 
+def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed():
+    from icecomb.format.errors import CommitFailedError, CommitStateUnknownError
+    from icecomb.spark.planner.write import _commit
+
+    class Surprised:
+        identifier = ("db", "t")
+
+        def __init__(self, error):
+            self.commit = lambda _producer: (_ for _ in ()).throw(error)
+
+    with pytest.raises(CommitStateUnknownError, match=r"db\.t ended in KeyError"):
+        _commit(Surprised(KeyError("x")), None)
+    with pytest.raises(CommitFailedError):
+        _commit(Surprised(CommitFailedError("proven")), None)
+
+
 @pytest.mark.jvm
 def test_altering_and_purging_are_refused_and_change_nothing(planner, name):
     change = {"action": "add_column", "path": ["n"], "type": "long", "nullable": True}

@@ -55,6 +55,8 @@ final class PlannerProcess {
     }
     ProcessBuilder builder = new ProcessBuilder(python, "-m", "icecomb.spark.planner");
     builder.environment().put("ICECOMB_PLANNER_TOKEN", token.toString());
+    // -m puts the working directory first on Python's path: a json.py lying there must not be run
+    builder.environment().put("PYTHONSAFEPATH", "1");
     Process process;
     try {
       process = builder.start();
