@@ -72,6 +72,10 @@ def open_data_file(
         from icecomb.format.orc_reader import OrcReader
 
         return OrcReader(io, file.file_path, name_mapping, file.file_size_in_bytes)
+    if file.file_format is FileFormat.AVRO:
+        from icecomb.format.avro_reader import AvroReader
+
+        return AvroReader(io, file.file_path, name_mapping, file.file_size_in_bytes)
     raise UnsupportedError(
         f"File {file.file_path} is {file.file_format.value}: such files cannot be read yet",
         path=file.file_path,
