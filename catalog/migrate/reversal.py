@@ -131,13 +131,14 @@ class Reversal:
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
         old = old_table(journal)
-        journal.record(Step.REVERTING, pointer=pointer)
+        added = self._added(journal, old, metadata)
+        journal.record(Step.REVERTING, pointer=pointer, added=added)
         with self._place.locked():
             self._place.entry.give_hive_parts_back(
                 old, old_partitions(journal), journal.partition_count, self._place.progress
             )
             self._place.entry.turn_to_hive(old, pointer, _MARKER + journal.migration_id)
-        self._set_aside(journal, old, metadata)
+        self._set_aside(journal, old)
         return _done(plan)
 
     def _journal(self, table: HiveTable) -> Journal:
@@ -192,34 +193,20 @@ class Reversal:
         if dry_run:
             return plan
         old = old_table(journal)
-        reverting = journal.step(Step.REVERTING)
-        if reverting is None:
-            self._set_aside(journal, old, None)
-            return _done(plan)
         if table.metadata_location == _MARKER + journal.migration_id:
             self._place.entry.tidy(old)
-        self._set_aside(journal, old, self._metadata(journal, reverting["pointer"]))
+        self._set_aside(journal, old)
         return _done(plan)
 
-    def _metadata(self, journal: Journal, pointer: str) -> TableMetadata | None:
-        from icecomb.format.metadata_file import read_metadata
-
-        try:
-            return read_metadata(self._place.io, pointer)
-        except FileMissingError:
-            name = pointer.rpartition("/")[2]
-            try:
-                return read_metadata(self._place.io, f"{journal.location}/metadata/{name}")
-            except FileMissingError:
-                return None
-
-    def _set_aside(self, journal: Journal, old: HiveTable, metadata: TableMetadata | None) -> None:
+    def _set_aside(self, journal: Journal, old: HiveTable) -> None:
         location = (old.storage.location or "").rstrip("/")
+        for name in (journal.step(Step.REVERTING) or {"added": []})["added"]:
+            if self._place.io.exists(name):
+                inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
+                self._place.io.rename(name, f"{journal.location}/added/{inner}")
+            self._remove_emptied(name, location)
         writing = journal.step(Step.WRITING) or {"folder": f"{location}/metadata", "existing": []}
-        if metadata is not None:
-            self._set_added_files_aside(journal, old, metadata)
-        existing = set(writing["existing"])
-        folder = writing["folder"]
+        existing, folder = set(writing["existing"]), writing["folder"]
         for status in list(self._place.io.list(folder)):
             name = status.location[len(folder) + 1 :]
             if status.location not in existing and _METADATA_FILE.fullmatch(name):
@@ -227,37 +214,31 @@ class Reversal:
         remove_empty_folder(self._place.io, folder)
         journal.record(Step.REVERTED)
 
-    def _set_added_files_aside(
-        self, journal: Journal, old: HiveTable, metadata: TableMetadata
-    ) -> None:
+    def _remove_emptied(self, name: str, location: str) -> None:
+        folder = name.rpartition("/")[0]
+        while folder.startswith(f"{location}/data"):
+            remove_empty_folder(self._place.io, folder)
+            folder = folder.rpartition("/")[0]
+
+    def _added(self, journal: Journal, old: HiveTable, metadata: TableMetadata) -> list[str]:
+        """The files written since the migration that Hive's readers would see."""
         first = _fact(journal, "snapshot-id")
-        later = [s for s in metadata.snapshots if s.snapshot_id != first]
-        if not later:
-            return
-        location = (old.storage.location or "").rstrip("/")
         original = metadata.snapshot_by_id(first)
-        kept = set(files_of(self._place.io, metadata, original)) if original else set()
+        kept = set(files_of(self._place.io, metadata, original))
         folders = (
             {p.storage.location or "" for page in old_partitions(journal) for p in page}
             if old.partition_keys
-            else {location}
+            else {(old.storage.location or "").rstrip("/")}
         )
-        added = {
-            name
-            for snapshot in later
-            for name in files_of(self._place.io, metadata, snapshot)
-            if name not in kept and _is_visible(name, folders, deep=not old.partition_keys)
-        }
-        emptied = set()
-        for name in sorted(added):
-            if self._place.io.exists(name):
-                inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
-                self._place.io.rename(name, f"{journal.location}/added/{inner}")
-                emptied.add(name.rpartition("/")[0])
-        for folder in sorted(emptied, key=len, reverse=True):
-            while len(folder) > len(location) and folder not in folders:
-                remove_empty_folder(self._place.io, folder)
-                folder = folder.rpartition("/")[0]  # noqa: PLW2901 - climbing up
+        return sorted(
+            {
+                name
+                for snapshot in metadata.snapshots
+                if snapshot.snapshot_id != first
+                for name in files_of(self._place.io, metadata, snapshot)
+                if name not in kept and _is_visible(name, folders, deep=not old.partition_keys)
+            }
+        )
 
 
 def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:

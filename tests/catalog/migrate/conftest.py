@@ -1,0 +1,130 @@
+"""Hive tables made straight through the metastore's interface, with files written by pyarrow: cheap and hostile."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.catalog.hive.entity import (
+    FieldSchema,
+    HiveDatabase,
+    HivePartition,
+    HiveTable,
+    StorageDescriptor,
+)
+
+_NUMBERS = itertools.count()
+PARQUET = StorageDescriptor(
+    input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+)
+
+
+@dataclass
+class MadeTable:
+    """A Hive table and what is needed to look at it from outside."""
+
+    catalog: Any
+    name: str
+    folder: Path
+
+    @property
+    def entry(self) -> HiveTable:
+        return self.catalog.client.table(*self.name.split("."))
+
+    @property
+    def partitions(self) -> list[HivePartition]:
+        pages = self.catalog.client.all_partitions(*self.name.split("."))
+        return [partition for page in pages for partition in page]
+
+    @property
+    def state(self) -> tuple[HiveTable, list[HivePartition]]:
+        """Everything the metastore knows, partitions only while it is a Hive table."""
+        return self.entry, self.partitions
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Every visible file with inode and size, without what icecomb keeps."""
+        return {
+            str(path): (path.stat().st_ino, path.stat().st_size)
+            for path in self.folder.rglob("*.parquet")
+            if not any(part.startswith("_icecomb") for part in path.parts)
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What the Iceberg table holds."""
+        return self.catalog.load_table(self.name).scan().to_arrow().to_pylist()
+
+    def break_locks(self) -> None:
+        """What `icecomb locks break` does after a holder was killed."""
+        for row in self.catalog.client.locks(*self.name.split(".")):
+            self.catalog.client.unlock(row.lock_id)
+
+
+HiveTableMaker = Callable[..., MadeTable]
+
+
+@pytest.fixture
+def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
+    """Makes a Hive table: columns and keys as ``name type`` pairs, one Arrow table a partition."""
+    client = catalog.client
+    if "made" not in client.databases():
+        client.create_database(HiveDatabase("made", location=(tmp_path / "made.db").as_uri()))
+
+    def make(
+        columns: Mapping[str, str],
+        keys: Mapping[str, str] | None = None,
+        partitions: Mapping[tuple[str, ...], pa.Table | None] | None = None,
+        *,
+        rows: pa.Table | None = None,
+        parameters: Mapping[str, str] | None = None,
+        storage: StorageDescriptor = PARQUET,
+        table_type: str = "MANAGED_TABLE",
+        folders: Sequence[str] | None = None,
+    ) -> MadeTable:
+        name = f"t{next(_NUMBERS)}"
+        folder = tmp_path / name
+        folder.mkdir()
+        whole = replace(
+            storage,
+            columns=tuple(FieldSchema(n, t) for n, t in columns.items()),
+            location=f"file:{folder}",
+        )
+        client.create_table(
+            HiveTable(
+                "made",
+                name,
+                owner="tester",
+                storage=whole,
+                partition_keys=tuple(FieldSchema(n, t) for n, t in (keys or {}).items()),
+                parameters=dict(parameters or {"team": "x"}),
+                table_type=table_type,
+            )
+        )
+        if rows is not None:
+            pq.write_table(rows, folder / "part-0.parquet")
+        made = []
+        for at, (values, data) in enumerate((partitions or {}).items()):
+            place = Path(folders[at]) if folders else folder / f"p{at}"
+            if data is not None:
+                place.mkdir(parents=True, exist_ok=True)
+                pq.write_table(data, place / "part-0.parquet")
+            location = f"file:{place}"
+            made.append(
+                HivePartition("made", name, values, storage=replace(whole, location=location))
+            )
+        if made:
+            client.add_partitions(made)
+        for partition, data in zip(made, (partitions or {}).values(), strict=True):
+            if data is None:  # the metastore made the folder
+                Path((partition.storage.location or "").removeprefix("file:")).rmdir()
+        return MadeTable(catalog, f"made.{name}", folder)
+
+    return make

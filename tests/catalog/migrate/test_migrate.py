@@ -1,0 +1,547 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.catalog import migrate
+from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
+from icecomb.catalog.migrate.reversal import RevertBlockedError
+from icecomb.catalog.migrate.takeover import MigrationBlockedError
+from icecomb.format.errors import MigrationError
+
+pytestmark = pytest.mark.jvm
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def numbers(*values: int | None) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def codes(plan: Any) -> set[str]:
+    return {finding.code for finding in plan.blockers}
+
+
+def test_hostile_partition_values_come_from_the_metastore_and_never_from_paths(
+    make_hive_table: Any, tmp_path: Path
+) -> None:
+    values = ["a b", "50%", "x/y", "k=v", "ü漢", "%2F", "null", "", "2024-01-01T00:00:00Z", NULL]
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"key": "string", "n": "int"},
+        {(value, str(at)): numbers(at) for at, value in enumerate(values)},
+        folders=[str(tmp_path / "else where" / f"key=wrong%2F{at} =") for at in range(len(values))],
+    )
+    before = table.state
+    done = migrate.apply(table.catalog, table.name)
+    assert (done.partitions, done.files, done.rows) == (10, 10, 10)
+    assert {row["id"]: row["key"] for row in table.rows()} == {
+        at: None if value == NULL else value for at, value in enumerate(values)
+    }
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    assert table.state == before
+
+
+def test_partition_values_get_the_type_of_their_column(make_hive_table: Any) -> None:
+    keys = {
+        "i": "int",
+        "s": "smallint",
+        "b": "bigint",
+        "d": "date",
+        "n": "decimal(5,2)",
+        "f": "boolean",
+        "t": "timestamp",
+    }
+    texts = ("07", "-3", "9007199254740993", "2024-02-29", "1.5", "true", "2024-05-06 07:08:09.12")
+    table = make_hive_table({"id": "bigint"}, keys, {texts: numbers(1), (NULL,) * 7: numbers(2)})
+    migrate.apply(table.catalog, table.name)
+    rows = {row.pop("id"): row for row in table.rows()}
+    assert rows[1] == {
+        "i": 7,
+        "s": -3,
+        "b": 9007199254740993,
+        "d": dt.date(2024, 2, 29),
+        "n": Decimal("1.50"),
+        "f": True,
+        "t": dt.datetime(2024, 5, 6, 7, 8, 9, 120000, dt.timezone.utc),
+    }
+    assert set(rows[2].values()) == {None}
+
+
+def test_values_that_do_not_convert_exactly_block_and_are_all_named(make_hive_table: Any) -> None:
+    keys = {"i": "int"}
+    table = make_hive_table(
+        {"id": "bigint"},
+        keys,
+        {("1",): numbers(1), ("one",): numbers(2), ("3000000000",): numbers(3)},
+    )
+    before = table.state
+    plan = migrate.plan(table.catalog, table.name)
+    (found,) = plan.blockers
+    assert found.code == "partition-value"
+    assert [place.partition(":")[0] for place in found.places] == ["i=3000000000", "i=one"]
+    with pytest.raises(MigrationBlockedError, match="2 partition values"):
+        migrate.apply(table.catalog, table.name)
+    assert table.state == before
+    assert not (table.folder / FOLDER).exists()
+
+
+def test_spellings_of_the_files_go_into_the_name_mapping_at_every_depth(
+    make_hive_table: Any,
+) -> None:
+    kind = pa.struct([("A", pa.int32()), ("tags", pa.list_(pa.struct([("Name", pa.string())])))])
+    odd = pa.table(
+        {
+            "ID": pa.array([1], pa.int64()),
+            "Info": pa.array([{"A": 5, "tags": [{"Name": "x"}]}], kind),
+        }
+    )
+    plain = pa.struct([("a", pa.int32()), ("tags", pa.list_(pa.struct([("name", pa.string())])))])
+    even = pa.table(
+        {"id": pa.array([2], pa.int64()), "info": pa.array([{"a": 6, "tags": []}], plain)}
+    )
+    columns = {"id": "bigint", "info": "struct<a:int,tags:array<struct<name:string>>>"}
+    table = make_hive_table(columns, {"k": "int"}, {("1",): odd, ("2",): even})
+    migrate.apply(table.catalog, table.name)
+    rows = sorted(table.rows(), key=lambda row: row["id"])
+    assert rows == [
+        {"id": 1, "info": {"a": 5, "tags": [{"name": "x"}]}, "k": 1},
+        {"id": 2, "info": {"a": 6, "tags": []}, "k": 2},
+    ]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+
+
+def test_pyiceberg_reads_what_was_taken_over(make_hive_table: Any, pyiceberg: Any) -> None:
+    data = pa.table({"ID": pa.array([1, None], pa.int64()), "s": ["a", None]})
+    table = make_hive_table(
+        {"id": "bigint", "s": "varchar(9)"}, {"day": "date"}, {("2024-01-02",): data, (NULL,): data}
+    )
+    migrate.apply(table.catalog, table.name)
+    rows = pyiceberg.load_table(table.name).scan().to_arrow().to_pylist()
+    key = lambda row: (str(row["day"]), str(row["id"]))  # noqa: E731
+    assert sorted(rows, key=key) == sorted(table.rows(), key=key)
+    assert len(rows) == 4
+
+
+def test_int96_timestamps_become_instants_and_the_choice_is_recorded(make_hive_table: Any) -> None:
+    moment = dt.datetime(2024, 1, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - local time
+    table = make_hive_table({"ts": "timestamp"})
+    data = pa.table({"ts": pa.array([moment, None], pa.timestamp("us"))})
+    pq.write_table(data, table.folder / "f.parquet", use_deprecated_int96_timestamps=True)
+    migrate.apply(table.catalog, table.name)
+    assert str(table.catalog.load_table(table.name).schema().find_type("ts")) == "timestamptz"
+    assert [row["ts"] for row in table.rows()] == [moment.replace(tzinfo=dt.timezone.utc), None]
+    assert migrate.status(table.catalog, table.name)["choices"]["timestamp"] == "timestamptz"
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+
+
+def test_local_timestamps_need_the_other_choice(make_hive_table: Any) -> None:
+    moment = dt.datetime(2024, 1, 2)  # noqa: DTZ001 - local time
+    data = pa.table({"ts": pa.array([moment], pa.timestamp("us"))})
+    table = make_hive_table({"ts": "timestamp"}, rows=data)
+    assert codes(migrate.plan(table.catalog, table.name)) == {"timestamp-zone"}
+    migrate.apply(table.catalog, table.name, migrate.Choices(timestamp="timestamp"))
+    assert table.rows() == [{"ts": moment}]
+
+
+def test_hidden_empty_and_unregistered_files_are_no_rows(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
+    )
+    place = table.folder / "p0"
+    (place / "_SUCCESS").touch()
+    (place / ".part-0.parquet.crc").write_bytes(b"crc")
+    (place / "_temporary").mkdir()
+    pq.write_table(numbers(9), place / "_temporary" / "x.parquet")
+    (place / "empty").touch()
+    (table.folder / "p1" / "part-0.parquet").unlink()
+    (table.folder / "k=3").mkdir()
+    pq.write_table(numbers(3), table.folder / "k=3" / "x.parquet")
+    done = migrate.apply(table.catalog, table.name)
+    assert (done.partitions, done.files) == (2, 1)
+    assert table.rows() == [{"id": 1, "k": 1}]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+
+
+def test_a_plan_names_every_blocker_at_once_and_changes_nothing(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {
+            ("1",): numbers(1),
+            ("2",): None,
+            ("3",): numbers(3),
+            ("4",): numbers(4),
+            ("5",): numbers(5),
+        },
+    )
+    (table.folder / "p0" / "text").write_text("not parquet at all")
+    (table.folder / "p0" / "cut").write_bytes(b"PAR1" + bytes(50))
+    (table.folder / "p0" / "secret").write_bytes(b"PARE" + bytes(50) + b"PARE")
+    pq.write_table(pa.table({"id": ["text"]}), table.folder / "p2" / "b.parquet")
+    ids = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "7"})])
+    pq.write_table(numbers(1).cast(ids), table.folder / "p3" / "c.parquet")
+    (table.folder / "p4" / "deep").mkdir()
+    pq.write_table(numbers(1), table.folder / "p4" / "deep" / "d.parquet")
+    pq.write_table(pa.table({"id": [1], "ID": [2]}), table.folder / "p4" / "e.parquet")
+    pq.write_table(pa.table({"id": [1], "k": [99]}), table.folder / "p4" / "f.parquet")
+    before = table.state, table.files()
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {
+        "missing-folder",
+        "not-parquet",
+        "encrypted-file",
+        "type-differs",
+        "foreign-field-ids",
+        "subdirectories",
+        "ambiguous-column",
+        "partition-column-in-file",
+    }
+    assert all(finding.remedy and finding.places for finding in plan.blockers)
+    assert json.loads(json.dumps(plan.to_json()))["blocked"] is True
+    assert (table.state, table.files()) == before
+    assert not (table.folder / FOLDER).exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"parameters": {"storage_handler": "org.x.HBase"}}, "storage-handler"),
+        ({"parameters": {"spark.sql.sources.provider": "ORC"}}, "format"),
+        ({"parameters": {"parquet.column.index.access": "true"}}, "by-position"),
+        ({"columns": {"id": "bigint", "u": "uniontype<int,string>"}}, "unsupported-column"),
+        ({"table_type": "VIRTUAL_VIEW"}, "view"),
+    ],
+)
+def test_tables_that_cannot_be_taken_over_say_why(
+    make_hive_table: Any, changes: dict[str, Any], code: str
+) -> None:
+    table = make_hive_table(**{"columns": {"id": "bigint"}, "rows": numbers(1), **changes})
+    before = table.state
+    plan = migrate.plan(table.catalog, table.name)
+    assert code in codes(plan)
+    with pytest.raises(MigrationBlockedError):
+        migrate.apply(table.catalog, table.name)
+    assert table.state == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["orc.OrcInputFormat", "avro.AvroContainerInputFormat", "TextInputFormat"]
+)
+def test_other_file_formats_block_for_tables_and_for_single_partitions(
+    make_hive_table: Any, kind: str
+) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
+    )
+    first = table.partitions[0]
+    other = replace(
+        first, storage=replace(first.storage, input_format=f"org.apache.hadoop.hive.ql.io.{kind}")
+    )
+    table.catalog.client.alter_partitions(*table.name.split("."), [other])
+    assert codes(migrate.plan(table.catalog, table.name)) == {"partition-format"}
+    whole = replace(table.entry, storage=other.storage)
+    table.catalog.client.alter_table(*table.name.split("."), whole)
+    assert codes(migrate.plan(table.catalog, table.name)) == {"format"}
+
+
+def test_lossy_steps_are_taken_only_when_accepted_by_name(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): None})
+    bucketed = replace(
+        table.entry, storage=replace(table.entry.storage, num_buckets=4, bucket_columns=("id",))
+    )
+    table.catalog.client.alter_table(*table.name.split("."), bucketed)
+    (table.folder / "p0" / "HIVE_UNION_SUBDIR_1").mkdir()
+    pq.write_table(numbers(2), table.folder / "p0" / "HIVE_UNION_SUBDIR_1" / "x.parquet")
+    assert codes(migrate.plan(table.catalog, table.name)) == {"bucketed"}
+    accept = ("bucketing", "missing-partitions", "subdirectories")
+    before = table.state
+    migrate.apply(table.catalog, table.name, migrate.Choices(accept=accept))
+    assert sorted(row["id"] for row in table.rows()) == [1, 2]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert table.state == before
+
+
+def test_two_partitions_in_one_folder_block(make_hive_table: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "shared")
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {("1",): numbers(1), ("2",): numbers(1)},
+        folders=[place, place],
+    )
+    assert codes(migrate.plan(table.catalog, table.name)) == {"shared-folder"}
+
+
+def test_an_unpartitioned_table_goes_there_and_back(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint", "n": "tinyint"},
+        rows=pa.table({"id": [1, 2], "n": pa.array([1, None], pa.int8())}),
+    )
+    before, files = table.state, table.files()
+    migrate.apply(table.catalog, table.name)
+    loaded = table.catalog.load_table(table.name)
+    loaded.append(pa.table({"id": pa.array([3], pa.int64()), "n": pa.array([4], pa.int32())}))
+    assert sorted(row["id"] for row in table.rows()) == [1, 2, 3]
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert table.state == before
+    assert table.files() == files, "the appended file would be a row too many for Hive"
+    visible = [path.name for path in table.folder.iterdir() if path.name[0] not in "._"]
+    assert visible == ["part-0.parquet"]
+    aside = list((table.folder / FOLDER).rglob("*.parquet"))
+    assert len(aside) == 1, "set aside, not deleted"
+
+
+def test_an_empty_table_and_one_without_partitions_become_empty_iceberg_tables(
+    make_hive_table: Any,
+) -> None:
+    for table in (
+        make_hive_table({"id": "bigint"}),
+        make_hive_table({"id": "bigint"}, {"k": "int"}),
+    ):
+        before = table.state
+        assert migrate.apply(table.catalog, table.name).rows == 0
+        assert table.rows() == []
+        assert migrate.verify(table.catalog, table.name).difference_count == 0
+        migrate.revert(table.catalog, table.name, dry_run=False)
+        assert table.state == before
+
+
+def test_no_data_file_is_touched_and_the_metastore_entry_is_one_of_an_iceberg_table(
+    make_hive_table: Any,
+) -> None:
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {("1",): numbers(1)},
+        parameters={
+            "owner.team": "x",
+            "comment": "ours",
+            "numRows": "12",
+            "spark.sql.create.version": "4.3.0",
+        },
+    )
+    files = table.files()
+    migrate.apply(table.catalog, table.name)
+    entry = table.entry
+    assert table.files() == files
+    assert entry.partition_keys == ()
+    assert entry.table_type == "EXTERNAL_TABLE"
+    assert [column.name for column in entry.storage.columns] == ["id", "k"]
+    assert entry.parameters["table_type"] == "ICEBERG"
+    assert entry.parameters["EXTERNAL"] == "TRUE"
+    assert entry.parameters["external.table.purge"] == "false"
+    assert entry.parameters["numRows"] == "1"
+    assert entry.parameters["owner.team"] == "x"
+    assert "spark.sql.create.version" not in entry.parameters
+    properties = table.catalog.load_table(table.name).metadata.properties
+    assert properties["owner.team"] == "x"
+    assert properties["comment"] == "ours"
+    assert "numRows" not in properties
+    assert table.catalog.client.partition_names(*table.name.split(".")) == []
+
+
+def test_columns_keep_the_spelling_and_types_that_spark_recorded(make_hive_table: Any) -> None:
+    recorded = {
+        "type": "struct",
+        "fields": [
+            {"name": "Id", "type": "long", "nullable": True, "metadata": {"comment": "the key"}},
+            {"name": "Seen", "type": "timestamp_ntz", "nullable": True, "metadata": {}},
+            {
+                "name": "Code",
+                "type": "string",
+                "nullable": True,
+                "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"},
+            },
+            {"name": "Day", "type": "date", "nullable": True, "metadata": {}},
+        ],
+    }
+    text = json.dumps(recorded)
+    parameters = {
+        "spark.sql.sources.schema.numParts": "2",
+        "spark.sql.sources.schema.part.0": text[:50],
+        "spark.sql.sources.schema.part.1": text[50:],
+    }
+    table = make_hive_table(
+        {"id": "bigint", "seen": "timestamp", "code": "string"},
+        {"day": "date"},
+        parameters=parameters,
+    )
+    schema = migrate.plan(table.catalog, table.name).schema
+    assert [(f.name, str(f.field_type), f.doc) for f in schema.columns] == [
+        ("Id", "long", "the key"),
+        ("Seen", "timestamp", None),
+        ("Code", "string", None),
+        ("Day", "date", None),
+    ]
+
+
+def test_verify_finds_a_changed_a_lost_and_an_additional_file(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {("1",): numbers(1, 2), ("2",): numbers(3), ("3",): numbers(4)},
+    )
+    migrate.apply(table.catalog, table.name)
+    shutil.copy(table.folder / "p2" / "part-0.parquet", table.folder / "p2" / "late.parquet")
+    (table.folder / "p1" / "part-0.parquet").unlink()
+    found = migrate.verify(table.catalog, table.name)
+    assert found.difference_count == 2
+    assert sorted(text.rpartition(": ")[2] for text in found.differences) == [
+        "in Hive's folder, not in the Iceberg table",
+        "in the Iceberg table, not in Hive's folders",
+    ]
+    assert migrate.status(table.catalog, table.name)["state"] == "migrated, not verified"
+
+
+def test_verify_finds_values_that_a_wrong_name_mapping_nulls(make_hive_table: Any) -> None:
+    from icecomb.format.requirement import AssertTableUUID
+    from icecomb.format.update import Changes, SetPropertiesUpdate
+
+    table = make_hive_table(
+        {"id": "bigint", "v": "int"},
+        rows=pa.table({"id": [1, 2], "V": pa.array([7, None], pa.int32())}),
+    )
+    migrate.apply(table.catalog, table.name)
+
+    class Wrong:
+        def apply(self, base: Any) -> Changes:
+            mapping = base.properties["schema.name-mapping.default"].replace('"V"', '"W"')
+            update = SetPropertiesUpdate(updates={"schema.name-mapping.default": mapping})
+            return Changes(requirements=(AssertTableUUID(uuid=base.table_uuid),), updates=(update,))
+
+        def clean_up(self, committed: Any) -> None:
+            """Nothing was written."""
+
+    table.catalog.load_table(table.name).commit(Wrong())
+    found = migrate.verify(table.catalog, table.name)
+    assert [text.partition(": ")[2] for text in found.differences] == [
+        "column v: 1 of 2 values differ"
+    ]
+    assert (found.hive.columns["v"].nulls, found.iceberg.columns["v"].nulls) == (1, 2)
+
+
+def test_revert_is_a_dry_run_and_names_what_it_would_lose(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    before = table.state
+    migrate.apply(table.catalog, table.name)
+    loaded = table.catalog.load_table(table.name)
+    loaded.append(pa.table({"id": pa.array([5, 6], pa.int64()), "k": pa.array([1, 2], pa.int32())}))
+    plan = migrate.revert(table.catalog, table.name)
+    assert (plan.done, plan.rows_then, plan.rows_now, len(plan.lost_snapshots)) == (False, 1, 3, 1)
+    with pytest.raises(RevertBlockedError, match="1 snapshots"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+    assert len(table.rows()) == 3
+    assert migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True).done
+    assert table.state == before
+    with pytest.raises(MigrationError, match="no migration to revert"):
+        migrate.revert(table.catalog, table.name)
+    migrate.apply(table.catalog, table.name)
+    assert table.rows() == [{"id": 1, "k": 1}]
+
+
+def test_revert_says_when_files_of_the_hive_table_are_gone(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
+    )
+    migrate.apply(table.catalog, table.name)
+    gone = table.folder / "p0" / "part-0.parquet"
+    gone.unlink()
+    assert migrate.revert(table.catalog, table.name).missing_files == (f"file:{gone}",)
+    with pytest.raises(RevertBlockedError, match="1 files of the Hive table that are gone"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+
+
+def test_finalize_gives_up_the_way_back(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    with pytest.raises(MigrationError, match="no finished migration"):
+        migrate.finalize(table.catalog, table.name)
+    migrate.apply(table.catalog, table.name)
+    assert table.catalog.load_table(table.name).metadata.properties["gc.enabled"] == "false"
+    migrate.finalize(table.catalog, table.name)
+    assert "gc.enabled" not in table.catalog.load_table(table.name).metadata.properties
+    assert migrate.status(table.catalog, table.name)["state"] == "finalized"
+    with pytest.raises(MigrationError, match="finalized"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+
+
+def test_apply_a_second_time_changes_nothing(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    first = migrate.apply(table.catalog, table.name)
+    entry = table.entry
+    assert migrate.apply(table.catalog, table.name) == first
+    assert table.entry == entry
+
+
+def test_an_iceberg_table_of_other_origin_is_refused(catalog: Any, make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"})
+    made = catalog.create_table(f"{table.name}_own", numbers(1).schema)
+    name = ".".join(made.name())
+    assert codes(migrate.plan(catalog, name)) == {"already-iceberg"}
+    with pytest.raises(MigrationError, match="Iceberg table already"):
+        migrate.apply(catalog, name)
+
+
+class _Meddler:
+    """Progress that does something when the footers are read."""
+
+    def __init__(self, meddle: Any, times: int) -> None:
+        self.meddle, self.times = meddle, times
+
+    def task(self, what: str, total: int, unit: str) -> Any:
+        from icecomb.catalog.migrate.progress import Silent
+
+        if what == "reading footers" and self.times:
+            self.times -= 1
+            self.meddle()
+        return Silent().task(what, total, unit)
+
+    def say(self, message: str) -> None:
+        """Nobody listens."""
+
+
+def test_files_that_arrive_while_footers_are_read_are_taken_over_too(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    late = lambda: pq.write_table(numbers(2), table.folder / "p0" / "late.parquet")  # noqa: E731
+    migrate.apply(table.catalog, table.name, progress=_Meddler(late, 1))
+    assert sorted(row["id"] for row in table.rows()) == [1, 2]
+
+
+def test_a_table_that_never_stands_still_is_left_alone(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    count = iter(range(100))
+    late = lambda: pq.write_table(numbers(2), table.folder / "p0" / f"l{next(count)}.parquet")  # noqa: E731
+    before = table.state
+    with pytest.raises(MigrationError, match="changed during each of 3 attempts"):
+        migrate.apply(table.catalog, table.name, progress=_Meddler(late, 100))
+    assert table.state == before
+    assert not (table.folder / "metadata").exists()
+
+
+def test_the_journal_holds_the_exact_old_table(make_hive_table: Any) -> None:
+    from icecomb.catalog.hive.client import partition_from_json, table_from_json
+
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), (NULL,): numbers(2)}
+    )
+    entry, partitions = table.state
+    migrate.apply(table.catalog, table.name)
+    journal = open_journal(table.catalog.io, f"file:{table.folder}")
+    assert journal is not None
+    assert table_from_json(journal.table).wire == entry.wire
+    assert [partition_from_json(raw).wire for raw in journal.partitions()] == [
+        p.wire for p in partitions
+    ]
+    assert journal.step(Step.CLEANED) is not None
