@@ -49,12 +49,12 @@ def _private_stdout() -> TextIO:
 
 
 def _log_to_stderr() -> None:
-    level = getattr(logging, os.environ.get("ICECOMB_LOG", "").upper(), logging.WARNING)
+    """Warnings, and with ICECOMB_TRACE set also where every refused request came from."""
     logging.basicConfig(
-        stream=sys.stderr,
-        level=level if isinstance(level, int) else logging.WARNING,
-        format="icecomb planner %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr, format="icecomb planner %(levelname)s %(name)s: %(message)s"
     )
+    if os.environ.get("ICECOMB_TRACE"):
+        logging.getLogger("icecomb").setLevel(logging.DEBUG)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def error_json(error: Exception) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": f"icecomb's planner failed: {type(error).__name__}: {text}",
-        "hint": "set ICECOMB_LOG=debug in the driver's environment to see the trace in its log",
+        "hint": "ICECOMB_TRACE=1 in the driver's environment shows in its log where it came from",
     }
 
 

@@ -150,3 +150,14 @@ def test_an_unexpected_error_is_an_answer_without_a_trace(server):
 def test_a_line_that_makes_no_sense_is_answered_by_an_error(line):
     parsed = json.loads(answer({"nan": lambda _: float("nan")}, line))
     assert parsed["error"]["message"].startswith("icecomb's planner failed")
+
+
+@pytest.mark.parametrize("trace", ["", "1"])
+def test_traces_are_in_the_log_when_asked_for_and_never_else(trace):
+    with planner(ICECOMB_TRACE=trace) as process:
+        connection = Connection(json.loads(process.stdout.readline())["port"])
+        connection.ask("plan_scan")
+        connection.close()
+        process.stdin.close()
+        process.wait(10)
+        assert ("Traceback" in process.stderr.read()) == bool(trace)
