@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
 from typing import Any, ClassVar
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.schema import Schema
+from icecomb.format.literal import literal_text
 
 
 class Operation(Enum):
@@ -540,46 +539,6 @@ def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
     if isinstance(expression, Or):
         return disjunction(map(rewrite_not, expression.operands))
     return expression
-
-
-def bind(
-    schema: Schema,
-    expression: BooleanExpression,
-    case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
-) -> BooleanExpression:
-    """The expression with columns found and literals converted: see `icecomb.format.binding`.
-
-    Raises:
-        ExpressionError: A column is unknown, or a literal does not fit its type.
-    """
-    from icecomb.format import binding
-
-    return binding.bind(schema, expression, case_sensitive)
-
-
-def referenced_names(expression: BooleanExpression) -> frozenset[str]:
-    """The names of the columns an unbound expression asks about."""
-    if isinstance(expression, (And, Or)):
-        return frozenset().union(*map(referenced_names, expression.operands))
-    if isinstance(expression, Not):
-        return referenced_names(expression.child)
-    if isinstance(expression, UnboundPredicate):
-        return frozenset((expression.term.name,))
-    return frozenset()
-
-
-def literal_text(value: Any) -> str:
-    """A literal as SQL text that the expression parser reads back."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "'Infinity'" if value > 0 else "'-Infinity'"
-    if isinstance(value, (int, float, Decimal)):
-        return repr(value) if isinstance(value, float) else str(value)
-    quoted = str(value).replace("'", "''")
-    return f"'{quoted}'"
 
 
 def _flat(

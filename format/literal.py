@@ -101,6 +101,20 @@ def convert_literal(value: Any, field_type: IcebergType) -> Converted:
     return Converted(_other(value, field_type))
 
 
+def literal_text(value: Any) -> str:
+    """A literal as SQL text that the expression parser reads back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "'Infinity'" if value > 0 else "'-Infinity'"
+    if isinstance(value, (int, float, Decimal)):
+        return repr(value) if isinstance(value, float) else str(value)
+    quoted = str(value).replace("'", "''")
+    return f"'{quoted}'"
+
+
 def _number(value: Any) -> int | float | Decimal:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return value

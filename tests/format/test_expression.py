@@ -41,7 +41,6 @@ from icecomb.format.expression import (
     Operation,
     Or,
     StartsWith,
-    referenced_names,
     rewrite_not,
 )
 from icecomb.format.expression_json import from_json, to_json
@@ -388,7 +387,6 @@ def test_nested_columns_are_found_by_dotted_names():
     predicate = bound('address."zip code" = 5')
     assert predicate.term.field_id == 17
     assert predicate.term.nested
-    assert referenced_names(parse("a.b = 1 or not c = 2")) == {"a.b", "c"}
 
 
 def test_names_may_ignore_case():
