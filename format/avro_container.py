@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.avro import plain_schema
+from icecomb.format.avro_codec import compressor, decompressor
 from icecomb.format.avro_encoder import encode_bytes, encode_long, encode_string, encoder
-from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.errors import CorruptFileError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,17 +75,34 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
     try:
         metadata, at = _header(data)
         schema = json.loads(metadata["avro.schema"])
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise CorruptFileError(f"{location} holds no records", path=location)
-        count, body = _blocks(data, at, metadata.get("avro.codec", b"null").decode())
+        codec = metadata.get("avro.codec", b"null").decode()
+        count, body = _blocks(data, at, decompressor(codec, location))
     except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
-        if isinstance(error, (CorruptFileError, UnsupportedError)):
-            raise
         raise CorruptFileError(
             f"{location} is a truncated or damaged Avro file ({error or type(error).__name__})",
             path=location,
         ) from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise CorruptFileError(f"{location} holds no records", path=location)
     return AvroContainer(location, metadata, schema, count, body)
+
+
+def plain_form(
+    container: AvroContainer, names: Mapping[int, str], *, fixed_as_bytes: bool = False
+) -> Any:
+    """The plain form of a file's schema; see `avro.plain_schema`.
+
+    Raises:
+        CorruptFileError: The schema is no Avro schema.
+    """
+    try:
+        return plain_schema(container.schema, names, fixed_as_bytes=fixed_as_bytes)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"{container.location} has a schema that is no Avro schema "
+            f"({type(error).__name__}: {error})",
+            path=container.location,
+        ) from error
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
@@ -186,7 +205,7 @@ class ContainerWriter:
         codec: str = "gzip",
         level: int | None = None,
     ) -> None:
-        name, self._compress = _compressor(codec, level)
+        name, self._compress = compressor(codec, level)
         self._sync = os.urandom(_SYNC_SIZE)
         self._encode = encoder(plain)
         self._block: list[bytes] = []
@@ -242,8 +261,7 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
             metadata[key.decode()], at = _read_bytes(data, at)
 
 
-def _blocks(data: bytes, at: int, codec: str) -> tuple[int, bytes]:
-    decompress = _decompressor(codec)
+def _blocks(data: bytes, at: int, decompress: Callable[[bytes], bytes]) -> tuple[int, bytes]:
     sync = _slice(data, at, _SYNC_SIZE)
     at += _SYNC_SIZE
     total, parts = 0, []
@@ -300,79 +318,6 @@ def _slice(data: bytes, at: int, size: int) -> bytes:
 
 def _compact(schema: Any) -> str:
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-
-
-def _decompressor(codec: str) -> Callable[[bytes], bytes]:
-    if codec == "null":
-        return bytes
-    if codec == "deflate":
-        return lambda block: zlib.decompress(block, wbits=-zlib.MAX_WBITS)
-    if codec == "bzip2":
-        import bz2
-
-        return bz2.decompress
-    if codec == "xz":
-        import lzma
-
-        return lzma.decompress
-    if codec == "zstandard":
-        return _zstandard
-    if codec == "snappy":
-        return _snappy
-    raise UnsupportedError(f"unknown Avro codec {codec!r}")
-
-
-def _compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], bytes]]:
-    kind = codec.lower()
-    if kind in ("uncompressed", "none"):
-        return "null", bytes
-    if kind == "gzip":
-
-        def deflate(block: bytes) -> bytes:
-            packer = zlib.compressobj(1 if level is None else level, wbits=-zlib.MAX_WBITS)
-            return packer.compress(block) + packer.flush()
-
-        return "deflate", deflate
-    if kind == "zstd":
-        import pyarrow as pa
-
-        zstd = pa.Codec("zstd", compression_level=1 if level is None else level)
-        return "zstandard", lambda block: zstd.compress(block, asbytes=True)
-    if kind == "snappy":
-        import pyarrow as pa
-
-        def snappy(block: bytes) -> bytes:
-            packed: bytes = pa.compress(block, codec="snappy", asbytes=True)
-            return packed + zlib.crc32(block).to_bytes(4, "big")
-
-        return "snappy", snappy
-    raise UnsupportedError(
-        f"unknown compression codec {codec!r}", hint="use gzip, zstd, snappy or uncompressed"
-    )
-
-
-def _zstandard(block: bytes) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        return bytes(stream.read())
-
-
-def _snappy(block: bytes) -> bytes:
-    import pyarrow as pa
-
-    # the length stands in front as an unsigned number, a checksum of the content behind
-    size = shift = at = 0
-    while True:
-        byte = block[at]
-        size |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            break
-    content: bytes = pa.decompress(block[:-4], decompressed_size=size, codec="snappy", asbytes=True)
-    if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
-        raise ValueError("a block has a wrong checksum")
-    return content
 
 
 def _is_simple(schema: Any) -> bool:

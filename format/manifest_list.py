@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.avro import avro_schema, plain_schema
-from icecomb.format.avro_container import parse_container, read_records, write_container
+from icecomb.format.avro_container import (
+    parse_container,
+    plain_form,
+    read_records,
+    write_container,
+)
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifest_schema import MANIFEST_FILE_NAMES, manifest_file_type
@@ -47,7 +52,7 @@ def read_manifest_list(io: FileIO, location: str) -> tuple[ManifestFile, ...]:
         CorruptFileError: The file is no manifest list; the message names it.
     """
     container = parse_container(io.read(location), location)
-    records = read_records(container, plain_schema(container.schema, MANIFEST_FILE_NAMES))
+    records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
     return tuple(_manifest_file(record, location) for record in records)
 
 
@@ -163,7 +168,7 @@ def _summary(record: Mapping[str, Any]) -> PartitionFieldSummary:
 
 
 def _describe(io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
-    from icecomb.format.manifest_columns import count_manifest
+    from icecomb.format.manifest_decoder import count_manifest
 
     data = io.read(location)
     spec_id = parse_container(data, location).text("partition-spec-id")

@@ -374,7 +374,7 @@ def _counted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     )
     if None not in counts:
         return manifest
-    from icecomb.format.manifest_columns import count_manifest
+    from icecomb.format.manifest_decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icecomb.format.avro import avro_schema
-from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifest import (
     DataFile,
@@ -23,11 +23,8 @@ from icecomb.format.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import (
-    ManifestCache,
-    decode_manifest,
-    read_manifest_columns,
-)
+from icecomb.format.manifest_columns import ManifestCache, read_manifest_columns
+from icecomb.format.manifest_decoder import decode_manifest
 from icecomb.format.manifest_schema import STATISTICS, entry_type
 from icecomb.format.manifest_writer import assign_sequence_number, write_manifest
 from icecomb.format.partition import PartitionField, PartitionSpec
@@ -363,6 +360,34 @@ def test_a_file_format_that_does_not_exist_is_named():
         CorruptFileError, match=r"/t/m\.avro tracks files of the unknown format 'XLS'"
     ):
         decode_manifest(avro_bytes(FULL, [record]), MANIFEST)
+
+
+@pytest.mark.parametrize("field", ["status", "content"])
+def test_a_code_that_does_not_exist_is_refused(field):
+    record = {**RECORD, "status": 3} if field == "status" else RECORD
+    if field == "content":
+        record = {**RECORD, "data_file": {**RECORD["data_file"], "content": 5}}
+    with pytest.raises(CorruptFileError, match=rf"/t/m\.avro holds an entry of unknown {field}"):
+        decode_manifest(avro_bytes(FULL, [record]), MANIFEST)
+
+
+def damaged(data: bytes, draw: random.Random) -> bytes:
+    out = bytearray(data)
+    for _ in range(draw.choice((1, 3))):
+        out[draw.randrange(4, data.index(b"avro.codec"))] = draw.randrange(256)
+    return bytes(out)
+
+
+def test_a_damaged_header_is_read_or_refused_but_never_surprises():
+    data, draw = avro_bytes(FULL, [RECORD]), random.Random(3)
+    refused = 0
+    for _ in range(300):
+        try:
+            decode_manifest(damaged(data, draw), MANIFEST).entries()
+        except (CorruptFileError, UnsupportedError) as error:  # noqa: PERF203
+            refused += 1
+            assert "/t/m.avro" in str(error)  # noqa: PT017
+    assert refused > 30
 
 
 def test_nan_partitions_come_back(tmp_path):

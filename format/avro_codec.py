@@ -1,0 +1,99 @@
+"""Compression of the blocks of Avro files (Avro specification: Required and Optional Codecs)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+from icecomb.format.errors import UnsupportedError
+
+
+def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
+    """The function that unpacks a block.
+
+    Args:
+        codec: The name in the file's metadata.
+        location: The file, for the error.
+
+    Raises:
+        UnsupportedError: There is no such codec.
+    """
+    if codec == "null":
+        return bytes
+    if codec == "deflate":
+        return lambda block: zlib.decompress(block, wbits=-zlib.MAX_WBITS)
+    if codec == "bzip2":
+        import bz2
+
+        return bz2.decompress
+    if codec == "xz":
+        import lzma
+
+        return lzma.decompress
+    if codec == "zstandard":
+        return _zstandard
+    if codec == "snappy":
+        return _snappy
+    raise UnsupportedError(f"{location} has the unknown Avro codec {codec!r}", path=location)
+
+
+def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], bytes]]:
+    """The name in the file's metadata, and the function that packs a block.
+
+    Args:
+        codec: A value of Iceberg's `write.manifest.compression-codec`.
+        level: The compression level; None is the codec's usual one.
+
+    Raises:
+        UnsupportedError: There is no such codec.
+    """
+    kind = codec.lower()
+    if kind in ("uncompressed", "none"):
+        return "null", bytes
+    if kind == "gzip":
+
+        def deflate(block: bytes) -> bytes:
+            packer = zlib.compressobj(1 if level is None else level, wbits=-zlib.MAX_WBITS)
+            return packer.compress(block) + packer.flush()
+
+        return "deflate", deflate
+    if kind == "zstd":
+        import pyarrow as pa
+
+        zstd = pa.Codec("zstd", compression_level=1 if level is None else level)
+        return "zstandard", lambda block: zstd.compress(block, asbytes=True)
+    if kind == "snappy":
+        import pyarrow as pa
+
+        def snappy(block: bytes) -> bytes:
+            packed: bytes = pa.compress(block, codec="snappy", asbytes=True)
+            return packed + zlib.crc32(block).to_bytes(4, "big")
+
+        return "snappy", snappy
+    raise UnsupportedError(
+        f"unknown compression codec {codec!r}", hint="use gzip, zstd, snappy or uncompressed"
+    )
+
+
+def _zstandard(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        return bytes(stream.read())
+
+
+def _snappy(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    # the length stands in front as an unsigned number, a checksum of the content behind
+    size = shift = at = 0
+    while True:
+        byte = block[at]
+        size |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            break
+    content: bytes = pa.decompress(block[:-4], decompressed_size=size, codec="snappy", asbytes=True)
+    if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
+        raise ValueError("a block has a wrong checksum")
+    return content
