@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from icecomb.format.arrow_projection import file_fields
 from icecomb.format.data_file import data_file
 from icecomb.format.data_metrics import MetricsConfig, parquet_metrics
+from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifest import DataFile
 from icecomb.format.parquet_writer import ParquetFileWriter, ParquetOptions
@@ -79,13 +80,15 @@ class OpenDataFile:
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
         """Write batches as one row group."""
-        self._writer.write(batches)
+        with _writing(self._location):
+            self._writer.write(batches)
 
     def close(self) -> DataFile:
         """Finish the file and describe it."""
-        footer = self._writer.close()
-        size = self._stream.tell()
-        self._creation.__exit__(None, None, None)
+        with _writing(self._location):
+            footer = self._writer.close()
+            size = self._stream.tell()
+            self._creation.__exit__(None, None, None)
         metrics = parquet_metrics(
             footer,
             file_fields(footer.schema.to_arrow_schema(), None, self._location),
@@ -102,6 +105,19 @@ class OpenDataFile:
         except BaseException as raised:
             if raised is not problem:
                 raise
+
+
+@contextmanager
+def _writing(location: str) -> Iterator[None]:
+    """Name the file in errors of the system: disk full, quota, connection lost."""
+    try:
+        yield
+    except IcecombError:
+        raise
+    except OSError as problem:
+        raise FileIOError(
+            f"Cannot write data file {location}: {problem}", path=location
+        ) from problem
 
 
 class RollingWriter:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import math
 import random
 import re
+import resource
 import uuid
 from decimal import Decimal
 
@@ -31,6 +33,7 @@ from icecomb.format.arrow_scan import ArrowScan
 from icecomb.format.data_writer import write_data
 from icecomb.format.errors import (
     ConfigurationError,
+    FileIOError,
     IcecombError,
     SchemaError,
     UnsupportedError,
@@ -485,6 +488,22 @@ def test_files_of_a_failed_attempt_are_removed(tmp_path):
         with pytest.raises(RuntimeError, match="the source broke"):
             write_data(IO, metadata, pa.RecordBatchReader.from_batches(schema, batches()))
     assert len(seen) > 4
+    assert files_below(tmp_path) == []
+
+
+def test_a_full_disk_is_an_error_naming_the_file_and_nothing_stays(tmp_path):
+    """The system refuses to let a file grow, in the middle of a row group."""
+    metadata = table(tmp_path, NestedField(1, "s", StringType()))
+    source = random.Random(1)
+    data = pa.table({"s": [source.randbytes(50).hex() for _ in range(20_000)]})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(FileIOError, match=r"annot write .*00001\.parquet"):
+            write_data(IO, metadata, data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    gc.collect()
     assert files_below(tmp_path) == []
 
 
