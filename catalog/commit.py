@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +16,6 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,
     IcecombError,
-    LockTimeoutError,
     UnsupportedError,
 )
 
@@ -49,14 +48,17 @@ class RetrySettings:
     total_s: float
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> RetrySettings:
-        """As the table's properties say, else Iceberg's defaults."""
+    def of(cls, properties: Mapping[str, str], *, locked: bool) -> RetrySettings:
+        """As the table's properties say, else Iceberg's defaults.
+
+        Without locks a retry is cheap and says little about the next one: the default is 20 then.
+        """
 
         def wait(name: str, default: int) -> float:
             return number(properties, f"commit.retry.{name}-ms", default, least=0) / 1000
 
         return cls(
-            retries=number(properties, "commit.retry.num-retries", 4, least=0),
+            retries=number(properties, "commit.retry.num-retries", 4 if locked else 20, least=0),
             min_wait_s=wait("min-wait", 100),
             max_wait_s=wait("max-wait", 60_000),
             total_s=wait("total-timeout", 1_800_000),
@@ -73,8 +75,9 @@ def commit(
 ) -> MetadataVersion:
     """Commits what ``producer`` makes, on ``base`` or on what others have committed since.
 
-    A lost race is tried again as ``commit.retry.*`` say. The last try keeps other writers out while
-    the change is applied, so that it can only lose to one that ignores locks.
+    The first try prepares everything before it keeps other writers out. One that then finds itself
+    overtaken applies the change again while they are still kept out; where that is not possible
+    (without locks) it tries again as ``commit.retry.*`` say.
 
     Args:
         pointer: The table's pointer.
@@ -111,42 +114,68 @@ def commit(
 def _attempts(
     pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
 ) -> MetadataVersion:
-    settings = RetrySettings.of(base.metadata.properties)
     started = time.monotonic()
     attempt = 0
     while True:
         attempt += 1
-        last = attempt > settings.retries
-        with pointer.exclusive() if last and attempt > 1 else nullcontext():
-            if attempt > 1:
+        if attempt > 1:
+            base = pointer.load()
+        new = _prepare(pointer.name, io, base, producer)
+        if new is base:
+            return base
+        with _alone(pointer, io, base, new) as alone:
+            settings = RetrySettings.of(base.metadata.properties, locked=alone)
+            done, failure = _try(pointer, io, base, new)
+            if done is None and alone and attempt <= settings.retries:
+                attempt += 1
                 base = pointer.load()
-            try:
-                return _attempt(pointer, io, base, producer)
-            except LockTimeoutError:
-                raise
-            except CommitFailedError as error:
-                taken = time.monotonic() - started
-                if last or taken > settings.total_s:
-                    raise _used_up(pointer.name, attempt, taken, error) from error
+                new = _prepare(pointer.name, io, base, producer)
+                done, failure = _try(pointer, io, base, new)
+        if done is not None:
+            return done
+        taken = time.monotonic() - started
+        if attempt > settings.retries or taken > settings.total_s:
+            raise _used_up(pointer.name, attempt, taken, failure) from failure
         time.sleep(settings.pause(attempt))
 
 
-def _attempt(
-    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
-) -> MetadataVersion:
+@contextmanager
+def _alone(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, new: MetadataVersion
+) -> Iterator[bool]:
+    """Keeps other writers out; where that fails nobody will ever need the file of ``new``."""
+    with ExitStack() as stack:
+        try:
+            alone = stack.enter_context(pointer.exclusive(base.metadata))
+        except IcecombError:
+            _discard(io, new.location)
+            raise
+        yield alone
+
+
+def _try(
+    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, new: MetadataVersion
+) -> tuple[MetadataVersion | None, CommitFailedError | None]:
+    if new is base:
+        return base, None
+    try:
+        settle(pointer, io, base, new)
+    except CommitFailedError as failure:
+        return None, failure
+    _delete_forgotten(io, base.metadata, new.metadata)
+    return new, None
+
+
+def _prepare(name: str, io: FileIO, base: MetadataVersion, producer: Producer) -> MetadataVersion:
+    """The change on ``base``, its file written; ``base`` itself if there is nothing to change."""
     from icecomb.format.update import update_table_metadata
 
-    check_commit_allowed(pointer.name, base.metadata)
+    check_commit_allowed(name, base.metadata)
     changes = producer.apply(base.metadata)
     for requirement in changes.requirements:
         requirement.check(base.metadata)
-    if not changes.updates:
-        return base
     changed = update_table_metadata(base.metadata, changes.updates, base_location=base.location)
-    new = stage(io, base.location, changed)
-    settle(pointer, io, base, new)
-    _delete_forgotten(io, base.metadata, new.metadata)
-    return new
+    return base if changed is base.metadata else stage(io, base.location, changed)
 
 
 def settle(
@@ -228,13 +257,13 @@ def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> No
 
 
 def _used_up(
-    name: str, attempts: int, seconds: float, last: CommitFailedError
+    name: str, attempts: int, seconds: float, last: CommitFailedError | None
 ) -> CommitFailedError:
-    if attempts == 1:
+    if attempts == 1 and last is not None:
         return last
     return CommitFailedError(
         f"{name}: not committed after {attempts} attempts in {seconds:.1f} s; the last one: "
-        f"{last.message}",
+        f"{last.message if last else ''}",
         hint="other writers were first each time: raise commit.retry.num-retries",
         table=name,
         attempts=attempts,

@@ -85,5 +85,9 @@ class MetadataPointer(Protocol):
         Its value says whether others had their turn meanwhile.
         """
 
-    def exclusive(self) -> AbstractContextManager[bool]:
-        """Keeps other writers out for several calls; False where this pointer cannot."""
+    def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:
+        """Keeps other writers out for several calls; False where the table is without locks.
+
+        Args:
+            metadata: What the table is like before the change: its properties choose the mode.
+        """

@@ -95,9 +95,6 @@ class HivePointer:
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         """See `MetadataPointer.swap`."""
-        if expected is not None:
-            # The server is found out about before the lock is taken, not while others wait for it.
-            self._sends_expectation()
         with self.guard((expected or new).metadata) as lock:
             if expected is None:
                 return self._create(new, lock)
@@ -109,15 +106,14 @@ class HivePointer:
         return turns_of(key).take(self.name, LockSettings.of(self._properties).timeout)
 
     @contextmanager
-    def exclusive(self) -> Iterator[bool]:
-        """See `MetadataPointer.exclusive`: the table's lock, unless the catalog is lock-free."""
-        if not self._locks_by_default():
-            yield False
-            return
-        with self._lock() as lock:
+    def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:
+        """See `MetadataPointer.exclusive`: the table's lock."""
+        # The server is found out about before the lock is taken, not while others wait for it.
+        self._sends_expectation()
+        with self.guard(metadata) as lock:
             self._held = lock
             try:
-                yield True
+                yield lock is not None
             finally:
                 self._held = None
 
