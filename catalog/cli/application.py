@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
@@ -60,15 +60,23 @@ class Application:
     warehouse: str | None
     output: Output
     progress: TerminalProgress
+    _open: list[Catalog] = field(default_factory=list)
 
     def catalog(self) -> Catalog:
-        """The catalog that the options name."""
+        """The catalog that the options name; it is closed when the command ends."""
         from icecomb.catalog import load_catalog
 
         given = {"uri": self.uri, "warehouse": self.warehouse}
-        return load_catalog(
+        catalog = load_catalog(
             self.catalog_name, **{key: value for key, value in given.items() if value is not None}
         )
+        self._open.append(catalog)
+        return catalog
+
+    def close(self) -> None:
+        """Close what was opened."""
+        while self._open:
+            self._open.pop().close()
 
     @property
     def json(self) -> bool:
@@ -136,6 +144,7 @@ def icecomb(
         name = "default"
     output: Output = JsonOutput() if form == "json" else TextOutput()
     ctx.obj = Application(name, uri, warehouse, output, TerminalProgress())
+    ctx.call_on_close(ctx.obj.close)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

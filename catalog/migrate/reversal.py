@@ -224,6 +224,9 @@ class Reversal:
         """The files written since the migration that Hive's readers would see."""
         first = _fact(journal, "snapshot-id")
         original = metadata.snapshot_by_id(first)
+        if original is None:
+            # Without the migration's snapshot nobody can tell old files from new ones.
+            return []
         kept = set(files_of(self._place.io, metadata, original))
         folders = (
             {p.storage.location or "" for page in old_partitions(journal) for p in page}

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.catalog import cli
+
+pytestmark = pytest.mark.jvm
+
+KILLED_CALL = "alter_table_with_environment_context"
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+@pytest.fixture
+def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Runs `icecomb migrate ...`: exit code, stdout, stderr."""
+
+    def run(*arguments: str, form: str = "text", uri: str = metastore.uri) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = cli.main(["--uri", uri, "--output", form, "migrate", *arguments])
+        return code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def proxy(metastore: Any) -> Any:
+    place = Path(__file__).parent.parent / "thrift_proxy.py"
+    spec = importlib.util.spec_from_file_location("thrift_proxy_of_migrate", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = module.ThriftProxy(metastore.port)
+    yield made
+    made.close()
+
+
+def test_the_whole_way_there_and_back_by_commands(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1, 2), ("2",): numbers(3)}
+    )
+    before = table.state
+    code, out, err = run("plan", table.name)
+    assert (code, err) == (0, "")
+    assert "verdict:         ready" in out
+    code, out, _ = run("apply", table.name, form="json")
+    assert (code, json.loads(out)["rows"]) == (0, 3)
+    code, out, _ = run("verify", table.name)
+    assert code == 0
+    assert "equal: 6 values of 3 rows in 2 files" in out
+    code, out, err = run("revert", table.name)
+    assert (code, err) == (0, "dry run: add --yes to do it\n")
+    assert table.entry.is_iceberg
+    assert run("revert", table.name, "--yes")[0] == 0
+    assert table.state == before
+    assert "state:       reverted" in run("status", table.name)[1]
+
+
+def test_a_blocked_plan_and_apply_are_exit_code_3(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("x",): numbers(1), ("y",): numbers(1)}
+    )
+    before = table.state
+    code, out, _ = run("plan", table.name)
+    assert code == 3
+    assert "blocker: 2 partition values" in out
+    code, out, err = run("apply", table.name)
+    assert (code, out) == (3, "")
+    assert err.startswith(f"error: {table.name} cannot be migrated: 2 partition values")
+    assert len(err.splitlines()) == 2
+    assert table.state == before
+
+
+def test_a_whole_database_is_planned_at_once(make_hive_table: Any, run: Any) -> None:
+    good = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    bad = make_hive_table({"id": "bigint", "u": "uniontype<int>"})
+    code, out, _ = run("plan", good.name, bad.name, form="json")
+    verdicts = {row["table"]: row["verdict"] for row in json.loads(out)}
+    assert (code, verdicts) == (3, {good.name: "ready", bad.name: "blocked"})
+    code, out, _ = run("plan", "made.*", "--quick", form="json")
+    assert verdicts.items() <= {row["table"]: row["verdict"] for row in json.loads(out)}.items()
+
+
+def test_differences_are_exit_code_3(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    run("apply", table.name)
+    shutil.copy(table.folder / "p0" / "part-0.parquet", table.folder / "p0" / "new.parquet")
+    code, out, _ = run("verify", table.name)
+    assert code == 3
+    assert "1 differences" in out
+
+
+def test_losing_rows_needs_to_be_said_and_is_exit_code_3(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    before = table.state
+    run("apply", table.name)
+    table.catalog.load_table(table.name).append(
+        pa.table({"id": pa.array([9], pa.int64()), "k": pa.array([9], pa.int32())})
+    )
+    code, out, err = run("revert", table.name, "--yes")
+    assert code == 3
+    assert "would lose 1 snapshots" in err
+    assert "added-rows" in out
+    assert len(table.rows()) == 2
+    assert run("revert", table.name, "--yes", "--allow-data-loss")[0] == 0
+    assert table.state == before
+
+
+def test_a_lost_answer_to_the_turn_is_settled_or_exit_code_4(
+    make_hive_table: Any, run: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    before = table.state
+    proxy.fail(KILLED_CALL, "request")
+    code, out, err = run("apply", table.name, uri=proxy.uri)
+    assert (code, out) == (4, "")
+    assert "did not answer" in err
+    assert table.state == before
+    proxy.fail(KILLED_CALL, "reply")
+    assert run("apply", table.name, uri=proxy.uri)[0] == 0
+    assert table.rows() == [{"id": 1}]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_changes_nothing(
+    make_hive_table: Any, run: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    (table.folder / "_icecomb_migration").touch()
+    before, files = table.state, sorted(table.folder.rglob("*"))
+    code, out, err = run("apply", table.name)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) <= 2
+    assert (table.state, sorted(table.folder.rglob("*"))) == (before, files)
+
+
+def test_a_damaged_journal_is_named(make_hive_table: Any, run: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    run("apply", table.name)
+    (journal,) = (table.folder / "_icecomb_migration").rglob("journal.json")
+    journal.write_text("{")
+    for command in (
+        ("revert", table.name, "--yes"),
+        ("status", table.name),
+        ("verify", table.name),
+    ):
+        code, out, err = run(*command)
+        assert (code, out) == (1, "")
+        assert str(journal) in err
+    assert table.rows() == [{"id": 1}]
+
+
+def test_a_choice_of_timestamps_is_an_option(make_hive_table: Any, run: Any) -> None:
+    data = pa.table({"ts": pa.array([0], pa.timestamp("us"))})
+    table = make_hive_table({"ts": "timestamp"}, rows=data)
+    pq.read_table(table.folder / "part-0.parquet")
+    assert run("apply", table.name)[0] == 3
+    code, out, _ = run("apply", table.name, "--timestamp", "timestamp", form="json")
+    assert (code, json.loads(out)["rows"]) == (0, 1)

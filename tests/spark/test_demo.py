@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icecomb.spark.flights import DEPARTED, ROWS, flights
+
+pytestmark = pytest.mark.jvm
+
+MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
+
+
+def demo(warehouse: Path, *options: str, form: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MAIN, "--output", form, "--warehouse", str(warehouse), "demo"]
+    return subprocess.run(
+        [*command, *options], cwd="/", capture_output=True, text=True, timeout=400, check=False
+    )
+
+
+def test_the_flights_are_whole_and_their_gaps_are_nulls() -> None:
+    table = flights()
+    assert table.num_rows == ROWS == 336_776
+    assert table.num_rows - table["dep_time"].null_count == DEPARTED == 328_521
+    assert str(table.schema.field("dep_delay").type) == "int32"
+    assert table["tailnum"].null_count == 2512
+    assert str(table["time_hour"][0]) == "2013-01-01 10:00:00+00:00"
+
+
+def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
+    first = demo(tmp_path / "lake", form="text")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""
+    for text in ("12 months", "0 blockers", "5,725,192 values equal", "VERSION AS OF", "Try next"):
+        assert text in first.stdout
+    second = demo(tmp_path / "lake", "--revert", form="json")
+    assert second.returncode == 0, second.stderr
+    facts: dict[str, Any] = json.loads(second.stdout)
+    assert {
+        name: facts[name] for name in facts if name.split()[0] in {"spark", "python", "after"}
+    } == {
+        "spark before": ROWS,
+        "python before": ROWS,
+        "spark now": ROWS + 1500,
+        "python now": ROWS + 1500,
+        "after revert": ROWS,
+    }

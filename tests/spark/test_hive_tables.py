@@ -1,0 +1,69 @@
+"""Hive tables as Spark's own Hive support makes them, taken over and read by Spark through icecomb."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from icecomb.catalog import migrate
+
+pytestmark = pytest.mark.jvm
+
+COLUMNS = "id, Name, price, ts, tags, m, st, dt, k"
+
+
+@pytest.fixture(scope="module")
+def hive(spark: Any) -> Any:
+    """A database with two tables: Hive's Parquet with all kinds of columns, and a Spark datasource table."""
+    spark.sql("CREATE DATABASE IF NOT EXISTS spark_catalog.real")
+    spark.sql("SET hive.exec.dynamic.partition.mode=nonstrict")
+    spark.sql(
+        "CREATE TABLE spark_catalog.real.kinds (id BIGINT, Name STRING, price DECIMAL(10,2), ts TIMESTAMP, "
+        "tags ARRAY<STRING>, m MAP<STRING,INT>, st STRUCT<A:INT,b:STRING>) "
+        "PARTITIONED BY (dt STRING, k INT) STORED AS PARQUET TBLPROPERTIES ('owner.team'='x')"
+    )
+    spark.sql(
+        "INSERT INTO spark_catalog.real.kinds SELECT id, concat('n', id), cast(id * 1.5 AS decimal(10,2)), "
+        "timestamp'2024-01-02 03:04:05.123456', array('a', cast(id AS string)), map('k', cast(id AS int)), "
+        "named_struct('A', cast(id AS int), 'b', 'z'), if(id % 2 = 0, 'a b/c%=ü', null), cast(id % 3 AS int) "
+        "FROM range(12)"
+    )
+    spark.sql(
+        "CREATE TABLE spark_catalog.real.ds (Id INT, d DATE) USING parquet PARTITIONED BY (d)"
+    )
+    spark.sql("INSERT INTO spark_catalog.real.ds VALUES (1, date'2024-05-06'), (2, null)")
+    yield spark
+    spark.sql("DROP DATABASE spark_catalog.real CASCADE")
+
+
+@pytest.mark.parametrize(("table", "columns"), [("real.kinds", COLUMNS), ("real.ds", "Id, d")])
+def test_spark_reads_after_migration_what_hive_read_before_and_again_after_revert(
+    hive: Any, catalog: Any, table: str, columns: str
+) -> None:
+    query = f"SELECT {columns} FROM {{}}.{table} ORDER BY id"
+    before = hive.sql(query.format("spark_catalog")).collect()
+    partitions = hive.sql(f"SHOW PARTITIONS spark_catalog.{table}").collect()
+    state = catalog.client.table(*table.split("."))
+    migrate.apply(catalog, table)
+    assert hive.sql(query.format("lake")).collect() == before
+    assert migrate.verify(catalog, table).difference_count == 0
+    assert catalog.load_table(table).schema().column_names == columns.split(", ")
+    migrate.revert(catalog, table, dry_run=False)
+    assert catalog.client.table(*table.split(".")) == state
+    hive.catalog.refreshTable(f"spark_catalog.{table}")
+    assert hive.sql(f"SHOW PARTITIONS spark_catalog.{table}").collect() == partitions
+    assert hive.sql(query.format("spark_catalog")).collect() == before
+
+
+def test_files_of_one_partition_are_the_only_ones_read_for_it(hive: Any, catalog: Any) -> None:
+    migrate.apply(catalog, "real.kinds")
+    found = hive.sql(
+        "SELECT count(*), min(id) FROM lake.real.kinds WHERE dt IS NULL AND k = 1"
+    ).collect()
+    assert [tuple(row) for row in found] == [(2, 1)]
+    tasks = list(
+        catalog.load_table("real.kinds").scan(row_filter="k = 1 and dt is null").plan_files()
+    )
+    assert {task.file.partition for task in tasks} == {(None, 1)}
+    migrate.revert(catalog, "real.kinds", dry_run=False)
