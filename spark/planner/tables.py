@@ -101,6 +101,7 @@ def table_answer(state: TableState) -> dict[str, Any]:
         "schema": spark_schema(state.schema),
         "partitioning": _partitioning(state),
         "properties": _shown_properties(state),
+        "uuid": str(state.metadata.table_uuid),
         "version": None if state.snapshot_id is None else str(state.snapshot_id),
         "writable": not state.time_travel,
     }
