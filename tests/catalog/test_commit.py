@@ -127,6 +127,13 @@ def test_a_stale_table_object_commits_on_what_others_did(catalog, table, rows):
     assert _metadata_files(table) == {Path(x.removeprefix("file:")) for x in _reachable(table)}
 
 
+def test_an_overtaken_commit_is_made_again_under_the_same_lock(catalog, table, rows):
+    catalog.load_table(table.identifier).append(rows)
+    catalog.client.calls.clear()
+    table.append(rows)
+    assert catalog.client.calls == {"lock": 1, "get_table_req": 3, ALTER: 1, "unlock": 1}
+
+
 def test_retries_used_up_say_so_and_leave_no_file(catalog, namespace, rows):
     table = catalog.create_table(
         f"{namespace}.t", rows.schema, properties={"commit.retry.num-retries": "0"}
