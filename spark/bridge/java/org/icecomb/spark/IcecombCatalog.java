@@ -105,7 +105,9 @@ public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, F
           || column.generationExpression() != null
           || column.identityColumnSpec() != null) {
         throw new UnsupportedOperationException(
-            "Column " + column.name() + " has a default, generated or identity value: icecomb does not support these yet");
+            "Column "
+                + column.name()
+                + " has a default, generated or identity value: icecomb does not support these yet");
       }
     }
     return createTable(table, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties);
@@ -158,7 +160,8 @@ public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, F
     try {
       session.ask("rename_table", parameters);
     } catch (PlannerException e) {
-      boolean aboutTarget = e.type().equals("TableAlreadyExistsError") || e.type().equals("NoSuchNamespaceError");
+      boolean aboutTarget =
+          e.type().equals("TableAlreadyExistsError") || e.type().equals("NoSuchNamespaceError");
       throw SparkErrors.ofTable(e, aboutTarget ? target : from);
     }
   }

@@ -40,7 +40,8 @@ public final class Changes {
       if (add.defaultValue() != null) {
         return unknown(change).put("text", "a default value for a new column");
       }
-      ObjectNode json = action("add_column").put("nullable", add.isNullable()).put("comment", add.comment());
+      ObjectNode json = action("add_column");
+      json.put("nullable", add.isNullable()).put("comment", add.comment());
       json.set("type", Schemas.toJson(add.dataType()));
       json.set("position", position(add.position()));
       return json;

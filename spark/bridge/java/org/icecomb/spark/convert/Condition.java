@@ -64,7 +64,9 @@ public sealed interface Condition extends Serializable {
         return negated == null ? null : new Not(negated);
       case "IS_NULL", "IS_NOT_NULL":
         StructField field = referenced(children[0], schema);
-        return field == null ? null : new NullCheck(path(children[0]), predicate.name().equals("IS_NULL"));
+        return field == null
+            ? null
+            : new NullCheck(path(children[0]), predicate.name().equals("IS_NULL"));
       case "IN":
         return In.of(children, schema);
       default:
@@ -177,7 +179,9 @@ public sealed interface Condition extends Serializable {
         }
       }
       // A null among the values makes "not found" unknown instead of false, which matters under NOT.
-      return values.size() == children.length - 1 ? new In(path(children[0]), field.dataType(), values) : null;
+      return values.size() == children.length - 1
+          ? new In(path(children[0]), field.dataType(), values)
+          : null;
     }
 
     @Override
@@ -202,7 +206,8 @@ public sealed interface Condition extends Serializable {
   }
 
   /** A column, an operator by its JSON name, and a literal of the column's type. */
-  record Comparison(String operator, String[] column, DataType type, Object value) implements Condition {
+  record Comparison(String operator, String[] column, DataType type, Object value)
+      implements Condition {
 
     private static final Map<String, String> OPERATORS =
         Map.of(

@@ -106,7 +106,9 @@ public final class Values {
     }
     if (type instanceof DecimalType decimal) {
       return Decimal.apply(
-          new BigDecimal(value.asText()).setScale(decimal.scale()), decimal.precision(), decimal.scale());
+          new BigDecimal(value.asText()).setScale(decimal.scale()),
+          decimal.precision(),
+          decimal.scale());
     }
     if (type instanceof BinaryType) {
       return Base64.getDecoder().decode(value.asText());

@@ -9,6 +9,7 @@ import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Locale;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -62,13 +63,19 @@ public final class PartitionTransform implements Serializable {
     this.source = source;
     if (!isApplicable()) {
       throw new UnsupportedOperationException(
-          "Cannot apply " + kind.name().toLowerCase() + " to a value of type " + source.catalogString());
+          "Cannot apply "
+              + kind.name().toLowerCase(Locale.ROOT)
+              + " to a value of type "
+              + source.catalogString());
     }
   }
 
   private boolean isApplicable() {
     boolean timestamp = source instanceof TimestampType || source instanceof TimestampNTZType;
-    boolean number = source instanceof IntegerType || source instanceof LongType || source instanceof DecimalType;
+    boolean number =
+        source instanceof IntegerType
+            || source instanceof LongType
+            || source instanceof DecimalType;
     boolean text = source instanceof StringType || source instanceof BinaryType;
     return switch (kind) {
       case IDENTITY, VOID -> true;
@@ -158,13 +165,17 @@ public final class PartitionTransform implements Serializable {
       return "null";
     }
     return switch (kind) {
-      case YEAR -> String.format("%04d", 1970 + (Integer) value);
+      case YEAR -> String.format(Locale.ROOT, "%04d", 1970 + (Integer) value);
       case MONTH ->
           String.format(
-              "%04d-%02d", 1970 + Math.floorDiv((Integer) value, 12), 1 + Math.floorMod((Integer) value, 12));
+              Locale.ROOT,
+              "%04d-%02d",
+              1970 + Math.floorDiv((Integer) value, 12),
+              1 + Math.floorMod((Integer) value, 12));
       case DAY -> LocalDate.ofEpochDay((Integer) value).toString();
       case HOUR ->
           String.format(
+              Locale.ROOT,
               "%s-%02d",
               LocalDate.ofEpochDay(Math.floorDiv((Integer) value, 24)),
               Math.floorMod((Integer) value, 24));
@@ -192,6 +203,8 @@ public final class PartitionTransform implements Serializable {
     if (value instanceof byte[] bytes) {
       return Base64.getEncoder().encodeToString(bytes);
     }
-    return value instanceof Decimal decimal ? decimal.toJavaBigDecimal().toPlainString() : value.toString();
+    return value instanceof Decimal decimal
+        ? decimal.toJavaBigDecimal().toPlainString()
+        : value.toString();
   }
 }

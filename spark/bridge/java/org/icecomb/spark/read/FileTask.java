@@ -28,7 +28,10 @@ record FileTask(
     String format = task.get("format").asText();
     if (!format.equalsIgnoreCase("parquet")) {
       throw new UnsupportedOperationException(
-          "Data files of format " + format + " cannot be read by Spark yet: " + task.get("path").asText());
+          "Data files of format "
+              + format
+              + " cannot be read by Spark yet: "
+              + task.get("path").asText());
     }
     Map<Integer, Object> constants = new HashMap<>();
     JsonNode values = task.path("constants");

@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -19,7 +21,9 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
 
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    return new TaskWriter(this, String.format("%05d-%d-%s", partitionId, taskId, settings.operationId()));
+    String prefix =
+        String.format(Locale.ROOT, "%05d-%d-%s", partitionId, taskId, settings.operationId());
+    return new TaskWriter(this, prefix);
   }
 
   /**
@@ -65,11 +69,12 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       currentKey = key;
       current = open.get(key);
       if (current == null) {
-        String name = String.format("%s-%05d.parquet", filePrefix, created.size() + 1);
+        String name = String.format(Locale.ROOT, "%s-%05d.parquet", filePrefix, created.size() + 1);
         String folder = settings.location() + "/" + key.toPath(settings.partition());
         Path path = new Path(folder + name);
         created.add(path);
-        current = new DataFileWriter(factory.hadoop().value().value(), settings, path, folder + name, key);
+        Configuration conf = factory.hadoop().value().value();
+        current = new DataFileWriter(conf, settings, path, folder + name, key);
         open.put(key, current);
       }
     }

@@ -83,7 +83,8 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
         spark.sessionState().conf().getConfString("spark.sql.parquet.datetimeRebaseModeInWrite");
     if (calendar.equals("LEGACY")) {
       throw new UnsupportedOperationException(
-          "spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY writes old dates that other readers of Iceberg tables misread; set it to CORRECTED");
+          "spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY writes old dates that other readers of "
+              + "Iceberg tables misread; set it to CORRECTED");
     }
     WriteSettings settings = WriteSettings.parse(instructions);
     return new DataFileWriterFactory(
@@ -123,7 +124,8 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
         written.files().forEach(file -> files.add(file.toJson()));
       }
     }
-    request.putObject("properties").put("spark.app.id", SparkSession.active().sparkContext().applicationId());
+    String application = SparkSession.active().sparkContext().applicationId();
+    request.putObject("properties").put("spark.app.id", application);
     try {
       session.ask("commit_write", request);
     } catch (PlannerException e) {
