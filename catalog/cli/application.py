@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "head": "icecomb.catalog.cli.tables:head",
     "snapshots": "icecomb.catalog.cli.tables:snapshots",
     "drop": "icecomb.catalog.cli.tables:drop",
+    "locks": "icecomb.catalog.cli.locks:locks",
     "metastore": "icecomb.catalog.cli.metastore:metastore",
     "migrate": "icecomb.catalog.cli.migrate:migrate",
 }
@@ -76,7 +77,9 @@ class Application:
     def close(self) -> None:
         """Close what was opened."""
         while self._open:
-            self._open.pop().close()
+            close = getattr(self._open.pop(), "close", None)
+            if close is not None:
+                close()
 
     @property
     def json(self) -> bool:

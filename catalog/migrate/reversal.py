@@ -133,10 +133,11 @@ class Reversal:
         old = old_table(journal)
         added = self._added(journal, old, metadata)
         journal.record(Step.REVERTING, pointer=pointer, added=added)
-        with self._place.locked():
+        with self._place.locked() as ensure_locked:
             self._place.entry.give_hive_parts_back(
                 old, old_partitions(journal), journal.partition_count, self._place.progress
             )
+            ensure_locked()
             self._place.entry.turn_to_hive(old, pointer, _MARKER + journal.migration_id)
         self._set_aside(journal, old)
         return _done(plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +19,13 @@ from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.survey import MigrationPlan, plan_source
 from icecomb.catalog.migrate.workplace import Workplace, remove_empty_folder
-from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    LockTimeoutError,
+    MigrationError,
+)
 from icecomb.format.metadata import TableMetadata
 
 _ROUNDS: Final = 3
@@ -27,7 +34,7 @@ _HIVE_ONLY: Final = re.compile(
     r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
     r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
     r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
-    r"|serialization\.format"
+    r"|serialization\.format|TRANSLATED_TO_EXTERNAL"
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
 """Table parameters that say something about the Hive table only."""
@@ -107,6 +114,8 @@ class Takeover:
                 raise MigrationBlockedError(plan)
             try:
                 return self._take_over(table, plan, choices)
+            except LockTimeoutError:
+                raise
             except CommitFailedError:
                 self._place.progress.say(f"{table.full_name} was changed meanwhile: starting over")
         raise MigrationError(
@@ -127,6 +136,20 @@ class Takeover:
             map(partition_to_json, self._place.partitions(table)),
             choices,
         )
+        try:
+            self._write_and_turn(table, plan, choices, journal)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            # Left where they are, metadata files would disturb readers of an unpartitioned table.
+            with suppress(IcecombError):
+                self._abandon(journal, table)
+            raise
+        return _migrated(plan.table, journal)
+
+    def _write_and_turn(
+        self, table: HiveTable, plan: MigrationPlan, choices: Choices, journal: Journal
+    ) -> None:
         folder = f"{plan.location.rstrip('/')}/metadata"
         journal.record(
             Step.WRITING, folder=folder, existing=[s.location for s in self._place.io.list(folder)]
@@ -134,14 +157,14 @@ class Takeover:
         metadata, location = self._write_metadata(table, plan)
         facts = _facts(metadata, plan)
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
-        with self._place.locked():
+        with self._place.locked() as ensure_locked:
             self._check_unchanged(table, journal, plan, choices)
+            ensure_locked()
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             turned = pointed(kept, None, metadata, location, self._place.settings)
             self._place.entry.turn_to_iceberg(table, {**turned.parameters, "EXTERNAL": "TRUE"})
             journal.record(Step.SWAPPED)
             self._clean(journal, metadata)
-        return _migrated(plan.table, journal)
 
     def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
         from icecomb.format.metadata import new_table_metadata
@@ -189,7 +212,6 @@ class Takeover:
             )
             same = _listing(again) == _listing(plan) and not again.blockers
         if not same:
-            self._abandon(journal, table)
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read", table=table.full_name
             )

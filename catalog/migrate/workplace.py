@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,9 +10,11 @@ from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient, partition_from_json, table_from_json
 from icecomb.catalog.hive.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.hive.server import lock_expiry_s
 from icecomb.catalog.migrate.entry import Entry
 from icecomb.catalog.migrate.journal import Journal
 from icecomb.catalog.migrate.progress import Progress
+from icecomb.format.errors import CommitFailedError
 from icecomb.format.file_io import FileIO
 
 
@@ -48,19 +50,31 @@ class Workplace:
                 yield from page
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[Callable[[], None]]:
         """Hold the metastore's exclusive lock on the table, as a commit does.
+
+        The function given back raises CommitFailedError if the lock was lost meanwhile.
 
         Raises:
             LockTimeoutError: somebody else holds it; the message names the holder.
         """
         if not flag(self.settings, "iceberg.engine.hive.lock-enabled", default=True):
-            yield
+            yield lambda: None
             return
-        lock = TableLock(self.client, self.database, self.name, LockSettings.of(self.settings))
+        settings, expiry = LockSettings.of(self.settings), lock_expiry_s(self.client)
+        lock = TableLock(self.client, self.database, self.name, settings, expiry)
+
+        def ensure() -> None:
+            if not lock.is_alive(ask=True):
+                raise CommitFailedError(
+                    f"the lock on {self.database}.{self.name} was lost",
+                    hint="run the same command again",
+                    table=f"{self.database}.{self.name}",
+                )
+
         lock.acquire()
         try:
-            yield
+            yield ensure
         finally:
             lock.release()
 

@@ -48,7 +48,8 @@ def test_spark_reads_after_migration_what_hive_read_before_and_again_after_rever
     migrate.apply(catalog, table)
     assert hive.sql(query.format("lake")).collect() == before
     assert migrate.verify(catalog, table).difference_count == 0
-    assert catalog.load_table(table).schema().column_names == columns.split(", ")
+    schema = catalog.load_table(table).schema()
+    assert [column.name for column in schema.columns] == columns.split(", ")
     migrate.revert(catalog, table, dry_run=False)
     assert catalog.client.table(*table.split(".")) == state
     hive.catalog.refreshTable(f"spark_catalog.{table}")

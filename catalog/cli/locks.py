@@ -1,0 +1,109 @@
+"""Who holds the metastore's locks, and releasing one whose holder is dead."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from icecomb.catalog.cli.application import Application
+from icecomb.format.errors import ValidationError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.entity import LockRow
+
+
+class _TableOrCommand(click.Group):
+    """`locks db.t` means `locks list db.t`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_TableOrCommand)
+def locks() -> None:
+    """List who holds locks, or break one whose holder is dead.
+
+    `icecomb locks` lists all, `icecomb locks db.table` those of one table.
+    """
+
+
+@locks.command("list")
+@click.argument("table", required=False)
+@click.pass_obj
+def list_locks(application: Application, table: str | None) -> None:
+    """List the locks of the metastore, or of one table."""
+    from icecomb.catalog.identifier import database_and_table
+
+    database, name = (None, None) if table is None else database_and_table(table)
+    rows = _client(application).client.locks(database, name)
+    application.output.table(
+        ["lock", "table", "state", "holder", "agent", "acquired", "last heartbeat"],
+        [
+            [
+                row.lock_id,
+                row.database if row.table is None else f"{row.database}.{row.table}",
+                row.state.name.lower(),
+                f"{row.user}@{row.host}",
+                row.agent,
+                _moment(row.acquired_ms),
+                _moment(row.last_heartbeat_ms),
+            ]
+            for row in sorted(rows, key=lambda row: row.lock_id)
+        ],
+    )
+
+
+@locks.command("break")
+@click.argument("lock_id", type=int)
+@click.option("--yes", is_flag=True, help="Do it; without, only whose lock it is is shown.")
+@click.pass_obj
+def break_lock(application: Application, lock_id: int, *, yes: bool) -> None:
+    """Release a lock for its holder.
+
+    A holder that is alive notices it before its commit and commits nothing.
+    """
+    from icecomb.catalog.hive.lock import describe_holder
+
+    catalog = _client(application)
+    row = _find(catalog, lock_id)
+    if yes:
+        catalog.client.unlock(lock_id)
+    holder = describe_holder(row)
+    table = f"{row.database}.{row.table}"
+    application.output.facts({"lock": lock_id, "table": table, "holder": holder, "broken": yes})
+    if not yes:
+        application.warn("dry run: make sure the holder is dead, then add --yes to break its lock")
+
+
+def _client(application: Application) -> HiveCatalog:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    catalog = application.catalog()
+    if not isinstance(catalog, HiveCatalog):
+        raise ValidationError(
+            f"catalog {application.catalog_name!r} has no metastore, and so no locks",
+            hint="name the metastore: --uri thrift://host:9083",
+        )
+    return cast("HiveCatalog", catalog)
+
+
+def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
+    for row in catalog.client.locks():
+        if row.lock_id == lock_id:
+            return row
+    raise ValidationError(
+        f"the metastore has no lock {lock_id}",
+        hint="it may have been released or have expired: icecomb locks lists those there are",
+    )
+
+
+def _moment(timestamp_ms: int | None) -> str | None:
+    if timestamp_ms is None:
+        return None
+    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
+    return moment.isoformat(sep=" ", timespec="seconds")
