@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +89,7 @@ def _client(application: Application) -> HiveCatalog:
             f"catalog {application.catalog_name!r} has no metastore, and so no locks",
             hint="name the metastore: --uri thrift://host:9083",
         )
-    return cast("HiveCatalog", catalog)
+    return catalog
 
 
 def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:

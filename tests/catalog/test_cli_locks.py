@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import cli
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture
+def locked(catalog, namespace):
+    """A table, and somebody's lock on it."""
+    catalog.create_table(f"{namespace}.orders", pa.schema([("id", pa.int64())]))
+    answer = catalog.client.lock(
+        namespace, "orders", user="ann", host="etl-07", agent="icecomb-0000-pid4711"
+    )
+    yield answer.lock_id
+    catalog.client.unlock(answer.lock_id)
+
+
+def run(metastore, *arguments):
+    return cli.main(["--uri", metastore.uri, "--output", "json", "locks", *arguments])
+
+
+def test_locks_of_a_table_name_their_holder(metastore, namespace, locked, capsys):
+    assert run(metastore, f"{namespace}.orders") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["lock"], row["table"]) == (locked, f"{namespace}.orders")
+    assert (row["state"], row["holder"], row["agent"]) == (
+        "acquired",
+        "ann@etl-07",
+        "icecomb-0000-pid4711",
+    )
+    assert run(metastore) == 0
+    assert locked in [row["lock"] for row in json.loads(capsys.readouterr().out)]
+
+
+def test_breaking_a_lock_is_a_dry_run_until_told_otherwise(
+    metastore, namespace, locked, catalog, capsys
+):
+    def held():
+        return [row.lock_id for row in catalog.client.locks(namespace, "orders")]
+
+    assert run(metastore, "break", str(locked)) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["broken"] is False
+    assert "--yes" in err
+    assert held() == [locked]
+
+    assert run(metastore, "break", str(locked), "--yes") == 0
+    assert json.loads(capsys.readouterr().out)["broken"] is True
+    assert held() == []
+
+
+def test_breaking_a_lock_that_is_gone_is_one_line(metastore, capsys):
+    assert run(metastore, "break", "987654321", "--yes") == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0] == "error: the metastore has no lock 987654321"
