@@ -1,0 +1,64 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+FOLDER = "/tmp/lake"  # noqa: S108 - the name in the README, replaced by a folder of the test
+
+pytestmark = pytest.mark.jvm
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
+    from icecomb.catalog import metastore
+
+    warehouse = tmp_path / "lake"
+    found = blocks("python")
+    assert len(found) == 2
+    outputs = []
+    try:
+        for block in found:
+            code = block.replace(FOLDER, str(warehouse))
+            run = subprocess.run(
+                [sys.executable, "-c", code],
+                check=False,
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                timeout=300,
+            )
+            assert run.returncode == 0, run.stderr
+            outputs.append(run.stdout)
+    finally:
+        metastore.stop(warehouse)
+    assert outputs[0].rstrip().endswith("3 6")
+    assert "close" in outputs[1]
+    assert "open" not in outputs[1]
+
+
+def test_its_migration_commands_exist() -> None:
+    commands = re.findall(r"^icecomb .*?(migrate \w+) ", "".join(blocks("sh")), re.MULTILINE)
+    assert commands == ["migrate plan", "migrate apply", "migrate verify", "migrate revert"]
+    for command in commands:
+        help_text = subprocess.run(
+            [Path(sys.executable).with_name("icecomb"), *command.split(), "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "Usage: icecomb migrate" in help_text.stdout
+
+
+def test_it_is_one_page() -> None:
+    assert len(README.splitlines()) <= 120
