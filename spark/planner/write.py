@@ -16,8 +16,9 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.partition import PartitionSpec
-from icecomb.format.schema import Schema
+from icecomb.format.schema import Schema, children, walk
 from icecomb.format.sort import NullOrder, SortOrder
+from icecomb.format.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.states import TableState, TableStates
@@ -172,10 +173,27 @@ def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
             f"table {state.name} is to be written as {file_format}; Spark writes Parquet here",
             hint="set write.format.default to parquet",
         )
+    _check_elements(state)
     if "branch" in options:
         raise UnsupportedError(
             "writing to a branch from Spark is not there yet", hint="write to main"
         )
+
+
+def _check_elements(state: TableState) -> None:
+    """Spark knows such elements only as binary, and would write them with no fixed length."""
+    schema = state.metadata.schema()
+    for field in walk(schema.as_struct()):
+        if not isinstance(field.field_type, ListType | MapType):
+            continue
+        for inner in children(field.field_type):
+            if isinstance(inner.field_type, UUIDType | FixedType):
+                name = schema.find_column_name(inner.field_id)
+                raise UnsupportedError(
+                    f"table {state.name}: Spark cannot write {name}, a {inner.field_type} "
+                    "directly in a list or map",
+                    hint="append to it from Python, or put the value into a struct",
+                )
 
 
 def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:

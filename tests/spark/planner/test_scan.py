@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError
+from icecomb.format.schema import Schema
+from icecomb.format.types import ListType, NestedField, UUIDType
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.scan import encode_positions
 
@@ -225,3 +227,17 @@ def test_altering_and_purging_are_refused_and_change_nothing(planner, name):
     with pytest.raises(UnsupportedError, match="PURGE"):
         planner.ask("drop_table", **identifier, purge=True)
     assert planner.ask("table_exists", **identifier) == {"exists": True}
+
+
+def test_elements_that_spark_knows_only_as_binary_are_not_written(planner, catalog):
+    schema = Schema((NestedField(1, "ids", ListType(2, UUIDType(), element_required=False)),))
+    catalog.create_table("planner_tests.uuids", schema)
+    table = planner.load("uuids")
+    with pytest.raises(UnsupportedError, match=r"Spark cannot write ids\.element, a uuid"):
+        planner.ask(
+            "begin_write",
+            reference=table["reference"],
+            operation="append",
+            options={},
+            schema=table["schema"],
+        )
