@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +19,16 @@ if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Time is never a verdict here: the machine may be busy. A gate repeats the same cases every time;
+# whoever runs the tests by hand gets new ones.
+settings.register_profile(
+    "icecomb",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("icecomb")
 
 
 @pytest.fixture(scope="session")
