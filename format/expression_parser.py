@@ -10,13 +10,9 @@ be quoted with double quotes or backticks, and dots lead into structs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-
-import sqlglot
-from sqlglot import exp, tokens
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError, SqlglotError
 
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expression import (
@@ -34,18 +30,21 @@ from icecomb.format.expression import (
     disjunction,
     literal_predicate,
 )
+from icecomb.format.sql_token import Token, TokenKind, tokens, unreadable
 
 _HINT = (
     "Compare columns with constants: a = 1, a IN (1, 2), a BETWEEN 1 AND 2, a LIKE 'x%', "
     "a IS NULL, joined by AND, OR, NOT."
 )
-_COMPARISONS: dict[type[exp.Expression], Operation] = {
-    exp.EQ: Operation.EQ,
-    exp.NEQ: Operation.NOT_EQ,
-    exp.LT: Operation.LT,
-    exp.LTE: Operation.LT_EQ,
-    exp.GT: Operation.GT,
-    exp.GTE: Operation.GT_EQ,
+_COMPARISONS = {
+    "=": Operation.EQ,
+    "==": Operation.EQ,
+    "!=": Operation.NOT_EQ,
+    "<>": Operation.NOT_EQ,
+    "<": Operation.LT,
+    "<=": Operation.LT_EQ,
+    ">": Operation.GT,
+    ">=": Operation.GT_EQ,
 }
 _MIRRORED = {
     Operation.LT: Operation.GT,
@@ -53,14 +52,30 @@ _MIRRORED = {
     Operation.GT: Operation.LT,
     Operation.GT_EQ: Operation.LT_EQ,
 }
-# What a node may carry; anything else would change its meaning unseen.
-_UNDERSTOOD = frozenset(("this", "expression", "expressions", "low", "high", "negate"))
+_ARITHMETIC = ("+", "-", "*", "/", "%", "||", "&", "|", "^")
+_RESERVED = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "ESCAPE", "SELECT"))
+_TYPES_OF_TEXT = frozenset(
+    ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATETIME")
+)
+_OTHER_MATCHES = ("ILIKE", "RLIKE", "REGEXP", "SIMILAR", "GLOB")
 
 
-class _Filter(Dialect):
-    class Tokenizer(tokens.Tokenizer):
-        IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - the class is sqlglot's to fill
-        HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Calculation:
+    """Something to compute, which no predicate may hold."""
+
+
+_Operand = _Column | _Constant | _Calculation | BooleanExpression
 
 
 def parse(text: str) -> BooleanExpression:
@@ -72,130 +87,360 @@ def parse(text: str) -> BooleanExpression:
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
     try:
-        tree = sqlglot.parse_one(text, into=exp.Condition, dialect=_Filter)
-    except SqlglotError as error:
-        raise ExpressionError(f"Cannot read the predicate {text!r}: {_reason(error)}") from error
-    return _convert(tree, text)
+        return _Parser(text).parse()
+    except RecursionError:
+        raise unreadable(text[:80], "its parentheses are nested too deeply") from None
 
 
-def _reason(error: SqlglotError) -> str:
-    if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        near = str(first.get("highlight") or "").strip()
-        where = f" at {near!r}, column {first.get('col')}" if near else ""
-        return f"{str(first.get('description')).rstrip('.')}{where}"
-    return str(error).splitlines()[0]
+class _Parser:
+    """Recursive descent: a method a level of precedence, from OR down to names and constants."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(tokens(text))
+        self._at = 0
 
-def _convert(node: Any, text: str) -> BooleanExpression:
-    if not isinstance(node, (exp.Column, exp.Dot)):
-        unexpected = {name for name, value in node.args.items() if value} - _UNDERSTOOD
-        if unexpected:
-            raise _unknown(node, text)
-    convert = _CONVERTERS.get(type(node))
-    comparison = _COMPARISONS.get(type(node))
-    if convert is not None:
-        expression = convert(node, text)
-    elif comparison is not None:
-        expression = _comparison(comparison, node, text)
-    else:
-        raise _unknown(node, text)
-    return ~expression if node.args.get("negate") else expression
+    def parse(self) -> BooleanExpression:
+        operand = self._disjunction()
+        if self._next.kind is not TokenKind.END:
+            raise self._unexpected()
+        return self._predicate(operand, self._tokens[0])
 
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
 
-def _unknown(node: exp.Expression, text: str) -> ExpressionError:
-    return ExpressionError(
-        f"Not a predicate on columns: {node.sql()!r} in {text!r}", hint=_HINT, predicate=text
-    )
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind is TokenKind.END:
+            raise self._unexpected()
+        self._at += 1
+        return token
 
+    def _take_word(self, *words: str) -> bool:
+        found = self._next.is_word(*words)
+        self._at += found
+        return found
 
-def _and(node: exp.And, text: str) -> BooleanExpression:
-    return conjunction([_convert(child, text) for child in node.flatten()])
+    def _take_sign(self, *signs: str) -> bool:
+        found = self._next.is_sign(*signs)
+        self._at += found
+        return found
 
+    def _expect_sign(self, sign: str) -> None:
+        if not self._take_sign(sign):
+            raise self._unexpected()
 
-def _or(node: exp.Or, text: str) -> BooleanExpression:
-    return disjunction([_convert(child, text) for child in node.flatten()])
+    def _disjunction(self) -> _Operand:
+        return self._joined(self._conjunction, "OR", disjunction)
 
+    def _conjunction(self) -> _Operand:
+        return self._joined(self._negation, "AND", conjunction)
 
-def _not(node: exp.Not, text: str) -> BooleanExpression:
-    # NOT is undone at once, so that NOT (a IN ()) and the like stay simple
-    return ~_convert(node.this, text)
+    def _joined(
+        self,
+        part: Callable[[], _Operand],
+        word: str,
+        join: Callable[[list[BooleanExpression]], BooleanExpression],
+    ) -> _Operand:
+        start = self._next
+        first = part()
+        if not self._next.is_word(word):
+            return first
+        parts = [self._predicate(first, start)]
+        while self._take_word(word):
+            start = self._next
+            parts.append(self._predicate(part(), start))
+        return join(parts)
 
+    def _negation(self) -> _Operand:
+        if not self._take_word("NOT"):
+            return self._comparison()
+        start = self._next
+        # undone at once, so that NOT (a IN ()) and the like stay simple
+        return ~self._predicate(self._negation(), start)
 
-def _paren(node: exp.Paren, text: str) -> BooleanExpression:
-    return _convert(node.this, text)
+    def _comparison(self) -> _Operand:
+        start = self._next
+        left = self._calculation()
+        while True:
+            operator = self._next
+            if operator.kind is TokenKind.SIGN and operator.value in _COMPARISONS:
+                self._at += 1
+                left = self._compare(_COMPARISONS[operator.value], left, start)
+            elif self._take_sign("<=>"):
+                left = self._compare_null_safe(left, start)
+            elif self._take_word("IS"):
+                negated = self._take_word("NOT")
+                left = _negated(self._is(self._column(left, start), start), negated)
+            elif operator.is_word("NOT", "IN", "BETWEEN", "LIKE"):
+                negated = self._take_word("NOT")
+                left = _negated(self._membership(left, start), negated)
+            elif operator.is_word(*_OTHER_MATCHES):
+                raise self._no_predicate(start, self._tokens[-1])
+            else:
+                return left
 
+    def _membership(self, left: _Operand, start: Token) -> BooleanExpression:
+        word = self._take()
+        if word.is_word("IN"):
+            return In(self._column(left, start), self._constants(start))
+        if word.is_word("BETWEEN"):
+            name, low = self._column(left, start), self._constant()
+            if not self._take_word("AND"):
+                raise self._unexpected()
+            at_least = literal_predicate(Operation.GT_EQ, name, low)
+            return at_least & literal_predicate(Operation.LT_EQ, name, self._constant())
+        if word.is_word("LIKE"):
+            return self._like(self._column(left, start), start)
+        if word.is_word(*_OTHER_MATCHES):
+            raise self._no_predicate(start, self._tokens[-1])
+        self._at -= 1
+        raise self._unexpected()
 
-def _boolean(node: exp.Boolean, _: str) -> BooleanExpression:
-    return AlwaysTrue() if node.this else AlwaysFalse()
-
-
-def _column_alone(node: exp.Expression, text: str) -> BooleanExpression:
-    return EqualTo(_column(node, text), True)
-
-
-def _comparison(operation: Operation, node: exp.Expression, text: str) -> BooleanExpression:
-    column, value = node.args["this"], node.args["expression"]
-    if not _is_column(column):
-        column, value = value, column
+    def _compare(self, operation: Operation, left: _Operand, start: Token) -> BooleanExpression:
+        if not isinstance(left, _Constant):
+            return literal_predicate(operation, self._column(left, start), self._constant())
         operation = _MIRRORED.get(operation, operation)
-    return literal_predicate(operation, _column(column, text), _literal(value, text))
+        right = self._next
+        name = self._column(self._calculation(), right)
+        return literal_predicate(operation, name, self._value(left, start))
 
+    def _compare_null_safe(self, left: _Operand, start: Token) -> BooleanExpression:
+        right_start = self._next
+        right = self._calculation()
+        if isinstance(left, _Constant):
+            left, right, start, right_start = right, left, right_start, start
+        name = self._column(left, start)
+        if isinstance(right, _Constant) and right.value is None:
+            return IsNull(name)
+        return NotNull(name) & EqualTo(name, self._value(right, right_start))
 
-def _null_safe_equal(node: exp.NullSafeEQ, text: str) -> BooleanExpression:
-    column, value = node.this, node.expression
-    if not _is_column(column):
-        column, value = value, column
-    name = _column(column, text)
-    if isinstance(value, exp.Null):
-        return IsNull(name)
-    return NotNull(name) & EqualTo(name, _literal(value, text))
+    def _is(self, name: str, start: Token) -> BooleanExpression:
+        if self._take_word("NULL"):
+            return IsNull(name)
+        if self._take_word("NAN"):
+            return IsNaN(name)
+        if self._next.is_word("TRUE", "FALSE"):
+            return NotNull(name) & EqualTo(name, self._take().is_word("TRUE"))
+        raise self._no_predicate(start, self._next)
 
+    def _constants(self, start: Token) -> list[Any]:
+        self._expect_sign("(")
+        if self._next.is_word("SELECT", "WITH"):
+            raise self._no_predicate(start, self._tokens[-1])
+        values: list[Any] = []
+        if not self._take_sign(")"):
+            values.append(self._constant())
+            while self._take_sign(","):
+                values.append(self._constant())
+            self._expect_sign(")")
+        return values
 
-def _in(node: exp.In, text: str) -> BooleanExpression:
-    return In(_column(node.this, text), [_literal(value, text) for value in node.expressions])
+    def _like(self, name: str, start: Token) -> BooleanExpression:
+        pattern = self._constant()
+        escape = self._constant() if self._take_word("ESCAPE") else None
+        is_text = isinstance(pattern, str) and isinstance(escape, str | None)
+        if not is_text or (escape is not None and len(escape) != 1):
+            raise self._no_predicate(start, self._tokens[self._at - 1])
+        prefix, rest = _like_prefix(pattern, escape)
+        if not rest:
+            return EqualTo(name, prefix)
+        if rest.strip("%"):
+            raise ExpressionError(
+                "Only patterns that are a prefix can be looked for, like 'abc%': "
+                f"{self._span(start, self._tokens[self._at - 1])!r}",
+                predicate=self._text,
+            )
+        return StartsWith(name, prefix) if prefix else NotNull(name)
 
+    def _calculation(self) -> _Operand:
+        operand = self._cast()
+        while self._take_sign(*_ARITHMETIC):
+            self._cast()
+            operand = _Calculation()
+        return operand
 
-def _between(node: exp.Between, text: str) -> BooleanExpression:
-    name = _column(node.this, text)
-    low, high = _literal(node.args["low"], text), _literal(node.args["high"], text)
-    return literal_predicate(Operation.GT_EQ, name, low) & literal_predicate(
-        Operation.LT_EQ, name, high
-    )
+    def _cast(self) -> _Operand:
+        operand = self._primary()
+        while self._take_sign("::"):
+            self._type()
+            operand = _cast(operand)
+        return operand
 
+    def _primary(self) -> _Operand:
+        token = self._take()
+        if token.kind is TokenKind.TEXT:
+            return _Constant(token.value)
+        if token.kind is TokenKind.NUMBER:
+            return _Constant(_number(token.value))
+        if token.kind is TokenKind.BYTES:
+            return _Constant(self._bytes(token))
+        if token.is_sign("("):
+            operand = self._disjunction()
+            self._expect_sign(")")
+            return operand
+        if token.is_sign("-", "+"):
+            return self._signed(negative=token.value == "-")
+        if token.kind is TokenKind.NAME:
+            return self._name(token)
+        if token.kind is TokenKind.WORD and token.value.upper() not in _RESERVED:
+            return self._word(token)
+        self._at -= 1
+        raise self._unexpected()
 
-def _is(node: exp.Is, text: str) -> BooleanExpression:
-    name, what = _column(node.this, text), node.expression
-    if isinstance(what, exp.Null):
-        return IsNull(name)
-    if isinstance(what, exp.Boolean):
-        return NotNull(name) & EqualTo(name, what.this)
-    if isinstance(what, exp.Column) and what.name.lower() == "nan":
-        return IsNaN(name)
-    raise _unknown(node, text)
+    def _signed(self, *, negative: bool) -> _Operand:
+        operand = self._cast()
+        value = operand.value if isinstance(operand, _Constant) else None
+        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+            return _Calculation()
+        return _Constant(-value if negative else value)
 
+    def _word(self, token: Token) -> _Operand:
+        if self._next.kind is TokenKind.TEXT and token.value.upper() in _TYPES_OF_TEXT:
+            # The column decides the type: DATE '2024-01-31' says no more than the text does
+            return _Constant(self._take().value)
+        if token.is_word("NULL"):
+            return _Constant(None)
+        if token.is_word("TRUE", "FALSE"):
+            return _Constant(token.is_word("TRUE"))
+        if token.is_word("CASE"):
+            raise self._no_predicate(token, self._tokens[-1])
+        if self._next.is_sign("("):
+            return self._function(token)
+        return self._name(token)
 
-def _is_nan(node: exp.IsNan, text: str) -> BooleanExpression:
-    return IsNaN(_column(node.this, text))
+    def _name(self, token: Token) -> _Column:
+        parts = [token.value]
+        while self._take_sign("."):
+            part = self._take()
+            if part.kind not in {TokenKind.WORD, TokenKind.NAME}:
+                self._at -= 1
+                raise self._unexpected()
+            parts.append(part.value)
+        return _Column(".".join(parts))
 
+    def _function(self, name: Token) -> _Operand:
+        self._expect_sign("(")
+        start = self._next
+        if name.is_word("ISNAN", "IS_NAN"):
+            column = self._column(self._calculation(), start)
+            self._expect_sign(")")
+            return IsNaN(column)
+        if name.is_word("STARTS_WITH", "STARTSWITH"):
+            column = self._column(self._calculation(), start)
+            self._expect_sign(",")
+            prefix = self._constant()
+            self._expect_sign(")")
+            return StartsWith(column, prefix)
+        if name.is_word("CAST"):
+            operand = self._calculation()
+            if not self._take_word("AS"):
+                raise self._unexpected()
+            self._type()
+            self._expect_sign(")")
+            return _cast(operand)
+        self._skip_arguments()
+        return _Calculation()
 
-def _starts_with(node: exp.StartsWith, text: str) -> BooleanExpression:
-    return StartsWith(_column(node.this, text), _literal(node.expression, text))
+    def _type(self) -> None:
+        if self._take().kind is not TokenKind.WORD:
+            self._at -= 1
+            raise self._unexpected()
+        if self._take_sign("("):
+            self._skip_arguments()
 
+    def _skip_arguments(self) -> None:
+        depth = 1
+        while depth:
+            token = self._take()
+            depth += token.is_sign("(") - token.is_sign(")")
 
-def _like(node: exp.Like, text: str, escape: str | None = None) -> BooleanExpression:
-    name, pattern = _column(node.this, text), _literal(node.expression, text)
-    if not isinstance(pattern, str):
-        raise _unknown(node, text)
-    prefix, rest = _like_prefix(pattern, escape)
-    if not rest:
-        return EqualTo(name, prefix)
-    if rest.strip("%"):
+    def _predicate(self, operand: _Operand, start: Token) -> BooleanExpression:
+        if isinstance(operand, BooleanExpression):
+            return operand
+        if isinstance(operand, _Column):
+            return EqualTo(operand.name, True)
+        if isinstance(operand, _Constant) and isinstance(operand.value, bool):
+            return AlwaysTrue() if operand.value else AlwaysFalse()
+        raise self._no_predicate(start, self._tokens[self._at - 1])
+
+    def _column(self, operand: _Operand, start: Token) -> str:
+        if isinstance(operand, _Column):
+            return operand.name
+        found = self._span(start, self._last_of_operand(start))
         raise ExpressionError(
-            f"Only patterns that are a prefix can be looked for, like 'abc%': {node.sql()!r}",
-            predicate=text,
+            f"Expected a column, found {found!r} in {self._text!r}",
+            hint=_HINT,
+            predicate=self._text,
         )
-    return StartsWith(name, prefix) if prefix else NotNull(name)
+
+    def _constant(self) -> Any:
+        start = self._next
+        return self._value(self._calculation(), start)
+
+    def _value(self, operand: _Operand, start: Token) -> Any:
+        if isinstance(operand, _Constant) and operand.value is not None:
+            return operand.value
+        if isinstance(operand, _Constant):
+            raise ExpressionError(
+                f"A comparison with NULL is never true, in {self._text!r}",
+                hint="Use IS NULL, or leave NULL out of the list.",
+                predicate=self._text,
+            )
+        what = "a column" if isinstance(operand, _Column) else "an expression"
+        found = self._span(start, self._tokens[self._at - 1])
+        raise ExpressionError(
+            f"Expected a constant, found {what}: {found!r} in {self._text!r}",
+            hint='Quote text with single quotes; "x" and `x` are names.',
+            predicate=self._text,
+        )
+
+    def _bytes(self, token: Token) -> bytes:
+        try:
+            return bytes.fromhex(token.value)
+        except ValueError as error:
+            raise ExpressionError(
+                f"Not hexadecimal: {self._span(token, token)!r} in {self._text!r}",
+                predicate=self._text,
+            ) from error
+
+    def _last_of_operand(self, start: Token) -> Token:
+        """The last token read, without the operator behind the operand."""
+        last = self._at - 1
+        while last > 0 and self._tokens[last].start > start.start and self._is_operator(last):
+            last -= 1
+        return self._tokens[last]
+
+    def _is_operator(self, at: int) -> bool:
+        token = self._tokens[at]
+        words = token.is_word("IS", "NOT", "IN", "BETWEEN", "LIKE")
+        return words or token.is_sign("<=>", *_COMPARISONS)
+
+    def _span(self, first: Token, last: Token) -> str:
+        return self._text[first.start : last.end].strip()
+
+    def _no_predicate(self, first: Token, last: Token) -> ExpressionError:
+        return ExpressionError(
+            f"Not a predicate on columns: {self._span(first, last)!r} in {self._text!r}",
+            hint=_HINT,
+            predicate=self._text,
+        )
+
+    def _unexpected(self) -> ExpressionError:
+        token = self._next
+        if token.kind is TokenKind.END:
+            return unreadable(self._text, "it ends too early")
+        found = self._text[token.start : token.end]
+        return unreadable(self._text, f"unexpected {found!r}, column {token.start + 1}")
+
+
+def _negated(expression: BooleanExpression, negated: bool) -> BooleanExpression:  # noqa: FBT001
+    return ~expression if negated else expression
+
+
+def _cast(operand: _Operand) -> _Operand:
+    return operand if isinstance(operand, _Constant) else _Calculation()
 
 
 def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
@@ -212,98 +457,9 @@ def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
     return prefix, pattern[position:]
 
 
-def _escaped_like(node: exp.Escape, text: str) -> BooleanExpression:
-    escape = _literal(node.expression, text)
-    if not isinstance(node.this, exp.Like) or not isinstance(escape, str) or len(escape) != 1:
-        raise _unknown(node, text)
-    expression = _like(node.this, text, escape)
-    return ~expression if node.this.args.get("negate") else expression
-
-
-def _is_column(node: Any) -> bool:
-    if isinstance(node, exp.Paren):
-        return _is_column(node.this)
-    return isinstance(node, (exp.Column, exp.Dot))
-
-
-def _column(node: Any, text: str) -> str:
-    if isinstance(node, exp.Paren):
-        return _column(node.this, text)
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return ".".join(part.name for part in node.parts)
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        return f"{_column(node.this, text)}.{node.expression.name}"
-    raise ExpressionError(
-        f"Expected a column, found {node.sql()!r} in {text!r}", hint=_HINT, predicate=text
-    )
-
-
-def _literal(node: Any, text: str) -> Any:
-    if isinstance(node, (exp.Paren, exp.Cast)):
-        # The column decides the type: DATE '2024-01-31' says no more than the string does
-        if isinstance(node, exp.Cast) and not isinstance(node.this, (exp.Literal, exp.Neg)):
-            raise _not_constant(node, text)
-        return _literal(node.this, text)
-    if isinstance(node, exp.Literal):
-        return node.this if node.is_string else _number(node.this)
-    if isinstance(node, exp.Neg):
-        value = _literal(node.this, text)
-        if not isinstance(value, (int, float, Decimal)):
-            raise _not_constant(node, text)
-        return -value
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.HexString):
-        return _bytes(node, text)
-    if isinstance(node, exp.Null):
-        raise ExpressionError(
-            f"A comparison with NULL is never true, in {text!r}",
-            hint="Use IS NULL, or leave NULL out of the list.",
-            predicate=text,
-        )
-    raise _not_constant(node, text)
-
-
-def _not_constant(node: Any, text: str) -> ExpressionError:
-    what = "a column" if _is_column(node) else "an expression"
-    return ExpressionError(
-        f"Expected a constant, found {what}: {node.sql()!r} in {text!r}",
-        hint='Quote text with single quotes; "x" and `x` are names.',
-        predicate=text,
-    )
-
-
 def _number(text: str) -> int | float | Decimal:
     try:
         return int(text)
     except ValueError:
         exact, number = Decimal(text), float(text)
         return number if Decimal(repr(number)) == exact else exact
-
-
-def _bytes(node: exp.HexString, text: str) -> bytes:
-    try:
-        return bytes.fromhex(node.this)
-    except ValueError as error:
-        raise ExpressionError(
-            f"Not hexadecimal: {node.sql()!r} in {text!r}", predicate=text
-        ) from error
-
-
-_CONVERTERS: dict[type[exp.Expression], Callable[[Any, str], BooleanExpression]] = {
-    exp.And: _and,
-    exp.Or: _or,
-    exp.Not: _not,
-    exp.Paren: _paren,
-    exp.Boolean: _boolean,
-    exp.Column: _column_alone,
-    exp.Dot: _column_alone,
-    exp.NullSafeEQ: _null_safe_equal,
-    exp.In: _in,
-    exp.Between: _between,
-    exp.Is: _is,
-    exp.IsNan: _is_nan,
-    exp.StartsWith: _starts_with,
-    exp.Like: _like,
-    exp.Escape: _escaped_like,
-}

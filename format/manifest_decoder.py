@@ -176,8 +176,11 @@ def _file_columns(file: pa.StructArray, location: str) -> dict[str, pa.Array]:
 
 
 def _check_codes(columns: Mapping[str, pa.Array], location: str) -> None:
+    from icecomb.format.arrow_build import scalar
+
+    least, most = scalar(0, pa.int32()), scalar(2, pa.int32())
     for name in ("status", "content"):
-        known = pc.and_(pc.greater_equal(columns[name], 0), pc.less_equal(columns[name], 2))
+        known = pc.and_(pc.greater_equal(columns[name], least), pc.less_equal(columns[name], most))
         if len(known) and not pc.all(known, skip_nulls=False).as_py():
             raise CorruptFileError(f"{location} holds an entry of unknown {name}", path=location)
 

@@ -36,7 +36,7 @@ def test_every_folder_of_python_modules_is_a_package() -> None:
 
 @pytest.mark.parametrize("package", ["icecomb.format", "icecomb.catalog", "icecomb.spark"])
 def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
-    heavy = ["fastavro", "pandas", "polars", "pyarrow", "pyspark", "rich", "sqlglot", "thrift"]
+    heavy = ["fastavro", "pandas", "polars", "pyarrow", "pyspark", "rich", "thrift"]
     code = (
         f"import sys, json, {package}; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
     )

@@ -7,6 +7,8 @@ import pickle
 import random
 import re
 import struct
+import subprocess
+import sys
 
 import pytest
 from pyiceberg.table import StaticTable
@@ -335,6 +337,26 @@ def test_a_truncated_manifest_is_named(tmp_path):
     manifest.write_bytes(manifest.read_bytes()[:-20])
     with pytest.raises(CorruptFileError, match=r"m1\.avro"):
         list(table.scan().plan_files())
+
+
+def test_planning_does_not_import_pandas(tmp_path):
+    table = TableMaker(tmp_path)
+    for day in range(3):
+        table.manifest([data_file(f"d{day}", [(1, day * DAY, "a")], SPECS[1])], SPECS[1])
+    table.commit()
+    (tmp_path / "v1.metadata.json").write_text(table.metadata.to_json())
+    code = """
+import sys
+from icecomb.format import FileIO
+from icecomb.format.metadata_file import read_metadata
+from icecomb.format.scan import TableScan
+metadata = read_metadata(FileIO(), sys.argv[1])
+filter = "ts >= '1970-01-02' and ts < '1970-01-03' and id in (1, 2)"
+print(len(list(TableScan(metadata, FileIO(), filter).plan_files())), "pandas" in sys.modules)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "v1.metadata.json")]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/")
+    assert found.stdout.split() == ["1", "False"]
 
 
 def position_delete(path, spec, partition=(), lower=None, upper=None, **kwargs):
