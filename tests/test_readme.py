@@ -49,7 +49,13 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
 
 def test_its_migration_commands_exist() -> None:
     commands = re.findall(r"^icecomb .*?(migrate \w+) ", "".join(blocks("sh")), re.MULTILINE)
-    assert commands == ["migrate plan", "migrate apply", "migrate verify", "migrate revert"]
+    assert commands == [
+        "migrate plan",
+        "migrate apply",
+        "migrate verify",
+        "migrate revert",
+        "migrate finalize",
+    ]
     for command in commands:
         help_text = subprocess.run(
             [Path(sys.executable).with_name("icecomb"), *command.split(), "--help"],
