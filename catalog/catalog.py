@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog.table import Table
+    from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
     from icecomb.format.sort import SortOrder
@@ -32,6 +33,9 @@ class Catalog(ABC):
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
         self.properties = dict(properties)
+
+    def close(self) -> None:  # noqa: B027 - most catalogs hold nothing open
+        """Closes the connections that the catalog holds open."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, uri={self.properties.get('uri')!r})"
@@ -189,3 +193,49 @@ class Catalog(ABC):
     def purge_table(self, identifier: Name) -> None:
         """`drop_table` with its files."""
         self.drop_table(identifier, purge_requested=True)
+
+    def new_metadata(
+        self,
+        schema: Schema | pa.Schema,
+        location: str,
+        partition_spec: PartitionSpec | None,
+        sort_order: SortOrder | None,
+        properties: Mapping[str, str] | None,
+    ) -> TableMetadata:
+        """The metadata of a table to be made, see `create_table`.
+
+        The catalog's properties ``table-default.*`` and ``table-override.*`` are applied.
+
+        Raises:
+            SchemaError: an Arrow type has no Iceberg type.
+            ValidationError: schema, spec, order and properties do not go together.
+        """
+        from icecomb.format.metadata import new_table_metadata
+        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
+        from icecomb.format.sort import UNSORTED_SORT_ORDER
+
+        return new_table_metadata(
+            _iceberg_schema(schema),
+            partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            sort_order or UNSORTED_SORT_ORDER,
+            location.rstrip("/"),
+            {
+                **self._properties_below("table-default."),
+                **(properties or {}),
+                **self._properties_below("table-override."),
+            },
+        )
+
+    def _properties_below(self, prefix: str) -> dict[str, str]:
+        found = self.properties.items()
+        return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}
+
+
+def _iceberg_schema(schema: Schema | pa.Schema) -> Schema:
+    from icecomb.format.schema import Schema
+
+    if isinstance(schema, Schema):
+        return schema
+    from icecomb.format.arrow import pyarrow_to_schema
+
+    return pyarrow_to_schema(schema)

@@ -120,16 +120,16 @@ def _attempts(
         attempt += 1
         if attempt > 1:
             base = pointer.load()
-        new = _prepare(pointer.name, io, base, producer)
+        new = _prepare(pointer, base, producer)
         if new is base:
             return base
-        with _alone(pointer, io, base, new) as alone:
+        with _alone(pointer, base, new) as alone:
             settings = RetrySettings.of(base.metadata.properties, locked=alone)
             done, failure = _try(pointer, io, base, new)
             if done is None and alone and attempt <= settings.retries:
                 attempt += 1
                 base = pointer.load()
-                new = _prepare(pointer.name, io, base, producer)
+                new = _prepare(pointer, base, producer)
                 done, failure = _try(pointer, io, base, new)
         if done is not None:
             return done
@@ -140,15 +140,13 @@ def _attempts(
 
 
 @contextmanager
-def _alone(
-    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, new: MetadataVersion
-) -> Iterator[bool]:
+def _alone(pointer: MetadataPointer, base: MetadataVersion, new: MetadataVersion) -> Iterator[bool]:
     """Keeps other writers out; where that fails nobody will ever need the file of ``new``."""
     with ExitStack() as stack:
         try:
             alone = stack.enter_context(pointer.exclusive(base.metadata))
         except IcecombError:
-            _discard(io, new.location)
+            pointer.discard(new)
             raise
         yield alone
 
@@ -159,31 +157,31 @@ def _try(
     if new is base:
         return base, None
     try:
-        settle(pointer, io, base, new)
+        settle(pointer, base, new)
     except CommitFailedError as failure:
         return None, failure
     _delete_forgotten(io, base.metadata, new.metadata)
     return new, None
 
 
-def _prepare(name: str, io: FileIO, base: MetadataVersion, producer: Producer) -> MetadataVersion:
-    """The change on ``base``, its file written; ``base`` itself if there is nothing to change."""
+def _prepare(
+    pointer: MetadataPointer, base: MetadataVersion, producer: Producer
+) -> MetadataVersion:
+    """The change on ``base``, staged; ``base`` itself if there is nothing to change."""
     from icecomb.format.update import update_table_metadata
 
-    check_commit_allowed(name, base.metadata)
+    pointer.check_writable(base.metadata)
     changes = producer.apply(base.metadata)
     for requirement in changes.requirements:
         requirement.check(base.metadata)
     changed = update_table_metadata(base.metadata, changes.updates, base_location=base.location)
-    return base if changed is base.metadata else stage(io, base.location, changed)
+    return base if changed is base.metadata else pointer.stage(base, changed)
 
 
-def settle(
-    pointer: MetadataPointer, io: FileIO, base: MetadataVersion | None, new: MetadataVersion
-) -> None:
+def settle(pointer: MetadataPointer, base: MetadataVersion | None, new: MetadataVersion) -> None:
     """Swaps the pointer and turns the outcome into a return or an error.
 
-    The file of ``new`` is deleted when, and only when, it is proven that nobody will ever need it.
+    ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
 
     Raises:
         CommitFailedError: a conflict.
@@ -193,7 +191,7 @@ def settle(
     try:
         outcome = pointer.swap(base, new)
     except IcecombError:
-        _discard(io, new.location)
+        pointer.discard(new)
         raise
     if isinstance(outcome, Committed):
         return
@@ -208,22 +206,13 @@ def settle(
             new=new.location,
             current=outcome.current,
         ) from outcome.cause
-    _discard(io, new.location)
+    pointer.discard(new)
     raise CommitFailedError(
         f"{pointer.name}: {outcome.reason}",
         hint="load the table again and repeat the change",
         table=pointer.name,
         current=outcome.current,
     )
-
-
-def stage(io: FileIO, previous: str | None, metadata: TableMetadata) -> MetadataVersion:
-    """Writes ``metadata``, the successor of the file ``previous``, to a file nobody knows yet."""
-    from icecomb.format.metadata_file import new_metadata_location, write_metadata
-
-    location = new_metadata_location(metadata, previous)
-    write_metadata(io, metadata, location)
-    return MetadataVersion(location, metadata)
 
 
 def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
@@ -238,11 +227,6 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
             hint="write to it with Iceberg Java",
             table=name,
         )
-
-
-def _discard(io: FileIO, location: str) -> None:
-    with suppress(FileIOError, OSError):
-        io.delete([location])
 
 
 def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:

@@ -65,6 +65,16 @@ class MetadataPointer(Protocol):
     def name(self) -> str:
         """The table, for messages."""
 
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """Refuses, before anything is written, a table that must not be changed from here.
+
+        Args:
+            metadata: What the table is like before the change, or will be like when it is made.
+
+        Raises:
+            UnsupportedError, ValidationError: it must not.
+        """
+
     def load(self) -> MetadataVersion:
         """What the pointer points at now.
 
@@ -72,12 +82,22 @@ class MetadataPointer(Protocol):
             NoSuchTableError: there is no such table.
         """
 
+    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
+        """Prepares the version after ``base`` (None: the first); readers do not see it yet.
+
+        Raises:
+            ValidationError: the catalog cannot hold such metadata.
+        """
+
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
-        """Points from ``expected`` (None: no table) to ``new``, whose file is written already.
+        """Points from ``expected`` (None: no table) to ``new``, which `stage` prepared.
 
         Raises:
             IcecombError: refused, or not reached: proven that nothing changed.
         """
+
+    def discard(self, new: MetadataVersion) -> None:
+        """Deletes what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
 
     def queue(self) -> AbstractContextManager[bool]:
         """This process's turn: its threads commit to one table one after the other.

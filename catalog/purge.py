@@ -5,12 +5,28 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import IcecombError
+from icecomb.catalog.configuration import flag
+from icecomb.format.errors import IcecombError, ValidationError
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
 
 _BATCH: Final = 1000
+
+
+def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
+    """Refuses to delete files of a table that shares them.
+
+    Raises:
+        ValidationError: its property ``gc.enabled`` is false.
+    """
+    if not flag(metadata.properties, "gc.enabled", default=True):
+        raise ValidationError(
+            f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
+            hint="drop it without purging, or set gc.enabled=true if you are sure",
+            table=name,
+        )
 
 
 def purge(io: FileIO, metadata_location: str) -> None:

@@ -166,6 +166,7 @@ class Table:
         from icecomb.format.data_writer import write_data
         from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
+        self._pointer.check_writable(self.metadata)
         files = write_data(self.io, self.metadata, arrow_data(df))
         append = self.new_fast_append(snapshot_properties, branch)
         for file in files:

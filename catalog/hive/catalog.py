@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.commit import check_commit_allowed, settle, stage
+from icecomb.catalog.commit import settle
 from icecomb.catalog.configuration import flag, number, seconds
 from icecomb.catalog.hive.client import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, HiveClient, current_user
 from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
@@ -18,6 +18,7 @@ from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.server import MODIFIED
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
+from icecomb.catalog.purge import check_purge_allowed
 from icecomb.catalog.table import Table
 from icecomb.format.errors import (
     CommitFailedError,
@@ -194,25 +195,21 @@ class HiveCatalog(Catalog):
         properties: Mapping[str, str] | None = None,
     ) -> Table:
         """See `Catalog.create_table`."""
-        from icecomb.format.metadata import new_table_metadata
-        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-        from icecomb.format.sort import UNSORTED_SORT_ORDER
-
         place = database_and_table(identifier)
         self._check_free(place)
-        metadata = new_table_metadata(
-            iceberg_schema(schema),
-            partition_spec or UNPARTITIONED_PARTITION_SPEC,
-            sort_order or UNSORTED_SORT_ORDER,
-            (location or self._default_location(place)).rstrip("/"),
-            self._with_defaults(properties),
+        metadata = self.new_metadata(
+            schema,
+            location or self._default_location(place),
+            partition_spec,
+            sort_order,
+            properties,
         )
-        check_commit_allowed(".".join(place), metadata)
         pointer = self.pointer(place)
+        pointer.check_writable(metadata)
         try:
             with pointer.queue():
-                new = stage(self.io, None, metadata)
-                settle(pointer, self.io, None, new)
+                new = pointer.stage(None, metadata)
+                settle(pointer, None, new)
         except CommitFailedError as error:
             raise self._taken(place, error) from error
         return self._table(place, new, pointer)
@@ -329,16 +326,6 @@ class HiveCatalog(Catalog):
         suffix = f"-{uuid.uuid4().hex}" if unique else ""
         return f"{folder.rstrip('/')}/{name}{suffix}"
 
-    def _with_defaults(self, properties: Mapping[str, str] | None) -> dict[str, str]:
-        def prefixed(prefix: str) -> dict[str, str]:
-            return {
-                key[len(prefix) :]: value
-                for key, value in self.properties.items()
-                if key.startswith(prefix)
-            }
-
-        return {**prefixed("table-default."), **(properties or {}), **prefixed("table-override.")}
-
     def _rename_refused(
         self, source: tuple[str, str], target: tuple[str, str], error: RefusedError
     ) -> Exception:
@@ -382,35 +369,6 @@ class HiveCatalog(Catalog):
                 Unknown(error.message, seen, error),
                 name,
             )
-
-
-def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
-    """A schema given as Iceberg's or as Arrow's.
-
-    Raises:
-        SchemaError: an Arrow type has no Iceberg type.
-    """
-    from icecomb.format.schema import Schema
-
-    if isinstance(schema, Schema):
-        return schema
-    from icecomb.format.arrow import pyarrow_to_schema
-
-    return pyarrow_to_schema(schema)
-
-
-def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuses to delete files of a table that shares them.
-
-    Raises:
-        ValidationError: its property ``gc.enabled`` is false.
-    """
-    if not flag(metadata.properties, "gc.enabled", default=True):
-        raise ValidationError(
-            f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
-            hint="drop it without purging, or set gc.enabled=true if you are sure",
-            table=name,
-        )
 
 
 def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:

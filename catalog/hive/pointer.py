@@ -9,9 +9,10 @@ writers that send no such check.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient, current_user
 from icecomb.catalog.hive.entity import HiveTable
@@ -35,6 +36,7 @@ from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcom
 from icecomb.catalog.turn import turns_of
 from icecomb.format.errors import (
     ConfigurationError,
+    IcecombError,
     MetastoreError,
     NoSuchIcebergTableError,
     NoSuchTableError,
@@ -81,6 +83,10 @@ class HivePointer:
         """As ``db.table``."""
         return f"{self._database}.{self._table}"
 
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """See `MetadataPointer.check_writable`."""
+        check_commit_allowed(self.name, metadata)
+
     def load(self) -> MetadataVersion:
         """What the entry points at: one call to the metastore, one file.
 
@@ -92,6 +98,19 @@ class HivePointer:
 
         location = pointed_at(self._client.table(self._database, self._table))
         return MetadataVersion(location, read_metadata(self._io, location))
+
+    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
+        """See `MetadataPointer.stage`: writes a file of a name that nobody else has."""
+        from icecomb.format.metadata_file import new_metadata_location, write_metadata
+
+        location = new_metadata_location(metadata, base.location if base else None)
+        write_metadata(self._io, metadata, location)
+        return MetadataVersion(location, metadata)
+
+    def discard(self, new: MetadataVersion) -> None:
+        """See `MetadataPointer.discard`."""
+        with suppress(IcecombError, OSError):
+            self._io.delete([new.location])
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         """See `MetadataPointer.swap`."""
