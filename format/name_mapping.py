@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import CorruptFileError
@@ -12,7 +12,9 @@ from icecomb.format.schema import children
 
 if TYPE_CHECKING:
     from icecomb.format.schema import Schema
-    from icecomb.format.types import IcebergType
+    from icecomb.format.types import IcebergType, NestedField
+
+_ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,62 @@ class NameMapping:
 def create_name_mapping(schema: Schema) -> NameMapping:
     """The mapping that takes every field by its present name."""
     return NameMapping(_mapped(schema.as_struct()))
+
+
+def update_name_mapping(
+    mapping: NameMapping,
+    updates: Mapping[int, NestedField],
+    adds: Mapping[int, Sequence[NestedField]],
+) -> NameMapping:
+    """The mapping after a change of the schema: old names go on to find what files have by them.
+
+    A renamed field is found by both names, a new one by its own; a name that was given to another
+    field stands for that one only.
+
+    Args:
+        mapping: The mapping before.
+        updates: The changed fields by id.
+        adds: The new fields by the id of the struct they are in, -1 for columns.
+    """
+    fields = _renamed(mapping.fields, updates, adds)
+    return NameMapping(_with_new(fields, adds.get(_ROOT, ())))
+
+
+def _renamed(
+    fields: Sequence[MappedField],
+    updates: Mapping[int, NestedField],
+    adds: Mapping[int, Sequence[NestedField]],
+) -> tuple[MappedField, ...]:
+    out = []
+    owners: dict[str, int] = {}
+    for f in fields:
+        inner = _renamed(f.fields, updates, adds)
+        names = f.names
+        if f.field_id is not None:
+            inner = _with_new(inner, adds.get(f.field_id, ()))
+            if (changed := updates.get(f.field_id)) is not None:
+                owners[changed.name] = f.field_id
+                names = names if changed.name in names else (*names, changed.name)
+        out.append(replace(f, names=names, fields=inner))
+    return _without_names(out, owners)
+
+
+def _with_new(fields: Sequence[MappedField], new: Sequence[NestedField]) -> tuple[MappedField, ...]:
+    if not new:
+        return tuple(fields)
+    kept = _without_names(fields, {f.name: f.field_id for f in new})
+    return (*kept, *(MappedField(f.field_id, (f.name,), _mapped(f.field_type)) for f in new))
+
+
+def _without_names(
+    fields: Sequence[MappedField], owners: Mapping[str, int]
+) -> tuple[MappedField, ...]:
+    out = []
+    for f in fields:
+        names = tuple(name for name in f.names if owners.get(name, f.field_id) == f.field_id)
+        if names:
+            out.append(replace(f, names=names))
+    return tuple(out)
 
 
 def _mapped(field_type: IcebergType) -> tuple[MappedField, ...]:

@@ -274,6 +274,12 @@ def assign_fresh_schema_ids(
     return Schema(fields, schema.schema_id, tuple(new_ids[i] for i in schema.identifier_field_ids))
 
 
+def fresh_field(field: NestedField, next_id: Callable[[], int]) -> NestedField:
+    """The field with new ids: its own first, then those inside it, level by level."""
+    (fresh,) = _renumber((field,), "", lambda _: next_id(), {})
+    return fresh
+
+
 def _renumber(
     fields: Iterable[NestedField],
     prefix: str,

@@ -242,6 +242,18 @@ class SetSnapshotRefUpdate:
     max_snapshot_age_ms: int | None = None
     min_snapshots_to_keep: int | None = None
 
+    @classmethod
+    def of(cls, name: str, ref: SnapshotRef) -> SetSnapshotRefUpdate:
+        """The update that makes a branch or a tag what is given."""
+        return cls(
+            name,
+            ref.snapshot_ref_type.value,
+            ref.snapshot_id,
+            ref.max_ref_age_ms,
+            ref.max_snapshot_age_ms,
+            ref.min_snapshots_to_keep,
+        )
+
     def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
         ref = SnapshotRef(

@@ -1,0 +1,151 @@
+"""Applying to `main` what a snapshot changed that is not part of it, such as a staged one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.ancestry import ancestors_of, is_ancestor
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.manifest import ManifestContent, ManifestEntryStatus
+from icecomb.format.manifest_columns import read_manifest
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.snapshot import MAIN_BRANCH, Operation, SnapshotRef
+from icecomb.format.update import Changes, SetSnapshotRefUpdate
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_SOURCE: Final = "source-snapshot-id"
+_STAGED_WAP: Final = "wap.id"
+_PUBLISHED_WAP: Final = "published-wap-id"
+
+
+class CherryPick(MergingProducer):
+    """Makes a snapshot's changes again on `main`.
+
+    When the snapshot was built on the head of `main`, that branch simply moves to it. Otherwise
+    appended files are appended, and replaced partitions are replaced unless they were changed
+    meanwhile; other changes cannot be picked.
+
+    Args:
+        io: Reads and writes manifests.
+        snapshot_id: The snapshot to pick.
+    """
+
+    def __init__(self, io: FileIO, snapshot_id: int) -> None:
+        super().__init__(io)
+        self.picked_id = snapshot_id
+        self._picked: Snapshot | None = None
+
+    @property
+    def operation(self) -> str:
+        """That of the picked snapshot."""
+        return (self._picked.operation if self._picked else None) or Operation.APPEND
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: It cannot be picked, or was picked before.
+        """
+        picked = base.snapshot_by_id(self.picked_id)
+        if picked is None:
+            raise NoSuchSnapshotError(f"Cannot cherry-pick snapshot {self.picked_id}: no such one")
+        if picked.parent_snapshot_id == base.current_snapshot_id:
+            return _fast_forward(base, picked)
+        if self._picked is None:
+            self._take(base, picked)
+        return super().apply(base)
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`."""
+        super().validate(base, parent)
+        check_not_picked(base, self.picked_id)
+        if self.operation == Operation.OVERWRITE:
+            partitions = {
+                (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
+            }
+            self.history(base, parent).no_new_data(partitions=partitions)
+
+    def _take(self, base: TableMetadata, picked: Snapshot) -> None:
+        """Collect what the snapshot added and removed."""
+        replaced = picked.summary.get("replace-partitions") == "true"
+        if picked.operation == Operation.OVERWRITE and replaced:
+            parent = picked.parent_snapshot_id
+            if parent is not None and not is_ancestor(base, parent, base.current_snapshot_id):
+                raise ValidationError(
+                    f"Cannot cherry-pick snapshot {self.picked_id}: it replaces partitions, and "
+                    "is not based on an ancestor of the current snapshot"
+                )
+            self._require_removed()
+        elif picked.operation != Operation.APPEND:
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {self.picked_id}: it is no append, does not replace "
+                "partitions, and was not built on the current snapshot",
+                hint="Make the change again on the current state of the table.",
+            )
+        check_not_picked(base, self.picked_id)
+        self.validate_from_snapshot(picked.parent_snapshot_id)
+        self._collect(base, picked)
+        if wap_id := picked.summary.get(_STAGED_WAP):
+            self.snapshot_properties[_PUBLISHED_WAP] = wap_id
+        self.snapshot_properties[_SOURCE] = str(self.picked_id)
+        self._picked = picked
+
+    def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
+        for manifest in read_manifests(self.io, picked):
+            own = manifest.added_snapshot_id == self.picked_id
+            if not own or manifest.content is not ManifestContent.DATA:
+                continue
+            spec = spec_of(base, manifest.partition_spec_id)
+            for entry in read_manifest(self.io, manifest, spec=spec):
+                if entry.snapshot_id != self.picked_id:
+                    continue
+                if entry.status is ManifestEntryStatus.ADDED:
+                    self._add(entry.data_file, ManifestContent.DATA)
+                elif entry.status is ManifestEntryStatus.DELETED:
+                    self._remove(entry.data_file)
+
+
+def _fast_forward(base: TableMetadata, picked: Snapshot) -> Changes:
+    ref = base.refs.get(MAIN_BRANCH) or SnapshotRef(picked.snapshot_id)
+    moved = replace(ref, snapshot_id=picked.snapshot_id)
+    return Changes(
+        (
+            AssertTableUUID(base.table_uuid),
+            AssertRefSnapshotId(MAIN_BRANCH, base.current_snapshot_id),
+        ),
+        (SetSnapshotRefUpdate.of(MAIN_BRANCH, moved),),
+    )
+
+
+def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
+    """Refuse to pick what is part of `main` already.
+
+    Raises:
+        ValidationError: It is an ancestor, was picked, or its `wap.id` was published.
+    """
+    picked = base.snapshot_by_id(snapshot_id)
+    wap_id = None if picked is None else picked.summary.get(_STAGED_WAP)
+    for found in ancestors_of(base, base.current_snapshot_id):
+        if found.snapshot_id == snapshot_id:
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {snapshot_id}: it is an ancestor already"
+            )
+        if found.summary.get(_SOURCE) == str(snapshot_id):
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {snapshot_id}: it was picked already, "
+                f"as snapshot {found.snapshot_id}"
+            )
+        if wap_id and wap_id in (found.summary.get(_STAGED_WAP), found.summary.get(_PUBLISHED_WAP)):
+            raise ValidationError(
+                f"Cannot cherry-pick snapshot {snapshot_id}: its wap.id {wap_id!r} was published "
+                f"already, by snapshot {found.snapshot_id}"
+            )

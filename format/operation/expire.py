@@ -1,0 +1,243 @@
+"""Removing old snapshots, and the files that only they need."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
+from icecomb.format.operation.retention import Retention
+from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.table_change import Commit, TableChange
+from icecomb.format.update import (
+    Changes,
+    RemovePartitionSpecsUpdate,
+    RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    update_table_metadata,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.update import TableUpdate
+
+_GC_KEY: Final = "gc.enabled"
+_BATCH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Expiration:
+    """What an expiration removes.
+
+    Attributes:
+        snapshot_ids: Snapshots, in the order of the table.
+        refs: Branches and tags that were too old.
+        files: Files that nothing refers to any more.
+        problem: Why files were not deleted that are of no use, if so.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    refs: tuple[str, ...] = ()
+    files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
+    problem: str | None = None
+
+
+class ExpireSnapshots(TableChange):
+    """Removes snapshots and, once that is committed, the files that only they need.
+
+    Without any call what is too old by the table's `history.expire.*` properties is removed; when
+    only ids are given, these. The limits of branches and tags go before. The head of a branch and
+    the snapshot of a tag always stay.
+
+    Args:
+        base: The table.
+        io: Reads manifests and deletes files.
+        commit: See `TableChange`.
+        dry_run: Only find out what would be removed.
+
+    Attributes:
+        result: What was removed, or what would be; None before the commit.
+    """
+
+    def __init__(
+        self,
+        base: TableMetadata,
+        io: FileIO,
+        commit: Commit | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        super().__init__(commit)
+        self._base = base
+        self._io = io
+        self._dry_run = dry_run
+        self._ids: dict[int, None] = {}
+        self._older_than_ms: int | None = None
+        self._retain_last: int | None = None
+        self._files = True
+        self._metadata = False
+        self._applied_to: TableMetadata | None = None
+        self.result: Expiration | None = None
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Remove this snapshot.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: A branch or tag points to it.
+        """
+        if not self._base.has_snapshot(snapshot_id):
+            raise NoSuchSnapshotError(f"Cannot expire snapshot {snapshot_id}: there is none")
+        _check_no_head(self._base, (snapshot_id,), frozenset())
+        self._ids[snapshot_id] = None
+        return self
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Remove these snapshots; see `by_id`."""
+        for snapshot_id in snapshot_ids:
+            self.by_id(snapshot_id)
+        return self
+
+    def older_than(self, dt: datetime | int) -> Self:
+        """Remove snapshots from before a time, instead of by the table's properties.
+
+        Args:
+            dt: A time (one without zone is UTC), or milliseconds since the epoch.
+        """
+        if isinstance(dt, datetime):
+            aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
+            dt = int(aware.timestamp() * 1000)
+        self._older_than_ms = dt
+        return self
+
+    def retain_last(self, num_snapshots: int) -> Self:
+        """Leave so many snapshots of each branch, however old they are.
+
+        Raises:
+            ValidationError: It is less than 1.
+        """
+        if num_snapshots < 1:
+            raise ValidationError(f"At least 1 snapshot must be retained, not {num_snapshots}")
+        self._retain_last = num_snapshots
+        return self
+
+    def clean_expired_files(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether files are deleted; they are by default."""
+        self._files = clean
+        return self
+
+    def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
+        """Choose whether schemas and partition specs that nothing needs any more go, too."""
+        self._metadata = clean
+        return self
+
+    def plan(self) -> Expiration:
+        """What would be removed if the expiration were committed now; nothing is changed.
+
+        Raises:
+            ValidationError: The table's files may not be deleted (`gc.enabled`).
+        """
+        after = update_table_metadata(self._base, self.apply(self._base).updates)
+        return self._removed(self._base, after)
+
+    def commit(self) -> None:
+        """See `TableChange.commit`; a dry run only sets `result`."""
+        if self._dry_run:
+            self.result = self.plan()
+        else:
+            super().commit()
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `TableChange.apply`."""
+        if base.properties.get(_GC_KEY, "true").lower() != "true":
+            raise ValidationError(
+                "Cannot expire snapshots: files of this table may belong to others, too "
+                f"({_GC_KEY} is false)",
+                hint=f"Set {_GC_KEY} to true when no other table uses its files.",
+            )
+        self._applied_to = base
+        refs, snapshot_ids = self._due(base)
+        updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
+        if snapshot_ids:
+            updates.append(RemoveSnapshotsUpdate(snapshot_ids))
+        if self._metadata:
+            updates += self._unused(update_table_metadata(base, updates))
+        return Changes(
+            (
+                AssertTableUUID(base.table_uuid),
+                *(AssertRefSnapshotId(n, base.refs[n].snapshot_id) for n in sorted(refs)),
+            ),
+            tuple(updates),
+        )
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `TableChange.clean_up`: here the files of the removed snapshots are deleted."""
+        if committed is None or self._applied_to is None:
+            return
+        self.result = self._removed(self._applied_to, committed)
+        files = self.result.files.files
+        try:
+            for start in range(0, len(files), _BATCH):
+                self._io.delete(files[start : start + _BATCH])
+        except (IcecombError, OSError) as error:
+            problem = f"Not all files could be deleted: {error}"
+            self.result = replace(self.result, problem=problem)
+
+    def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
+        now_ms = int(time.time() * 1000)
+        retention = Retention.of(base, now_ms, self._older_than_ms, self._retain_last)
+        by_age = not self._ids or (self._older_than_ms, self._retain_last) != (None, None)
+        refs = retention.expired_refs(base) if by_age else frozenset()
+        due = retention.expired_snapshots(base, refs) if by_age else frozenset()
+        _check_no_head(base, self._ids, refs)
+        chosen = due | self._ids.keys()
+        return refs, tuple(s.snapshot_id for s in base.snapshots if s.snapshot_id in chosen)
+
+    def _unused(self, metadata: TableMetadata) -> list[TableUpdate]:
+        """Schemas and specs that neither new files nor snapshots that stay need."""
+        schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
+        spec_ids = {metadata.default_spec_id}
+        for snapshot in metadata.snapshots:
+            spec_ids.update(m.partition_spec_id for m in read_manifests(self._io, snapshot))
+        schemas = [s.schema_id for s in metadata.schemas if s.schema_id not in schema_ids]
+        specs = [s.spec_id for s in metadata.partition_specs if s.spec_id not in spec_ids]
+        updates: list[TableUpdate] = []
+        if specs:
+            updates.append(RemovePartitionSpecsUpdate(tuple(specs)))
+        if schemas:
+            updates.append(RemoveSchemasUpdate(tuple(schemas)))
+        return updates
+
+    def _removed(self, before: TableMetadata, after: TableMetadata) -> Expiration:
+        ids = tuple(
+            s.snapshot_id for s in before.snapshots if not after.has_snapshot(s.snapshot_id)
+        )
+        refs = tuple(sorted(before.refs.keys() - after.refs.keys()))
+        if not self._files:
+            return Expiration(ids, refs)
+        try:
+            return Expiration(ids, refs, unreachable_files(self._io, before, after))
+        except (IcecombError, OSError) as error:
+            return Expiration(ids, refs, problem=f"It is unknown which files are needed: {error}")
+
+
+def _check_no_head(
+    base: TableMetadata, snapshot_ids: Iterable[int], expired_refs: frozenset[str]
+) -> None:
+    heads = {ref.snapshot_id: n for n, ref in base.refs.items() if n not in expired_refs}
+    for snapshot_id in snapshot_ids:
+        if (name := heads.get(snapshot_id)) is not None:
+            raise ValidationError(
+                f"Cannot expire snapshot {snapshot_id}: {name!r} points to it",
+                hint="Move or remove that branch or tag first.",
+            )

@@ -1,0 +1,138 @@
+"""Which files a table needs no more: reachable before a change, and not after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.manifest import ManifestContent
+from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.manifest_list import read_manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachableFiles:
+    """Files that nothing of the table refers to any more, by their kind.
+
+    Attributes:
+        data_files: Data files.
+        delete_files: Files of position and equality deletes.
+        manifests: Manifests.
+        manifest_lists: Manifest lists.
+        statistics_files: Statistics of snapshots and partitions.
+        unreadable: Manifests and lists of removed snapshots that could not be read; files that
+            only they name are not among these.
+    """
+
+    data_files: tuple[str, ...] = ()
+    delete_files: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    manifest_lists: tuple[str, ...] = ()
+    statistics_files: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All of them, contents before what names them."""
+        return (
+            *self.data_files,
+            *self.delete_files,
+            *self.manifests,
+            *self.manifest_lists,
+            *self.statistics_files,
+        )
+
+
+def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -> UnreachableFiles:
+    """The files that `after` does not reach and `before` did.
+
+    Only manifests of snapshots that went are read, and those of the snapshots that stayed as long
+    as a file of the former may be among them.
+
+    Raises:
+        CorruptFileError: A manifest of a snapshot that stayed cannot be read: then it is unknown
+            what is needed.
+        FileMissingError: Such a manifest is lost.
+    """
+    gone = [s for s in before.snapshots if not after.has_snapshot(s.snapshot_id)]
+    lists = {s.manifest_list for s in gone if s.manifest_list}
+    lists -= {s.manifest_list for s in after.snapshots if s.manifest_list}
+    unreadable: list[str] = []
+    manifests = _manifests_of(io, gone, unreadable)
+    kept: dict[str, ManifestFile] = {}
+    if manifests:
+        for snapshot in after.snapshots:
+            for manifest in read_manifests(io, snapshot):
+                kept[manifest.manifest_path] = manifest
+    manifests = {path: m for path, m in manifests.items() if path not in kept}
+    paths = _contents(io, manifests.values(), unreadable)
+    _remove_live(io, kept.values(), paths)
+    return UnreachableFiles(
+        tuple(paths[ManifestContent.DATA]),
+        tuple(paths[ManifestContent.DELETES]),
+        tuple(manifests),
+        tuple(sorted(lists)),
+        tuple(sorted(_statistics(before) - _statistics(after))),
+        tuple(unreadable),
+    )
+
+
+def _manifests_of(
+    io: FileIO, snapshots: Iterable[Snapshot], unreadable: list[str]
+) -> dict[str, ManifestFile]:
+    found: dict[str, ManifestFile] = {}
+    for snapshot in snapshots:
+        try:
+            manifests = read_manifests(io, snapshot)
+        except (CorruptFileError, FileMissingError):
+            unreadable.append(snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}")
+            continue
+        found.update((manifest.manifest_path, manifest) for manifest in manifests)
+    return found
+
+
+def _contents(
+    io: FileIO, manifests: Iterable[ManifestFile], unreadable: list[str]
+) -> dict[ManifestContent, dict[str, None]]:
+    found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
+    for manifest in manifests:
+        try:
+            paths = _live_paths(io, manifest)
+        except (CorruptFileError, FileMissingError):
+            unreadable.append(manifest.manifest_path)
+            continue
+        found[manifest.content].update(dict.fromkeys(paths))
+    return found
+
+
+def _remove_live(
+    io: FileIO,
+    manifests: Iterable[ManifestFile],
+    paths: dict[ManifestContent, dict[str, None]],
+) -> None:
+    for manifest in manifests:
+        if not any(paths.values()):
+            return
+        for path in _live_paths(io, manifest):
+            for candidates in paths.values():
+                candidates.pop(path, None)
+
+
+def _live_paths(io: FileIO, manifest: ManifestFile) -> list[str]:
+    columns = read_manifest_columns(io, manifest, (), cache=None)
+    paths: list[str] = columns.column("file_path").filter(columns.live).to_pylist()
+    return paths
+
+
+def _statistics(metadata: TableMetadata) -> set[str]:
+    files = (*metadata.statistics, *metadata.partition_statistics)
+    return {str(file["statistics-path"]) for file in files if "statistics-path" in file}

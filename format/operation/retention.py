@@ -1,0 +1,106 @@
+"""Which snapshots and references are due to expire (spec: Snapshot Retention Policy)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.ancestry import ancestors_of
+from icecomb.format.operation.snapshot_producer import integer_property
+from icecomb.format.snapshot import MAIN_BRANCH, SnapshotRef
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+
+_FOREVER: Final = (1 << 63) - 1
+_FIVE_DAYS_MS: Final = 5 * 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long snapshots and references live.
+
+    Args:
+        now_ms: The time that ages are counted to, milliseconds since the epoch.
+        older_than_ms: Snapshots from before this time expire.
+        retain_last: So many snapshots of each branch stay in any case.
+        max_ref_age_ms: A reference whose snapshot is older goes; `main` never does.
+    """
+
+    now_ms: int
+    older_than_ms: int
+    retain_last: int
+    max_ref_age_ms: int
+
+    @classmethod
+    def of(
+        cls,
+        metadata: TableMetadata,
+        now_ms: int,
+        older_than_ms: int | None = None,
+        retain_last: int | None = None,
+    ) -> Retention:
+        """As given, else as the table's `history.expire.*` properties say."""
+        if older_than_ms is None:
+            age = integer_property(metadata, "history.expire.max-snapshot-age-ms", _FIVE_DAYS_MS)
+            older_than_ms = now_ms - age
+        if retain_last is None:
+            retain_last = integer_property(metadata, "history.expire.min-snapshots-to-keep", 1)
+        max_ref_age = integer_property(metadata, "history.expire.max-ref-age-ms", _FOREVER)
+        return cls(now_ms, older_than_ms, retain_last, max_ref_age)
+
+    def expired_refs(self, metadata: TableMetadata) -> frozenset[str]:
+        """The branches and tags that are too old, or whose snapshot is lost."""
+        return frozenset(
+            name
+            for name, ref in metadata.refs.items()
+            if name != MAIN_BRANCH and self._is_too_old(metadata, ref)
+        )
+
+    def expired_snapshots(
+        self, metadata: TableMetadata, expired_refs: frozenset[str]
+    ) -> frozenset[int]:
+        """The snapshots that are too old, given which references go.
+
+        A head of a branch and the snapshot of a tag stay. Snapshots under no reference expire by
+        their age alone.
+        """
+        kept: set[int] = set()
+        referenced: set[int] = set()
+        refs = {n: ref for n, ref in metadata.refs.items() if n not in expired_refs}
+        if metadata.current_snapshot_id is not None:
+            refs.setdefault(MAIN_BRANCH, SnapshotRef(metadata.current_snapshot_id))
+        for ref in refs.values():
+            kept.add(ref.snapshot_id)
+            referenced.add(ref.snapshot_id)
+            if ref.is_branch:
+                self._keep(metadata, ref, kept, referenced)
+        return frozenset(
+            s.snapshot_id
+            for s in metadata.snapshots
+            if s.snapshot_id not in kept
+            and (s.snapshot_id in referenced or s.timestamp_ms < self.older_than_ms)
+        )
+
+    def _keep(
+        self, metadata: TableMetadata, ref: SnapshotRef, kept: set[int], referenced: set[int]
+    ) -> None:
+        older_than = (
+            self.older_than_ms
+            if ref.max_snapshot_age_ms is None
+            else self.now_ms - ref.max_snapshot_age_ms
+        )
+        least = ref.min_snapshots_to_keep or self.retain_last
+        ended = False
+        for count, snapshot in enumerate(ancestors_of(metadata, ref.snapshot_id)):
+            referenced.add(snapshot.snapshot_id)
+            ended = ended or (count >= least and snapshot.timestamp_ms < older_than)
+            if not ended:
+                kept.add(snapshot.snapshot_id)
+
+    def _is_too_old(self, metadata: TableMetadata, ref: SnapshotRef) -> bool:
+        snapshot = metadata.snapshot_by_id(ref.snapshot_id)
+        if snapshot is None:
+            return True
+        limit = self.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+        return self.now_ms - snapshot.timestamp_ms > limit

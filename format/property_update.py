@@ -1,0 +1,74 @@
+"""Changing the properties of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.requirement import AssertTableUUID
+from icecomb.format.table_change import Commit, TableChange
+from icecomb.format.update import (
+    Changes,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    UpgradeFormatVersionUpdate,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.update import TableUpdate
+
+_FORMAT_VERSION: Final = "format-version"
+
+
+class UpdateProperties(TableChange):
+    """Sets and removes properties; setting `format-version` upgrades the table.
+
+    Args:
+        commit: See `TableChange`.
+    """
+
+    def __init__(self, commit: Commit | None = None) -> None:
+        super().__init__(commit)
+        self._set: dict[str, str] = {}
+        self._removed: dict[str, None] = {}
+
+    def set(self, key: str, value: str) -> Self:
+        """Set a property.
+
+        Raises:
+            ValidationError: It is removed in the same update, or the value is no text.
+        """
+        if key in self._removed:
+            raise ValidationError(f"Cannot set and remove property {key!r} at once")
+        if not isinstance(value, str):
+            raise ValidationError(f"Property {key!r} must be text, not {value!r}")
+        if key == _FORMAT_VERSION and not value.isdecimal():
+            raise ValidationError(f"Property {key!r} is {value!r}, not a number")
+        self._set[key] = value
+        return self
+
+    def remove(self, key: str) -> Self:
+        """Remove a property; one that is not there is passed over.
+
+        Raises:
+            ValidationError: It is set in the same update.
+        """
+        if key in self._set:
+            raise ValidationError(f"Cannot set and remove property {key!r} at once")
+        self._removed[key] = None
+        return self
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `TableChange.apply`."""
+        kept = {key: value for key, value in self._set.items() if key != _FORMAT_VERSION}
+        updates: list[TableUpdate] = []
+        if _FORMAT_VERSION in self._set:
+            updates.append(UpgradeFormatVersionUpdate(int(self._set[_FORMAT_VERSION])))
+        if self._removed:
+            updates.append(RemovePropertiesUpdate(tuple(self._removed)))
+        if kept:
+            updates.append(SetPropertiesUpdate(kept))
+        return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))

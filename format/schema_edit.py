@@ -1,0 +1,419 @@
+"""Editing a schema: which fields are added, changed, dropped and moved, and what results.
+
+The rules are those of the specification (Schema Evolution) and, where it leaves them open, of the
+reference implementation: a field is looked up by its name before the edit, types only widen, new
+fields get ids that were never used. Names that differ only in case are refused: Hive and Spark
+could not tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.schema import Schema, children, fresh_field, walk, with_children
+from icecomb.format.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Path: TypeAlias = "str | tuple[str, ...]"
+"""A column as ``"a"``, or a field inside it as ``"a.b"`` or ``("a", "b")``."""
+
+ROOT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A field's new place among its siblings: first, or beside another one."""
+
+    field_id: int
+    where: Literal["first", "before", "after"]
+    other_id: int | None = None
+
+
+class SchemaEdit:
+    """A schema in the making.
+
+    Args:
+        schema: The schema before.
+        last_column_id: The highest field id ever used; new ids follow it.
+        case_sensitive: Whether names given tell `Id` from `id`.
+        allow_incompatible: Allow what existing rows may contradict: columns that become required,
+            required columns without a default, types that do not widen.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        last_column_id: int,
+        *,
+        case_sensitive: bool = True,
+        allow_incompatible: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.case_sensitive = case_sensitive
+        self.allow_incompatible = allow_incompatible
+        self.adds: dict[int, list[NestedField]] = {}
+        self.updates: dict[int, NestedField] = {}
+        self.deletes: set[int] = set()
+        self.found: dict[str, int] = {}
+        self._moves: dict[int, list[Move]] = {}
+        self._ids = count(last_column_id + 1)
+        self._added: dict[str, int] = {}
+        self._parents: dict[int, int] = {}
+        self._identifiers = set(schema.identifier_field_ids)
+
+    def add(
+        self,
+        path: Path,
+        field_type: IcebergType,
+        doc: str | None = None,
+        *,
+        required: bool = False,
+        default: Any = None,
+    ) -> None:
+        """Add a field behind its siblings."""
+        parent, name = self._split(path)
+        full = ".".join((*parent, name))
+        if not name:
+            raise SchemaError("Cannot add a column without a name")
+        if default is not None:
+            raise UnsupportedError(
+                f"Cannot add {full!r} with a default value: that belongs to format version 3 (v3)",
+                hint="Add the column without a default, and fill it by an update.",
+            )
+        if required and not self.allow_incompatible:
+            raise SchemaError(
+                f"Cannot add required column {full!r}: existing rows have no value for it",
+                hint="Add it as an optional column.",
+            )
+        parent_id = ROOT if not parent else self._struct_id(parent, full)
+        self._check_free(parent_id, name, full)
+        added = fresh_field(
+            NestedField(0, name, field_type, required, doc), lambda: next(self._ids)
+        )
+        _check_names_inside(added.field_type, full)
+        self.adds.setdefault(parent_id, []).append(added)
+        self._added[full] = added.field_id
+        self._parents[added.field_id] = parent_id
+
+    def delete(self, path: Path) -> None:
+        """Drop a field and all inside it."""
+        field, full = self._find(path)
+        self._check_in_struct(field.field_id, "drop", full)
+        if field.field_id in self.adds:
+            raise SchemaError(f"Cannot drop column {full!r}: a field is added to it")
+        if field.field_id in self.updates:
+            raise SchemaError(f"Cannot drop column {full!r}: it is changed in the same update")
+        self.deletes.add(field.field_id)
+
+    def rename(self, path: Path, new_name: str) -> None:
+        """Give a field another name; its id stays."""
+        field, full = self._kept(path)
+        self._check_in_struct(field.field_id, "rename", full)
+        if not new_name:
+            raise SchemaError(f"Cannot rename column {full!r} to nothing")
+        self._update(field, name=new_name)
+
+    def update(
+        self,
+        path: Path,
+        field_type: IcebergType | None = None,
+        doc: str | None = None,
+        *,
+        required: bool | None = None,
+    ) -> None:
+        """Widen the type, replace the comment, or change whether null is allowed."""
+        field, full = self._kept(path)
+        self._check_no_map_key(field.field_id, full)
+        changed: dict[str, Any] = {}
+        current = self.updates.get(field.field_id, field)
+        if field_type is not None and field_type != current.field_type:
+            self._check_type(current.field_type, field_type, full)
+            changed["field_type"] = field_type
+        if doc is not None:
+            changed["doc"] = doc
+        if required is not None and required is not current.required:
+            if required and not self.allow_incompatible:
+                raise SchemaError(
+                    f"Cannot make column {full!r} required: existing rows may hold nulls"
+                )
+            changed["required"] = required
+        if changed:
+            self._update(field, **changed)
+
+    def move(
+        self, path: Path, where: Literal["first", "before", "after"], other: Path | None = None
+    ) -> None:
+        """Move a field among its siblings."""
+        field_id, full = self._find_with_added(path)
+        parent_id = self._parent(field_id)
+        if parent_id != ROOT and not self._type_of(parent_id).is_struct:
+            raise SchemaError(f"Cannot move {full!r}: it is no field of a struct")
+        other_id = None
+        if other is not None:
+            other_id, other_full = self._find_with_added(other)
+            if other_id == field_id:
+                raise SchemaError(f"Cannot move {full!r} {where} itself")
+            if self._parent(other_id) != parent_id:
+                raise SchemaError(
+                    f"Cannot move {full!r} {where} {other_full!r}: it is in another struct"
+                )
+        self._moves.setdefault(parent_id, []).append(Move(field_id, where, other_id))
+
+    def set_identifiers(self, names: Iterable[str]) -> None:
+        """Choose the fields that identify a row, by their names after the edit."""
+        edited = Schema(self._fields(self.schema.fields, ROOT))
+        found = (edited.find_field(name, self.case_sensitive).field_id for name in names)
+        self._identifiers = set(found)
+
+    def union(self, new: StructType) -> None:
+        """Add what another schema has more, by names; widen what it has wider."""
+        self._union(self.schema.as_struct(), new, ())
+
+    def result(self) -> Schema:
+        """The schema after the edit, under the id of the one before.
+
+        Raises:
+            SchemaError: Names clash, or an identifier field would be lost.
+        """
+        fields = self._fields(self.schema.fields, ROOT)
+        self._check_clashes(fields)
+        kept = {field.field_id for field in walk(StructType(fields))}
+        for field_id in sorted(self._identifiers - kept):
+            name = self.schema.find_column_name(field_id)
+            raise SchemaError(
+                f"Cannot drop identifier field {name!r}",
+                hint="Choose other identifier fields first: set_identifier_fields(...)",
+            )
+        return Schema(fields, self.schema.schema_id, tuple(sorted(self._identifiers)))
+
+    def _split(self, path: Path) -> tuple[tuple[str, ...], str]:
+        if isinstance(path, tuple):
+            return path[:-1], path[-1]
+        parent, dot, name = path.rpartition(".")
+        if not dot:
+            return (), path
+        if not self.schema.contains(parent, case_sensitive=self.case_sensitive):
+            raise SchemaError(
+                f"Cannot add column {path!r}: there is no column {parent!r} to add {name!r} to",
+                hint=f"For a column whose name has a dot give a tuple: ({path!r},)",
+            )
+        return (parent,), name
+
+    def _find(self, path: Path) -> tuple[NestedField, str]:
+        name = path if isinstance(path, str) else ".".join(path)
+        field = self.schema.find_field(name, self.case_sensitive)
+        self.found[name] = field.field_id
+        return field, self.schema.find_column_name(field.field_id) or name
+
+    def _kept(self, path: Path) -> tuple[NestedField, str]:
+        field, full = self._find(path)
+        if self._is_deleted(field.field_id):
+            raise SchemaError(f"Cannot change column {full!r}: it is dropped in the same update")
+        return field, full
+
+    def _find_with_added(self, path: Path) -> tuple[int, str]:
+        name = path if isinstance(path, str) else ".".join(path)
+        if (added := self._added.get(name)) is not None:
+            return added, name
+        field, full = self._kept(path)
+        return field.field_id, full
+
+    def _struct_id(self, parent: tuple[str, ...], full: str) -> int:
+        field, name = self._kept(parent)
+        if isinstance(field.field_type, MapType):
+            field = field.field_type.value_field
+        elif isinstance(field.field_type, ListType):
+            field = field.field_type.element_field
+        if not field.field_type.is_struct:
+            raise SchemaError(
+                f"Cannot add column {full!r}: {name!r} is of type {field.field_type}, no struct"
+            )
+        self._check_no_map_key(field.field_id, full)
+        return field.field_id
+
+    def _update(self, field: NestedField, **changed: Any) -> None:
+        current = self.updates.get(field.field_id, field)
+        self.updates[field.field_id] = replace(current, **changed)
+
+    def _parent(self, field_id: int) -> int:
+        added = self._parents.get(field_id)
+        if added is not None:
+            return added
+        parent = self.schema.find_parent_id(field_id)
+        return ROOT if parent is None else parent
+
+    def _type_of(self, field_id: int) -> IcebergType:
+        return self.schema.find_field(field_id).field_type
+
+    def _is_deleted(self, field_id: int) -> bool:
+        at = field_id
+        while at != ROOT:
+            if at in self.deletes:
+                return True
+            at = self._parent(at)
+        return False
+
+    def _check_in_struct(self, field_id: int, verb: str, full: str) -> None:
+        parent = self._parent(field_id)
+        if parent != ROOT and not self._type_of(parent).is_struct:
+            raise SchemaError(f"Cannot {verb} {full!r}: it is no field of a struct")
+        self._check_no_map_key(field_id, full)
+
+    def _check_no_map_key(self, field_id: int, full: str) -> None:
+        at = field_id
+        while (parent := self._parent(at)) != ROOT:
+            held = self._type_of(parent)
+            if isinstance(held, MapType) and held.key_id == at:
+                raise SchemaError(f"Cannot change {full!r}: it is in the keys of a map")
+            at = parent
+
+    def _check_free(self, parent_id: int, name: str, full: str) -> None:
+        siblings: Sequence[NestedField] = (
+            self.schema.fields if parent_id == ROOT else children(self._type_of(parent_id))
+        )
+        lowered = name.lower()
+        for field in (*siblings, *self.adds.get(parent_id, ())):
+            if field.field_id in self.deletes:
+                continue
+            present = self.updates.get(field.field_id, field).name
+            if lowered in (field.name.lower(), present.lower()):
+                raise SchemaError(
+                    f"Cannot add column {full!r}: there is a column {present!r} already",
+                    hint="Names must differ in more than upper and lower case.",
+                )
+
+    def _check_type(self, old: IcebergType, new: IcebergType, full: str) -> None:
+        if not old.is_primitive or not new.is_primitive:
+            raise SchemaError(f"Cannot change the type of column {full!r} from {old} to {new}")
+        if not self.allow_incompatible and not can_promote(old, new):
+            raise SchemaError(
+                f"Cannot change the type of column {full!r} from {old} to {new}",
+                hint="int may become long, float double, and decimals may get more digits.",
+            )
+
+    def _check_clashes(self, fields: tuple[NestedField, ...]) -> None:
+        """Refuse new names that a sibling has in another case; old clashes are let be."""
+        changed = {f.field_id for added in self.adds.values() for f in added}
+        changed |= {i for i, f in self.updates.items() if f.name != self._name_before(i)}
+        groups = [fields, *(children(f.field_type) for f in walk(StructType(fields)))]
+        for group in groups:
+            seen: dict[str, NestedField] = {}
+            for field in group:
+                other = seen.setdefault(field.name.lower(), field)
+                if other is not field and changed & {field.field_id, other.field_id}:
+                    raise SchemaError(
+                        f"Columns {other.name!r} and {field.name!r} would have the same name",
+                        hint="Names must differ in more than upper and lower case.",
+                    )
+
+    def _name_before(self, field_id: int) -> str:
+        return self.schema.find_field(field_id).name
+
+    def _fields(self, fields: Iterable[NestedField], parent_id: int) -> tuple[NestedField, ...]:
+        kept = [self._field(f) for f in fields if f.field_id not in self.deletes]
+        return _moved((*kept, *self.adds.get(parent_id, ())), self._moves.get(parent_id, ()))
+
+    def _field(self, field: NestedField) -> NestedField:
+        changed = self.updates.get(field.field_id, field)
+        if changed.field_type.is_primitive:
+            return changed
+        return replace(changed, field_type=self._type(field.field_type, field.field_id))
+
+    def _type(self, field_type: IcebergType, owner_id: int) -> IcebergType:
+        if isinstance(field_type, StructType):
+            return StructType(self._fields(field_type.fields, owner_id))
+        return with_children(field_type, map(self._field, children(field_type)))
+
+    def _union(self, old: StructType, new: StructType, path: tuple[str, ...]) -> None:
+        pairs = [
+            (f, old.field_by_name(f.name, case_sensitive=self.case_sensitive)) for f in new.fields
+        ]
+        for field, known in pairs:
+            if known is not None:
+                self._union_type(known, field, (*path, known.name))
+        for field, known in pairs:
+            if known is None:
+                self.add((*path, field.name), field.field_type, field.doc, required=field.required)
+            else:
+                self._union_field(known, field, (*path, known.name))
+
+    def _union_type(self, known: NestedField, new: NestedField, path: tuple[str, ...]) -> None:
+        old_type, new_type = known.field_type, new.field_type
+        if old_type.is_primitive and new_type.is_primitive:
+            return
+        if type(old_type) is not type(new_type):
+            name = ".".join(path)
+            raise SchemaError(
+                f"Cannot change the type of column {name!r} from {old_type} to {new_type}"
+            )
+        if isinstance(old_type, StructType) and isinstance(new_type, StructType):
+            self._union(old_type, new_type, path)
+            return
+        for old_child, new_child in zip(children(old_type), children(new_type), strict=True):
+            inner = (*path, old_child.name)
+            self._union_type(old_child, new_child, inner)
+            self._union_field(old_child, new_child, inner)
+
+    def _union_field(self, known: NestedField, new: NestedField, path: tuple[str, ...]) -> None:
+        wider = (
+            new.field_type
+            if new.field_type.is_primitive and not can_promote(new.field_type, known.field_type)
+            else None
+        )
+        doc = new.doc if new.doc != known.doc else None
+        loosened = False if known.required and not new.required else None
+        if wider is not None or doc is not None or loosened is not None:
+            self.update(path, wider, doc, required=loosened)
+
+
+def can_promote(old: IcebergType, new: IcebergType) -> bool:
+    """Whether a column may change its type so (spec: Schema Evolution); the same type counts."""
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        return old.scale == new.scale and old.precision <= new.precision
+    return (
+        old == new
+        or (isinstance(old, IntegerType) and isinstance(new, LongType))
+        or (isinstance(old, FloatType) and isinstance(new, DoubleType))
+    )
+
+
+def _check_names_inside(field_type: IcebergType, full: str) -> None:
+    for field in (NestedField(0, full, field_type), *walk(field_type)):
+        seen: set[str] = set()
+        for child in children(field.field_type):
+            if child.name.lower() in seen:
+                raise SchemaError(f"Cannot add column {full!r}: it has {child.name!r} twice")
+            seen.add(child.name.lower())
+
+
+def _moved(fields: tuple[NestedField, ...], moves: Iterable[Move]) -> tuple[NestedField, ...]:
+    order = list(fields)
+    for move in moves:
+        at = _position(order, move.field_id)
+        field = order.pop(at)
+        if move.other_id is None:
+            order.insert(0, field)
+        else:
+            order.insert(_position(order, move.other_id) + (move.where == "after"), field)
+    return tuple(order)
+
+
+def _position(fields: list[NestedField], field_id: int) -> int:
+    return next(n for n, field in enumerate(fields) if field.field_id == field_id)
