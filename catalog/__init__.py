@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,23 +21,30 @@ def load_catalog(name: str = "local", **properties: Any) -> Catalog:
 
     Args:
         name: Any name; its settings may stand in the environment.
-        **properties: ``type`` (``hive`` or ``local``), ``uri``, ``warehouse``, ... Write a key
-            with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
+        **properties: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``, ``warehouse``, ...
+            Write a key with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
 
     Returns:
-        With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. Without one
-        the catalog of a metastore of your own over the folder ``warehouse``: it is started, or
-        found if it runs already.
+        With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. With
+        ``type="hadoop"`` that of the file-system tables below the folder ``warehouse``: it needs
+        no server. Else the catalog of a metastore of your own over the folder ``warehouse``: it is
+        started, or found if it runs already.
 
     Raises:
         ConfigurationError: a setting makes no sense.
         MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
     """
     from icecomb.catalog.configuration import load_configuration
-    from icecomb.catalog.hive.catalog import HiveCatalog
 
     configuration = load_configuration(name, properties)
     settings = configuration.properties
+    if configuration.type == "hadoop":
+        from icecomb.catalog.hadoop.catalog import HadoopCatalog
+
+        return HadoopCatalog(name, settings)
+
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
     if configuration.type == "hive":
         return HiveCatalog(name, settings)
 
@@ -48,21 +56,31 @@ def load_catalog(name: str = "local", **properties: Any) -> Catalog:
     return HiveCatalog(name, settings, locate=lambda: metastore.start(running.warehouse).uri)
 
 
-def open_table(name: str, **properties: Any) -> Table:
-    """The table ``catalog.namespace.table``: `load_catalog` and `load_table` in one.
+def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
+    """A table by its name in a catalog, or by its place.
 
     Args:
-        name: Three parts: the catalog, then the table's name in it.
+        name: ``catalog.namespace.table``, for `load_catalog` and `load_table` in one. With a slash
+            in it: the folder of a file-system table, or a metadata file (``.metadata.json``) of
+            any table, which can only be read then.
         **properties: As in `load_catalog`.
 
     Raises:
         NoSuchTableError: there is no such table.
+        FileMissingError: there is no such metadata file.
         ConfigurationError: ``name`` has no catalog in it, or a setting makes no sense.
     """
+    name = os.fspath(name)
+    if "/" in name:
+        from icecomb.catalog.configuration import load_configuration
+        from icecomb.catalog.hadoop.catalog import open_path
+
+        return open_path(name, load_configuration("path", properties).properties)
+
     from icecomb.format.errors import ConfigurationError
 
     catalog, _, table = name.partition(".")
-    if table.count(".") != 1:
+    if "." not in table:
         raise ConfigurationError(
             f"{name!r} is not catalog.namespace.table", hint="write it as local.sales.orders"
         )

@@ -38,7 +38,8 @@ class Catalog(ABC):
         """Closes the connections that the catalog holds open."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, uri={self.properties.get('uri')!r})"
+        key = "uri" if "uri" in self.properties else "warehouse"
+        return f"{type(self).__name__}({self.name!r}, {key}={self.properties.get(key)!r})"
 
     @abstractmethod
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:

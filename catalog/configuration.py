@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from icecomb.format.errors import ConfigurationError
 
 PREFIX: Final = "ICECOMB_CATALOG__"
-TYPES: Final = ("hive", "local")
+TYPES: Final = ("hadoop", "hive", "local")
 
 _N = TypeVar("_N", int, float)
 _TRUE: Final = {"true": True, "false": False}

@@ -20,8 +20,13 @@ class Turns:
         self._waiting: deque[tuple[threading.Event, str]] = deque()
 
     @contextmanager
-    def take(self, name: str, timeout_s: float) -> Iterator[bool]:
+    def take(self, name: str, timeout_s: float, setting: str) -> Iterator[bool]:
         """Waits for this thread's turn and holds it; says whether it had to wait.
+
+        Args:
+            name: The table, for messages.
+            timeout_s: How long to wait.
+            setting: The property that says so, for messages.
 
         Raises:
             LockTimeoutError: another thread kept its turn for longer than ``timeout_s``.
@@ -38,7 +43,7 @@ class Turns:
                 raise LockTimeoutError(
                     f"{name}: thread {holder!r} of this process has been committing to it for "
                     f"{timeout_s:g} s",
-                    hint="wait for that commit, or raise iceberg.hive.lock-timeout-ms",
+                    hint=f"wait for that commit, or raise {setting}",
                     table=name,
                 )
             yield contended

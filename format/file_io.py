@@ -9,7 +9,7 @@ A further kind of storage is one more `FileSystem` registered under its scheme.
 """
 
 # pathlib normalises names, and these must be kept exactly
-# ruff: noqa: PTH103, PTH108, PTH113, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import re
 import stat
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -88,6 +88,22 @@ class FileSystem(ABC):
     @abstractmethod
     def rename(self, source: str, target: str) -> None:
         """See `FileIO.rename`."""
+
+    @abstractmethod
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+
+    @abstractmethod
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+
+    @abstractmethod
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`."""
+
+    @abstractmethod
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
 
     @abstractmethod
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -210,6 +226,31 @@ class LocalFileSystem(FileSystem):
             os.unlink(source_path)
             _drop_checksum(source_path)
 
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+        return os.path.isdir(_local_path(location))
+
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+        with _failures("list", location), os.scandir(_local_path(location)) as scan:
+            return sorted(entry.name for entry in scan if entry.is_dir(follow_symlinks=False))
+
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`."""
+        with _failures("create", location):
+            os.makedirs(_local_path(location))
+
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
+        with _failures("delete", location):
+            try:
+                os.rmdir(_local_path(location))
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                return False
+        return True
+
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """See `FileIO.filesystem`."""
         import pyarrow.fs
@@ -320,6 +361,34 @@ class FileIO:
             )
         system.rename(source, target)
 
+    def is_folder(self, location: str) -> bool:
+        """Whether there is a folder of this name."""
+        return self._of(location).is_folder(location)
+
+    def folders(self, location: str) -> Sequence[str]:
+        """The names of the folders in a folder, sorted; links are none.
+
+        Raises:
+            FileMissingError: There is no such folder.
+        """
+        return self._of(location).folders(location)
+
+    def create_folder(self, location: str) -> None:
+        """Create a folder, and those above it.
+
+        Raises:
+            FileExistsAlreadyError: Something has this name.
+        """
+        self._of(location).create_folder(location)
+
+    def delete_folder(self, location: str) -> bool:
+        """Delete a folder if nothing is in it; says whether that was so.
+
+        Raises:
+            FileMissingError: There is no such folder.
+        """
+        return self._of(location).delete_folder(location)
+
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """The same storage as Arrow's interface, and the path of `location` in it."""
         return self._of(location).filesystem(location)
@@ -373,6 +442,10 @@ def _publish(temporary: str, path: str) -> None:
     try:
         os.link(temporary, path, follow_symlinks=False)
     except OSError as error:
+        # NFS repeats a request whose answer was lost, and then finds its own first success.
+        with suppress(OSError):
+            if os.path.samestat(os.lstat(temporary), os.lstat(path)):
+                return
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         raise FileIOError(

@@ -28,6 +28,16 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
         CorruptFileError: It is not valid table metadata.
         UnsupportedError: It is of a format version that icecomb does not know.
     """
+    return TableMetadata.from_json(read_metadata_json(io, location), location)
+
+
+def read_metadata_json(io: FileIO, location: str) -> bytes:
+    """The text of a metadata file, which is not looked into.
+
+    Raises:
+        FileMissingError: There is no such file.
+        CorruptFileError: Its name says that it is compressed, but it is not.
+    """
     data = io.read(location)
     if location.endswith(_GZIP):
         try:
@@ -36,7 +46,7 @@ def read_metadata(io: FileIO, location: str) -> TableMetadata:
             raise CorruptFileError(
                 f"{location}: named as a gzip file, but is none: {error}", path=location
             ) from error
-    return TableMetadata.from_json(data, location)
+    return data
 
 
 def write_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
@@ -65,12 +75,25 @@ def new_metadata_location(metadata: TableMetadata, previous: str | None) -> str:
     Raises:
         ValidationError: The table's codec is unknown.
     """
+    marker = compression_marker(metadata)
+    version = -1 if previous is None else metadata_version(previous)
+    name = f"{version + 1:05d}-{uuid.uuid4()}{marker}{_SUFFIX}"
+    return f"{metadata_folder(metadata)}/{name}"
+
+
+def compression_marker(metadata: TableMetadata) -> str:
+    """What stands before ``.metadata.json`` in the names of the table's new metadata files.
+
+    Returns:
+        ``.gz`` for gzip, or nothing.
+
+    Raises:
+        ValidationError: The table's codec is unknown.
+    """
     codec = metadata.properties.get(CODEC_KEY, "none").lower()
     if codec not in _MARKERS:
         raise ValidationError(f"property {CODEC_KEY} is {codec!r}; known are none and gzip")
-    version = -1 if previous is None else metadata_version(previous)
-    name = f"{version + 1:05d}-{uuid.uuid4()}{_MARKERS[codec]}{_SUFFIX}"
-    return f"{metadata_folder(metadata)}/{name}"
+    return _MARKERS[codec]
 
 
 def metadata_version(location: str) -> int:

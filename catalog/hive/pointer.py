@@ -122,7 +122,8 @@ class HivePointer:
     def queue(self) -> AbstractContextManager[bool]:
         """See `MetadataPointer.queue`."""
         key = (self._client.uri, self._database, self._table)
-        return turns_of(key).take(self.name, LockSettings.of(self._properties).timeout)
+        timeout = LockSettings.of(self._properties).timeout
+        return turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms")
 
     @contextmanager
     def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:

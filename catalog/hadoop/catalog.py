@@ -1,0 +1,402 @@
+"""The catalog of file-system tables below one folder: namespaces are folders, and so are tables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.catalog import Catalog, Name
+from icecomb.catalog.commit import settle
+from icecomb.catalog.hadoop.pointer import HadoopPointer
+from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
+from icecomb.catalog.identifier import Identifier, parse_identifier
+from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
+from icecomb.catalog.purge import check_purge_allowed, purge
+from icecomb.catalog.static import StaticPointer
+from icecomb.catalog.table import Table
+from icecomb.format.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    FileExistsAlreadyError,
+    FileMissingError,
+    IcecombError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.file_io import FileIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
+    from icecomb.format.sort import SortOrder
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_OWN_FOLDERS: Final = {"data", "metadata"}
+_LONGEST_NAME: Final = 255
+"""Bytes: what file systems take, HDFS among them."""
+
+
+class HadoopCatalog(Catalog):
+    """File-system tables, readable and writable by Iceberg Java's ``HadoopCatalog`` too.
+
+    A namespace ``a.b`` is the folder ``a/b`` of the warehouse, the table ``a.b.t`` the folder
+    ``a/b/t``. The file system decides which of two writers is first; see `HadoopPointer`.
+
+    Args:
+        name: The catalog's own name.
+        properties: ``warehouse`` (a folder), ``table-default.*`` and ``table-override.*``,
+            ``lock.acquire-timeout-ms`` (how long a thread waits for others of this process).
+
+    Raises:
+        ConfigurationError: there is no ``warehouse``.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(name, properties)
+        warehouse = properties.get("warehouse")
+        if not warehouse:
+            raise ConfigurationError(
+                f"catalog {name} has no warehouse",
+                hint="name the folder of its tables: warehouse=/data/warehouse",
+            )
+        self._root = absolute(warehouse).rstrip("/")
+        self.io = FileIO(self.properties)
+
+    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
+        """See `Catalog.list_namespaces`: those directly below."""
+        return [parts for parts in self._below(namespace) if self._is_namespace(parts)]
+
+    def create_namespace(
+        self, namespace: Name, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """See `Catalog.create_namespace`: a folder, and those above it; it has no properties.
+
+        Raises:
+            UnsupportedError: properties are given.
+            ValidationError: the name cannot be that of a folder, or a table is above it.
+        """
+        parts = parse_identifier(namespace)
+        _check_new_name(parts)
+        if properties:
+            raise _no_properties(parts)
+        for depth in range(1, len(parts)):
+            if self._is_table(parts[:depth]):
+                raise ValidationError(f"{'.'.join(parts[:depth])} is a table, not a namespace")
+        try:
+            self.io.create_folder(self._folder(parts))
+        except FileExistsAlreadyError as error:
+            kind = "namespace" if self._is_namespace(parts) else "table"
+            raise NamespaceAlreadyExistsError(
+                f"{'.'.join(parts)} exists already: it is a {kind}"
+            ) from error
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """See `Catalog.drop_namespace`."""
+        parts = parse_identifier(namespace)
+        self._require_namespace(parts)
+        with suppress(FileMissingError):
+            if not self.io.delete_folder(self._folder(parts)):
+                raise NamespaceNotEmptyError(
+                    f"namespace {'.'.join(parts)} is not empty",
+                    hint="drop its tables and namespaces first",
+                )
+
+    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """See `Catalog.load_namespace_properties`: the ``location`` only."""
+        parts = parse_identifier(namespace)
+        self._require_namespace(parts)
+        return {"location": self._folder(parts)}
+
+    def update_namespace_properties(
+        self,
+        namespace: Name,
+        removals: Iterable[str] | None = None,
+        updates: Mapping[str, str] | None = None,
+    ) -> None:
+        """See `Catalog.update_namespace_properties`.
+
+        Raises:
+            UnsupportedError: there is something to change.
+        """
+        parts = parse_identifier(namespace)
+        self._require_namespace(parts)
+        if set(removals or ()) or updates:
+            raise _no_properties(parts)
+
+    def list_tables(self, namespace: Name) -> list[Identifier]:
+        """See `Catalog.list_tables`; looks into each folder of the namespace."""
+        return [parts for parts in self._below(namespace) if self._is_table(parts)]
+
+    def load_pointer(self, identifier: Name) -> str:
+        """See `Catalog.load_pointer`."""
+        return self._pointer(_table_name(identifier)).locate()
+
+    def load_table(self, identifier: Name) -> Table:
+        """See `Catalog.load_table`."""
+        parts = _table_name(identifier)
+        pointer = self._pointer(parts)
+        return self._table(parts, pointer.load(), pointer)
+
+    def create_table(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """See `Catalog.create_table`.
+
+        Raises:
+            ValidationError: a location other than the folder of this name is given, the name
+                cannot be that of a folder, or ``write.metadata.path`` is set.
+        """
+        parts = self._free_name(identifier)
+        folder = self._folder(parts)
+        if location is not None and absolute(location).rstrip("/") != folder:
+            raise ValidationError(
+                f"{'.'.join(parts)} cannot be at {location}: the place of a file-system table "
+                f"follows from its name, {folder}",
+                hint="leave the location out",
+            )
+        metadata = self.new_metadata(schema, folder, partition_spec, sort_order, properties)
+        return self._make(parts, metadata)
+
+    def register_table(self, identifier: Name, metadata_location: str) -> Table:
+        """Makes a table of an existing metadata file: a copy of it becomes the first version.
+
+        The file itself and the files it refers to stay where they are; new data files go to the
+        location that it names.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            FileMissingError: there is no such file.
+            ValidationError: its property ``write.metadata.path`` is set.
+        """
+        from icecomb.format.metadata_file import read_metadata
+
+        parts = self._free_name(identifier)
+        return self._make(parts, read_metadata(self.io, absolute(metadata_location)))
+
+    def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
+        """Not possible: the name of a file-system table is its folder.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            UnsupportedError: there is.
+        """
+        source, target = _table_name(from_identifier), _table_name(to_identifier)
+        self.load_pointer(source)
+        raise UnsupportedError(
+            f"{'.'.join(source)} cannot be renamed to {'.'.join(target)}: its name is its folder, "
+            "and its metadata names its files by that folder",
+            hint="register its metadata file under the new name, which leaves its files in place",
+        )
+
+    def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Deletes a table: its folder, whatever is in it, and its files elsewhere.
+
+        To drop a table and keep its files is not possible: they are the table.
+
+        Raises:
+            NoSuchTableError, NoSuchIcebergTableError: see `Catalog.drop_table`.
+            ValidationError: ``purge_requested`` is not said, or the table's property
+                ``gc.enabled`` is false; nothing was deleted.
+        """
+        parts = _table_name(identifier)
+        pointer = self._pointer(parts)
+        with pointer.queue():
+            location = pointer.locate()
+            name = ".".join(parts)
+            if not purge_requested:
+                raise ValidationError(
+                    f"{name} cannot be dropped without its files: the folder {self._folder(parts)} "
+                    "is the table",
+                    hint="drop it with purge_requested=True (purge_table) to delete the folder, "
+                    "or move the folder out of the warehouse to keep it",
+                    table=name,
+                )
+            metadata = _readable(pointer)
+            if metadata is not None:
+                check_purge_allowed(name, metadata)
+            purge(self.io, location)
+            self._delete_tree(self._folder(parts))
+
+    def _make(self, parts: Identifier, metadata: TableMetadata) -> Table:
+        pointer = self._pointer(parts)
+        pointer.check_writable(metadata)
+        with pointer.queue():
+            new = pointer.stage(None, metadata)
+            try:
+                settle(pointer, None, new)
+            except CommitFailedError as error:
+                raise _taken(parts, "a table") from error
+        return self._table(parts, new, pointer)
+
+    def _table(
+        self, parts: Identifier, version: MetadataVersion, pointer: MetadataPointer
+    ) -> Table:
+        return Table(parts, version, self.io, pointer, self)
+
+    def _pointer(self, parts: Identifier) -> HadoopPointer:
+        return HadoopPointer(self.io, self._folder(parts), ".".join(parts), self.properties)
+
+    def _folder(self, parts: Identifier) -> str:
+        return "/".join((self._root, *parts))
+
+    def _is_table(self, parts: Identifier) -> bool:
+        try:
+            self._pointer(parts).locate()
+        except NoSuchTableError:
+            return False
+        return True
+
+    def _is_namespace(self, parts: Identifier) -> bool:
+        if not self.io.is_folder(self._folder(parts)):
+            return False
+        try:
+            self._pointer(parts).locate()
+        except NoSuchIcebergTableError:
+            return False
+        except NoSuchTableError:
+            return True
+        return False
+
+    def _require_namespace(self, parts: Identifier) -> None:
+        if not all(map(_is_name, parts)) or not self._is_namespace(parts):
+            raise NoSuchNamespaceError(f"there is no namespace {'.'.join(parts)}")
+
+    def _below(self, namespace: Name) -> list[Identifier]:
+        parts = tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)
+        if parts:
+            self._require_namespace(parts)
+        try:
+            return [(*parts, name) for name in self.io.folders(self._folder(parts) or "/")]
+        except FileMissingError:
+            return []
+
+    def _free_name(self, identifier: Name) -> Identifier:
+        """The parts of the name of a table to be made."""
+        parts = parse_identifier(identifier)
+        _check_new_name(parts)
+        if parts[:-1]:
+            self._require_namespace(parts[:-1])
+        folder = self._folder(parts)
+        if self.io.is_folder(folder):
+            if not self._is_namespace(parts):
+                raise _taken(parts, "a table")
+            # what a creation that was killed leaves is no namespace
+            inside = set(self.io.folders(folder))
+            if not inside or inside - _OWN_FOLDERS:
+                raise _taken(parts, "a namespace")
+        return parts
+
+    def _delete_tree(self, folder: str) -> None:
+        with suppress(FileMissingError):
+            self.io.delete(status.location for status in self.io.list(folder))
+            for name in self.io.folders(folder):
+                self._delete_tree(f"{folder}/{name}")
+            if not self.io.delete_folder(folder):
+                raise FileExistsAlreadyError(
+                    f"{folder} is not empty: something was written to it while it was deleted",
+                    hint="look into it and delete it by hand",
+                    path=folder,
+                )
+
+
+def open_path(location: str, properties: Mapping[str, str]) -> Table:
+    """A table by its place.
+
+    Args:
+        location: The folder of a file-system table; or any metadata file, of a table that can
+            only be read then.
+        properties: As a catalog's.
+
+    Raises:
+        NoSuchTableError: the folder is no table.
+        NoSuchIcebergTableError: it is a table of a catalog with a server.
+        FileMissingError: there is no such metadata file.
+    """
+    place = absolute(location).rstrip("/")
+    is_file = place.endswith(METADATA_SUFFIXES)
+    folder = re.sub(r"(/metadata)?/[^/]+$", "", place) if is_file else place
+    root, _, name = folder.rpartition("/")
+    catalog = HadoopCatalog("path", {**properties, "warehouse": root or "/"})
+    identifier = (name,)
+    pointer: MetadataPointer
+    if is_file:
+        pointer = StaticPointer(catalog.io, place)
+    else:
+        pointer = HadoopPointer(catalog.io, folder, folder, properties)
+    return Table(identifier, pointer.load(), catalog.io, pointer, catalog)
+
+
+def absolute(location: str) -> str:
+    """A location as it is; a relative path from the working directory, or from ``~``."""
+    if _SCHEME.match(location):
+        return location
+    return os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps the text
+
+
+def _readable(pointer: HadoopPointer) -> TableMetadata | None:
+    with suppress(OSError, ValueError, UnsupportedError):
+        return pointer.load().metadata
+    return None
+
+
+def _is_name(part: str) -> bool:
+    """Whether a folder can have this name, and stays in the folder it is in."""
+    try:
+        size = len(os.fsencode(part))
+    except UnicodeEncodeError:
+        return False
+    return part not in {"", ".", ".."} and not re.search(r"[/\0]", part) and size <= _LONGEST_NAME
+
+
+def _check_new_name(parts: Identifier) -> None:
+    for part in parts:
+        # Hadoop takes a colon for the end of a scheme
+        if not _is_name(part) or ":" in part:
+            raise ValidationError(
+                f"{'.'.join(parts)!r}: {part!r} cannot be the name of a folder",
+                hint=f"at most {_LONGEST_NAME} bytes, no slash, no colon, not . or ..",
+            )
+
+
+def _table_name(identifier: Name) -> Identifier:
+    parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+    if not parts or not all(map(_is_name, parts)):
+        raise NoSuchTableError(
+            f"there is no table {'.'.join(parts) or 'without a name'}",
+            hint="name it namespace.table",
+        )
+    return parts
+
+
+def _taken(parts: Identifier, kind: str) -> TableAlreadyExistsError:
+    name = ".".join(parts)
+    return TableAlreadyExistsError(
+        f"{name} exists already: it is {kind}",
+        hint="choose another name, or drop it first",
+        table=name,
+    )
+
+
+def _no_properties(parts: Identifier) -> IcecombError:
+    return UnsupportedError(
+        f"namespace {'.'.join(parts)} is a folder: it cannot have properties",
+        hint="leave them out, or use a catalog with a metastore",
+    )

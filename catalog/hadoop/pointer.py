@@ -1,0 +1,206 @@
+"""The pointer of a file-system table: the number of its newest metadata file.
+
+A commit creates the file of the next number. Its text is written under a temporary name and then
+published under the final one, which never replaces a file (`FileIO.create`): of several writers
+exactly one succeeds, in one process or in many. There are no locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.commit import check_commit_allowed
+from icecomb.catalog.configuration import number
+from icecomb.catalog.hadoop.version import VersionFiles, version_of
+from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
+from icecomb.catalog.turn import turns_of
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileMissingError,
+    IcecombError,
+    NoSuchIcebergTableError,
+    NoSuchTableError,
+    UnsupportedError,
+    ValidationError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+
+_TURN_TIMEOUT: Final = "lock.acquire-timeout-ms"
+
+
+class HadoopPointer:
+    """See `icecomb.catalog.pointer.MetadataPointer`.
+
+    Args:
+        io: Where the table is.
+        folder: The table's folder, without a slash at its end.
+        name: The table, for messages.
+        properties: The catalog's properties.
+    """
+
+    def __init__(self, io: FileIO, folder: str, name: str, properties: Mapping[str, str]) -> None:
+        self._io = io
+        self._folder = folder
+        self._name = name
+        self._properties = properties
+        self._files = VersionFiles(io, folder)
+
+    @property
+    def name(self) -> str:
+        """See `MetadataPointer.name`."""
+        return self._name
+
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """See `MetadataPointer.check_writable`."""
+        check_commit_allowed(self._name, metadata)
+
+    def locate(self) -> str:
+        """The table's newest metadata file, which is not opened.
+
+        Raises:
+            NoSuchTableError: the folder is no table.
+            NoSuchIcebergTableError: it is a table of a catalog with a server.
+        """
+        location = self._files.newest()
+        if location is not None:
+            return location
+        other = self._files.others()
+        if other is None:
+            raise NoSuchTableError(f"there is no table {self._name}", table=self._name)
+        raise NoSuchIcebergTableError(
+            f"{self._name} is not a file-system table: {other} belongs to a catalog",
+            hint="open it by that catalog, or open the metadata file itself to read it",
+            table=self._name,
+            path=other,
+        )
+
+    def load(self) -> MetadataVersion:
+        """See `MetadataPointer.load`."""
+        from icecomb.format.metadata_file import read_metadata
+
+        location = self.locate()
+        return MetadataVersion(location, read_metadata(self._io, location))
+
+    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
+        """See `MetadataPointer.stage`: chooses the name; to write the file is to commit.
+
+        All writers on one base must compete for one name. So it depends on the base only: a new
+        ``write.metadata.compression-codec`` counts from the commit after the one that sets it.
+        """
+        from icecomb.format.metadata_file import METADATA_PATH_KEY, compression_marker
+
+        if METADATA_PATH_KEY in metadata.properties:
+            raise ValidationError(
+                f"{self._name}: a file-system table cannot have {METADATA_PATH_KEY}",
+                hint="its metadata is found in its own folder only; remove the property",
+                table=self._name,
+            )
+        if base is not None and base.metadata.location != metadata.location:
+            raise ValidationError(
+                f"{self._name}: the location of a file-system table cannot be changed from "
+                f"{base.metadata.location} to {metadata.location}",
+                table=self._name,
+            )
+        compression_marker(metadata)
+        marker = "" if base is None else compression_marker(base.metadata)
+        location = self._files.name(1 if base is None else _number(base) + 1, marker)
+        return MetadataVersion(location, metadata)
+
+    def discard(self, new: MetadataVersion) -> None:
+        """See `MetadataPointer.discard`: the file of this name, if any, is another writer's."""
+
+    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
+        """See `MetadataPointer.swap`."""
+        version = _number(new)
+        overtaken = self._overtaken(expected, version)
+        if overtaken is not None:
+            return overtaken
+        outcome = self._publish(expected, new)
+        if isinstance(outcome, Committed):
+            self._files.write_hint(version)
+        return outcome
+
+    def queue(self) -> AbstractContextManager[bool]:
+        """See `MetadataPointer.queue`."""
+        timeout_ms = number(self._properties, _TURN_TIMEOUT, 180_000, least=0)
+        turns = turns_of((HadoopPointer, self._folder))
+        return turns.take(self._name, timeout_ms / 1000, _TURN_TIMEOUT)
+
+    @contextmanager
+    def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002
+        """See `MetadataPointer.exclusive`: there are no locks."""
+        yield False
+
+    def _overtaken(self, expected: MetadataVersion | None, version: int) -> Conflict | None:
+        """What speaks against the commit before it is tried."""
+        if expected is None:
+            found = self._files.newest()
+            return Conflict("the name is taken", found) if found else None
+        if not self._is_of_this_table(expected):
+            return Conflict("another writer was first: its base is gone", self._files.newest())
+        # another writer may compress its files
+        found = self._files.find(version)
+        return Conflict("another writer was first", found) if found else None
+
+    def _is_of_this_table(self, expected: MetadataVersion) -> bool:
+        """Whether the base still exists: a table may be dropped and made anew, with new numbers."""
+        from icecomb.format.metadata_file import read_metadata_json
+
+        try:
+            text = read_metadata_json(self._io, expected.location)
+        except FileMissingError:
+            return False
+        uuid = expected.metadata.table_uuid
+        return uuid is None or str(uuid).encode() in text.lower()
+
+    def _publish(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
+        from icecomb.format.metadata_file import write_metadata
+
+        try:
+            write_metadata(self._io, new.metadata, new.location)
+        except FileExistsAlreadyError:
+            return Conflict("another writer was first", new.location)
+        except IcecombError as error:
+            return self._after(error, new)
+        if expected is None or self._io.exists(expected.location):
+            return Committed()
+        # Old files are deleted where the table asks for it. Ours may have filled the gap that the
+        # file of another writer left, long after that writer's commit.
+        newest = self._files.newest()
+        if newest == new.location:
+            return Committed()
+        gone = FileMissingError(f"{expected.location} was deleted during the commit")
+        return Unknown(gone.message, newest, gone)
+
+    def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:
+        """What became of a file whose writing failed.
+
+        Raises:
+            IcecombError: ``error``, on proof that there is no such file.
+        """
+        from icecomb.format.metadata_file import read_metadata
+
+        try:
+            found = read_metadata(self._io, new.location)
+        except FileMissingError:
+            raise error from None
+        except IcecombError:
+            return Unknown(error.message, None, error)
+        if found == new.metadata:
+            return Committed()
+        return Conflict("another writer was first", new.location)
+
+
+def _number(version: MetadataVersion) -> int:
+    found = version_of(version.location)
+    if found is None:
+        raise UnsupportedError(
+            f"{version.location} is not named as a version of a file-system table",
+            path=version.location,
+        )
+    return found

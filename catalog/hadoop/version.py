@@ -1,0 +1,112 @@
+"""The numbered metadata files of a file-system table, and the hint which of them is the newest.
+
+The files are ``v<N>.metadata.json``, compressed ``v<N>.gz.metadata.json``, as old writers named
+them ``v<N>.metadata.json.gz``. The newest is the one whose successor does not exist;
+``version-hint.text`` only says where to begin to look. It is written after the file that it names,
+so it may be behind, or missing, or of no use, and nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import FileMissingError, IcecombError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+HINT: Final = "version-hint.text"
+METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
+"""How the names of metadata files end, in any kind of table."""
+
+_NUMBER: Final = r"(0|[1-9][0-9]{0,17})"
+_NAME: Final = re.compile(rf"v{_NUMBER}(?:\.gz)?\.metadata\.json|v{_NUMBER}\.metadata\.json\.gz")
+_SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+
+
+class VersionFiles:
+    """The metadata files in the folder of a table, which need not exist.
+
+    Args:
+        io: Where the folder is.
+        folder: The table's folder, without a slash at its end.
+    """
+
+    def __init__(self, io: FileIO, folder: str) -> None:
+        self._io = io
+        self.folder = f"{folder}/metadata"
+
+    def newest(self) -> str | None:
+        """The newest metadata file; None if there is no numbered one."""
+        found = self._hinted() or self._listed()
+        if found is None:
+            return None
+        version, location = found
+        while (following := self.find(version + 1)) is not None:
+            version, location = version + 1, following
+        return location
+
+    def find(self, version: int) -> str | None:
+        """The file of a version; None if there is none."""
+        for spelling in _SPELLINGS:
+            location = f"{self.folder}/v{version}{spelling}"
+            if self._io.exists(location):
+                return location
+        return None
+
+    def name(self, version: int, marker: str) -> str:
+        """Where the file of a new version belongs.
+
+        Args:
+            version: Its number.
+            marker: See `icecomb.format.metadata_file.compression_marker`.
+        """
+        return f"{self.folder}/v{version}{marker}.metadata.json"
+
+    def others(self) -> str | None:
+        """A metadata file of a table that a catalog with a server manages; None without one."""
+        for status in self._io.list(self.folder):
+            name = self._own_name(status.location)
+            if name is not None and name.endswith(METADATA_SUFFIXES) and not _NAME.fullmatch(name):
+                return status.location
+        return None
+
+    def write_hint(self, version: int) -> None:
+        """Says where to begin to look; a failure costs the next readers time, nothing else."""
+        location = f"{self.folder}/{HINT}"
+        with suppress(IcecombError, OSError):
+            self._io.delete(location)
+            self._io.create(location, str(version).encode())
+
+    def _hinted(self) -> tuple[int, str] | None:
+        try:
+            text = self._io.read(f"{self.folder}/{HINT}").strip()
+        except (IcecombError, OSError):
+            return None
+        if not re.fullmatch(_NUMBER.encode(), text):
+            return None
+        version = int(text)
+        location = self.find(version)
+        return None if location is None else (version, location)
+
+    def _listed(self) -> tuple[int, str] | None:
+        found: dict[int, str] = {}
+        with suppress(FileMissingError):
+            for status in self._io.list(self.folder):
+                version = version_of(self._own_name(status.location) or "")
+                if version is not None:
+                    found[version] = status.location
+        return max(found.items(), default=None)
+
+    def _own_name(self, location: str) -> str | None:
+        """The name of a file in the folder; None for files further down."""
+        folder, _, name = location.rpartition("/")
+        return name if folder == self.folder else None
+
+
+def version_of(location: str) -> int | None:
+    """The number in the name of a metadata file; None if it has another kind of name."""
+    match = _NAME.fullmatch(location.rpartition("/")[2])
+    return int(match[1] or match[2]) if match else None
