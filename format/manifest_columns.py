@@ -2,16 +2,15 @@
 
 Planning looks at thousands of files to keep a few, so it works on columns; `DataFile` and
 `ManifestEntry` values are made for chosen rows only. Manifests never change, so decoded ones are
-kept in memory, up to a bound.
+kept: see `manifest_cache`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro import from_avro
@@ -24,6 +23,7 @@ from icecomb.format.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifest_cache import ManifestCache, manifest_cache
 from icecomb.format.manifest_schema import STATISTICS
 from icecomb.format.types import PrimitiveType, UUIDType
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from icecomb.format.file_io import FileIO
     from icecomb.format.partition import PartitionSpec
-
-CACHE_BYTES: Final = 256 * 1024 * 1024
-"""How much memory decoded manifests may keep by default."""
 
 ENTRY_COLUMNS: Final = {
     "status": "int32",
@@ -100,6 +97,11 @@ class ManifestColumns:
 
     def __len__(self) -> int:
         return len(self._columns["status"])
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are there, without the partition."""
+        return list(self._columns)
 
     def column(self, name: str) -> pa.Array:
         """A column by its name in the specification.
@@ -260,61 +262,13 @@ class ManifestColumns:
         return ManifestColumns(self.manifest, columns, self.partition_columns, self._partition)
 
 
-class ManifestCache:
-    """Decoded manifests, the least recently used ones dropped first; safe for threads.
-
-    Args:
-        limit: How many bytes of columns to keep.
-    """
-
-    def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self.limit = limit
-        self._kept: OrderedDict[tuple[Any, ...], ManifestColumns] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
-        """The manifest's columns if they are here with these statistics."""
-        with self._lock:
-            found = self._kept.get(_cache_key(manifest))
-            if found is None or not statistics <= found.statistics:
-                return None
-            self._kept.move_to_end(_cache_key(manifest))
-            return found
-
-    def keep(self, columns: ManifestColumns) -> None:
-        """Remember a manifest."""
-        size, key = columns.nbytes, _cache_key(columns.manifest)
-        with self._lock:
-            replaced = self._kept.pop(key, None)
-            if replaced is not None:
-                self._bytes -= replaced.nbytes
-            if size > self.limit:
-                return
-            self._kept[key] = columns
-            self._bytes += size
-            while self._bytes > self.limit:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= dropped.nbytes
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._kept.clear()
-            self._bytes = 0
-
-
-MANIFEST_CACHE: Final = ManifestCache()
-"""What this process has decoded."""
-
-
 def read_manifest_columns(
     io: FileIO,
     manifest: ManifestFile,
     columns: Iterable[str] | None = None,
     *,
     spec: PartitionSpec | None = None,
-    cache: ManifestCache | None = MANIFEST_CACHE,
+    cache: ManifestCache | EllipsisType | None = ...,
 ) -> ManifestColumns:
     """Decode a manifest.
 
@@ -324,13 +278,16 @@ def read_manifest_columns(
         columns: Which statistics to read besides the columns that are always there; None is all.
         spec: The manifest's partition spec, to put the partition tuples in its order where a
             writer did not; they are as a rule.
-        cache: Where decoded manifests are looked up and kept; None decodes in any case.
+        cache: Where decoded manifests are looked up and kept: by default what the properties of
+            `io` ask for; None decodes in any case.
 
     Raises:
         CorruptFileError: The file is not the manifest it should be; the message names it.
         FileMissingError: There is no such file.
     """
     wanted = frozenset(STATISTICS) if columns is None else frozenset(columns) & set(STATISTICS)
+    if isinstance(cache, EllipsisType):
+        cache = manifest_cache(io.properties)
     found = cache.find(manifest, wanted) if cache is not None else None
     if found is None:
         from icecomb.format.manifest_decoder import decode_manifest
@@ -379,17 +336,6 @@ class _Formats(dict[str, FileFormat]):
 
 
 _FORMATS: Final = _Formats()
-
-
-def _cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
-    # what is inherited is part of what was decoded
-    return (
-        manifest.manifest_path,
-        manifest.manifest_length,
-        manifest.sequence_number,
-        manifest.added_snapshot_id,
-        manifest.partition_spec_id,
-    )
 
 
 def _key_values(lists: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -23,7 +23,8 @@ from icecomb.format.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import ManifestCache, read_manifest_columns
+from icecomb.format.manifest_cache import ManifestCache
+from icecomb.format.manifest_columns import read_manifest_columns
 from icecomb.format.manifest_decoder import decode_manifest
 from icecomb.format.manifest_schema import STATISTICS, entry_type
 from icecomb.format.manifest_writer import assign_sequence_number, write_manifest

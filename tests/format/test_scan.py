@@ -30,7 +30,7 @@ from icecomb.format.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from icecomb.format.manifest_columns import MANIFEST_CACHE
+from icecomb.format.manifest_cache import MANIFEST_CACHE
 from icecomb.format.manifest_list import write_manifest_list
 from icecomb.format.manifest_writer import ManifestWriter
 from icecomb.format.metadata import TableMetadata, new_table_metadata
