@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.format.expression import BooleanExpression
     from icecomb.format.file_io import FileIO
+    from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.partition import PartitionSpec
@@ -143,6 +144,16 @@ class Table:
         return TableScan(
             self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
         )
+
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables of the pinned state: files, snapshots, partitions and so on.
+
+        >>> table.inspect.files(row_filter="content = 0").to_pandas()  # doctest: +SKIP
+        """
+        from icecomb.format.inspect.inspection import Inspect
+
+        return Inspect(self.metadata, self.io, self.metadata_location)
 
     def append(
         self,

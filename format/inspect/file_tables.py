@@ -1,0 +1,64 @@
+"""`entries`, `files` and their kin: a row for each entry of some manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from icecomb.format.file_io import FileIO
+from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
+from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
+from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
+from icecomb.format.inspect.metadata_table import Part, Request, Rows
+from icecomb.format.inspect.partition_union import partition_union
+from icecomb.format.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class EntryTable:
+    """The entries of the manifests of some snapshots, each manifest once.
+
+    Args:
+        metadata: The table.
+        io: Where its files lie.
+        snapshots: Whose manifests.
+        contents: What the manifests track.
+        is_files: Whether a row is a file of the snapshot, not an entry of any status.
+    """
+
+    metadata: TableMetadata
+    io: FileIO
+    snapshots: Iterable[Snapshot]
+    contents: frozenset[ManifestContent]
+    is_files: bool
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return (files_schema if self.is_files else entries_schema)(self.metadata)
+
+    def parts(self, request: Request) -> Iterator[Part]:
+        """A part for each manifest that can hold a selected entry."""
+        statistics = statistics_for(request.fields)
+        ids = {field.field_id: field.field_id for field in partition_union(self.metadata).fields}
+        for manifests in each_manifest(self.io, iter(self.snapshots)):
+            possible = [manifest for manifest in manifests if self._possible(manifest)]
+            for manifest in choose_manifests(possible, request.row_filter, self.metadata, ids):
+                yield partial(self._rows, manifest, statistics)
+
+    def _possible(self, manifest: ManifestFile) -> bool:
+        live = not self.is_files or manifest.has_live_files()
+        return live and manifest.content in self.contents
+
+    def _rows(self, manifest: ManifestFile, statistics: frozenset[str]) -> Iterator[Rows]:
+        spec = spec_of(manifest, self.metadata)
+        columns = read_manifest_columns(self.io, manifest, statistics, spec=spec)
+        rows: Rows = EntryRows(columns, spec, self.metadata.schema())
+        if self.is_files and columns.live.true_count < len(columns):
+            rows = rows.filter(columns.live)
+        yield rows

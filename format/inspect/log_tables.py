@@ -1,0 +1,103 @@
+"""`history`, `snapshots`, `refs` and `metadata_log_entries`: what the metadata itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from icecomb.format.inspect.metadata_table import Part, Request, batch_rows
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.schema import Schema
+
+Row: TypeAlias = tuple[Any, ...]
+_MICROS = 1000
+
+
+@dataclass(frozen=True)
+class LogTable:
+    """A table whose rows stand in the metadata.
+
+    Args:
+        schema: The columns.
+        rows: Makes the rows.
+    """
+
+    schema: Schema
+    rows: Callable[[], Iterator[Row]]
+
+    def parts(self, request: Request) -> Iterator[Part]:  # noqa: ARG002 - the scan filters
+        """One part with everything."""
+        rows = list(self.rows())
+        if rows:
+            yield lambda: [batch_rows(self.schema, list(zip(*rows, strict=True)))]
+
+
+def history_rows(metadata: TableMetadata) -> Iterator[Row]:
+    """When which snapshot became current, and whether that was undone."""
+    ancestors = _ancestors(metadata)
+    for entry in metadata.snapshot_log:
+        snapshot = metadata.snapshot_by_id(entry.snapshot_id)
+        parent = None if snapshot is None else snapshot.parent_snapshot_id
+        is_ancestor = entry.snapshot_id in ancestors
+        yield entry.timestamp_ms * _MICROS, entry.snapshot_id, parent, is_ancestor
+
+
+def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
+    """All snapshots that are not expired."""
+    for snapshot in metadata.snapshots:
+        summary = [(key, text) for key, text in snapshot.summary.items() if key != "operation"]
+        yield (
+            snapshot.timestamp_ms * _MICROS,
+            snapshot.snapshot_id,
+            snapshot.parent_snapshot_id,
+            snapshot.operation,
+            snapshot.manifest_list,
+            summary if snapshot.summary else None,
+        )
+
+
+def ref_rows(metadata: TableMetadata) -> Iterator[Row]:
+    """Branches and tags."""
+    for name, ref in metadata.refs.items():
+        yield (
+            name,
+            ref.snapshot_ref_type.value.upper(),
+            ref.snapshot_id,
+            ref.max_ref_age_ms,
+            ref.min_snapshots_to_keep,
+            ref.max_snapshot_age_ms,
+        )
+
+
+def metadata_log_rows(metadata: TableMetadata, location: str | None) -> Iterator[Row]:
+    """The metadata files, the current one last, and the snapshot that was current in each.
+
+    Args:
+        metadata: The table.
+        location: The current metadata file; None leaves it out.
+    """
+    files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
+    if location is not None:
+        files.append((metadata.last_updated_ms, location))
+    changes = [(entry.timestamp_ms, entry.snapshot_id) for entry in metadata.snapshot_log]
+    for timestamp, file in files:
+        current = next((i for at, i in reversed(changes) if at <= timestamp), None)
+        snapshot = None if current is None else metadata.snapshot_by_id(current)
+        yield (
+            timestamp * _MICROS,
+            file,
+            current,
+            None if snapshot is None else snapshot.schema_id,
+            None if snapshot is None else snapshot.sequence_number,
+        )
+
+
+def _ancestors(metadata: TableMetadata) -> set[int]:
+    found: set[int] = set()
+    snapshot = metadata.current_snapshot()
+    while snapshot is not None and snapshot.snapshot_id not in found:
+        found.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    return found

@@ -1,0 +1,160 @@
+"""Which manifests a filter on a metadata table can spare, before any of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icecomb.format.arrow import type_to_pyarrow
+from icecomb.format.binding import BoundPredicate
+from icecomb.format.errors import ValidationError
+from icecomb.format.expression import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Or,
+    conjunction,
+    disjunction,
+)
+from icecomb.format.inspect.metadata_schema import CONTENT_ID, SPEC_ID_ID, STATUS_ID
+from icecomb.format.manifest import (
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_evaluator import select_manifests
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.row_filter import row_mask
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.snapshot import Snapshot
+
+
+def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[ManifestFile]]:
+    """The manifests of several snapshots, those that no earlier one had."""
+    seen: set[str] = set()
+    for snapshot in snapshots:
+        new = [m for m in read_manifests(io, snapshot) if m.manifest_path not in seen]
+        seen.update(m.manifest_path for m in new)
+        yield new
+
+
+def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
+    """The partition spec of a manifest.
+
+    Raises:
+        ValidationError: The table does not have it.
+    """
+    spec = metadata.specs().get(manifest.partition_spec_id)
+    if spec is None:
+        raise ValidationError(
+            f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, "
+            "which the table does not have"
+        )
+    return spec
+
+
+def choose_manifests(
+    manifests: Sequence[ManifestFile],
+    row_filter: BooleanExpression,
+    metadata: TableMetadata,
+    partition_ids: Mapping[int, int],
+    *,
+    only_partitions: bool = False,
+) -> list[ManifestFile]:
+    """The manifests that can hold an entry which a filter selects.
+
+    Args:
+        manifests: Of any spec.
+        row_filter: Bound to the columns of the metadata table, without `Not`.
+        metadata: The table.
+        partition_ids: The ids of the partition's fields there, and of the partition fields.
+        only_partitions: Whether nothing but partition values is told of single entries.
+    """
+    if isinstance(row_filter, AlwaysTrue):
+        return list(manifests)
+    groups: dict[tuple[int, ManifestContent, frozenset[int]], list[ManifestFile]] = {}
+    for manifest in manifests:
+        key = (manifest.partition_spec_id, manifest.content, _statuses(manifest))
+        groups.setdefault(key, []).append(manifest)
+    kept: set[int] = set()
+    for (spec_id, content, statuses), members in groups.items():
+        spec = spec_of(members[0], metadata)
+        known = {} if only_partitions else _known(spec_id, content, statuses)
+        asked = _on_partition(row_filter, spec, known, partition_ids)
+        if not isinstance(asked, AlwaysFalse):
+            kept.update(map(id, select_manifests(members, spec, asked)))
+    return [manifest for manifest in manifests if id(manifest) in kept]
+
+
+def weakened(row_filter: BooleanExpression, field_ids: Collection[int]) -> BooleanExpression:
+    """What a filter says about these columns alone: true for every row that it selects."""
+    return _replaced(row_filter, lambda p: p if p.term.field_id in field_ids else AlwaysTrue())
+
+
+def _statuses(manifest: ManifestFile) -> frozenset[int]:
+    status = ManifestEntryStatus
+    found = (
+        (status.ADDED, manifest.has_added_files()),
+        (status.EXISTING, manifest.has_existing_files()),
+        (status.DELETED, manifest.has_deleted_files()),
+    )
+    return frozenset(status.value for status, there in found if there)
+
+
+def _known(
+    spec_id: int, content: ManifestContent, statuses: frozenset[int]
+) -> dict[int, list[int]]:
+    deletes = [DataFileContent.POSITION_DELETES.value, DataFileContent.EQUALITY_DELETES.value]
+    is_data = content is ManifestContent.DATA
+    return {
+        CONTENT_ID: [DataFileContent.DATA.value] if is_data else deletes,
+        SPEC_ID_ID: [spec_id],
+        STATUS_ID: sorted(statuses),
+    }
+
+
+def _on_partition(
+    row_filter: BooleanExpression,
+    spec: PartitionSpec,
+    known: Mapping[int, Sequence[int]],
+    partition_ids: Mapping[int, int],
+) -> BooleanExpression:
+    """What a filter says about the partitions of one spec, where all else that is known holds."""
+    there = {field.field_id for field in spec.fields}
+
+    def answer(predicate: BoundPredicate) -> BooleanExpression:
+        number = predicate.term.field_id
+        partition_id = partition_ids.get(number)
+        if partition_id in there:
+            field = replace(predicate.term.field, field_id=partition_id)
+            return replace(predicate, term=replace(predicate.term, field=field))  # type: ignore[type-var]
+        kind = type_to_pyarrow(predicate.term.field_type)
+        if partition_id is not None:
+            values = pa.nulls(1, kind)
+        elif number in known:
+            values = pa.array(known[number], kind)
+        else:
+            return AlwaysTrue()
+        holds = row_mask(predicate, {number: values}, len(values)).true_count
+        return AlwaysTrue() if holds else AlwaysFalse()
+
+    return _replaced(row_filter, answer)
+
+
+def _replaced(
+    expression: BooleanExpression, answer: Callable[[BoundPredicate], BooleanExpression]
+) -> BooleanExpression:
+    if isinstance(expression, And):
+        return conjunction(_replaced(operand, answer) for operand in expression.operands)
+    if isinstance(expression, Or):
+        return disjunction(_replaced(operand, answer) for operand in expression.operands)
+    return answer(expression) if isinstance(expression, BoundPredicate) else expression

@@ -1,0 +1,113 @@
+"""`manifests` and `all_manifests`: a row for each manifest of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from icecomb.format.file_io import FileIO
+from icecomb.format.inspect.manifest_choice import spec_of, weakened
+from icecomb.format.inspect.metadata_schema import (
+    ALL_MANIFESTS,
+    MANIFESTS,
+    REFERENCE_SNAPSHOT_ID,
+)
+from icecomb.format.inspect.metadata_table import Part, Request, Rows, batch_rows
+from icecomb.format.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.row_filter import row_mask
+from icecomb.format.schema import Schema
+from icecomb.format.single_value import from_bytes
+from icecomb.format.snapshot import Snapshot
+from icecomb.format.types import PrimitiveType
+
+_COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
+
+
+@dataclass(frozen=True)
+class ManifestTable:
+    """The manifests of some snapshots, as often as snapshots have them.
+
+    Args:
+        metadata: The table.
+        io: Where its files lie.
+        snapshots: Whose manifests.
+        is_all: Whether rows name the snapshot.
+    """
+
+    metadata: TableMetadata
+    io: FileIO
+    snapshots: Iterable[Snapshot]
+    is_all: bool
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return ALL_MANIFESTS if self.is_all else MANIFESTS
+
+    def parts(self, request: Request) -> Iterator[Part]:
+        """A part for each snapshot that can be selected."""
+        asked = weakened(request.row_filter, {REFERENCE_SNAPSHOT_ID})
+        for snapshot in self.snapshots:
+            known = {REFERENCE_SNAPSHOT_ID: pa.array([snapshot.snapshot_id], pa.int64())}
+            if row_mask(asked, known, 1).true_count:
+                yield partial(self._rows, snapshot)
+
+    def _rows(self, snapshot: Snapshot) -> Iterator[Rows]:
+        rows = [self._row(m, snapshot) for m in read_manifests(self.io, snapshot)]
+        if rows:
+            yield batch_rows(self.schema, list(zip(*rows, strict=True)))
+
+    def _row(self, manifest: ManifestFile, snapshot: Snapshot) -> tuple[Any, ...]:
+        manifest = self._counted(manifest)
+        counts = [getattr(manifest, name) for name in _COUNTS]
+        is_data = manifest.content is ManifestContent.DATA
+        row = (
+            manifest.content.value,
+            manifest.manifest_path,
+            manifest.manifest_length,
+            manifest.partition_spec_id,
+            manifest.added_snapshot_id,
+            *(counts if is_data else (0, 0, 0)),
+            *((0, 0, 0) if is_data else counts),
+            self._summaries(manifest),
+        )
+        return (*row, snapshot.snapshot_id, manifest.key_metadata) if self.is_all else row
+
+    def _counted(self, manifest: ManifestFile) -> ManifestFile:
+        # Lists of format version 1 may leave the counts out; the manifest itself has them.
+        if all(getattr(manifest, name) is not None for name in _COUNTS):
+            return manifest
+        from icecomb.format.manifest_decoder import count_manifest
+
+        return count_manifest(self.io.read(manifest.manifest_path), manifest)
+
+    def _summaries(self, manifest: ManifestFile) -> list[dict[str, Any]] | None:
+        if manifest.partitions is None:
+            # The column is required where rows do not name the snapshot.
+            return None if self.is_all else []
+        spec = spec_of(manifest, self.metadata)
+        return [
+            {
+                "contains_null": summary.contains_null,
+                "contains_nan": summary.contains_nan,
+                "lower_bound": self._text(spec, at, summary.lower_bound),
+                "upper_bound": self._text(spec, at, summary.upper_bound),
+            }
+            for at, summary in enumerate(manifest.partitions)
+        ]
+
+    def _text(self, spec: PartitionSpec, at: int, bound: bytes | None) -> str | None:
+        if bound is None or at >= len(spec.fields):
+            return None
+        schema, field = self.metadata.schema(), spec.fields[at]
+        kind = spec.partition_type(schema).fields[at].field_type
+        assert isinstance(kind, PrimitiveType)  # noqa: S101 - partition values are primitive
+        source = schema.find_type(field.source_id) if schema.contains(field.source_id) else kind
+        return field.transform.to_human_string(source, from_bytes(kind, bound))
