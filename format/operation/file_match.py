@@ -74,7 +74,7 @@ class FileMatcher:
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         metrics = ManifestMetrics(columns)
-        for residual, rows in self._by_residual(columns).items():
+        for residual, rows in self._by_residual(columns):
             if isinstance(residual, AlwaysTrue):
                 might[rows] = must[rows] = True
             elif not isinstance(residual, AlwaysFalse):
@@ -82,7 +82,7 @@ class FileMatcher:
                 must[rows] = _mask(must_match(residual, metrics))[rows]
         return might, must
 
-    def _by_residual(self, columns: ManifestColumns) -> dict[BooleanExpression, list[int]]:
+    def _by_residual(self, columns: ManifestColumns) -> list[tuple[BooleanExpression, list[int]]]:
         spec = spec_of(self._base, columns.manifest.partition_spec_id)
         evaluator = self._residuals.get(spec.spec_id)
         if evaluator is None:
@@ -91,7 +91,7 @@ class FileMatcher:
         groups: dict[int, list[int]] = {}
         for row, residual in enumerate(residuals):
             groups.setdefault(id(residual), []).append(row)
-        return {residuals[rows[0]]: rows for rows in groups.values()}
+        return [(residuals[rows[0]], rows) for rows in groups.values()]
 
 
 def _mask(array: Any) -> Mask:

@@ -232,6 +232,13 @@ def test_deleting_by_bounds_removes_a_file_only_when_every_row_matches(tmp_path)
     assert sorted((tmp_path / "t" / "metadata").iterdir()) == before
 
 
+def test_partitions_that_match_by_different_parts_of_a_filter_all_go(tmp_path):
+    table = three_days(tmp_path)
+    kept = commit(table, DeleteFiles(IO).delete_by_predicate("day = 'mon' or day = 'tue'"))
+    days = [file.data_file.partition for file in entries(kept) if file.status.name != "DELETED"]
+    assert days == [("wed",)]
+
+
 def test_deleting_all_leaves_an_empty_table(tmp_path):
     table = commit(three_days(tmp_path), DeleteFiles(IO).delete_by_predicate(AlwaysTrue()))
     assert live(table) == set()
