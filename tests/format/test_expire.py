@@ -170,8 +170,9 @@ def test_delete_files_and_statistics_are_deleted_too(tmp_path):
         story.metadata,
         [SetStatisticsUpdate({"snapshot-id": delta, "statistics-path": "/t/s.stats"})],
     )
-    story.do(RewriteFiles(IO).rewrite_files([story.file("a"), deletes], [story.file("b")]))
-    story.do(FastAppend(IO).append_data_file(story.file("c")))
+    rewrite = RewriteFiles(IO).rewrite_files([story.file("a"), deletes], [story.file("b")])
+    story.do(rewrite.validate_from_snapshot(delta))
+    story.append("c")
     result = story.expire(lambda e: e.older_than(NOW + DAY_MS))
     assert [Path(path).name for path in result.files.data_files] == ["a"]
     assert result.files.statistics_files == ("/t/s.stats",)
