@@ -14,7 +14,6 @@ from icecomb.catalog.pointer import Committed, MetadataPointer, MetadataVersion,
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    FileIOError,
     IcecombError,
     UnsupportedError,
 )
@@ -97,7 +96,7 @@ def commit(
     try:
         with pointer.queue() as others_were_first:
             if others_were_first:
-                base = pointer.load()
+                base = _newest(pointer, base)
             done = _attempts(pointer, io, base, producer)
     except CommitStateUnknownError:
         raise
@@ -119,7 +118,7 @@ def _attempts(
     while True:
         attempt += 1
         if attempt > 1:
-            base = pointer.load()
+            base = _newest(pointer, base)
         new = _prepare(pointer, base, producer)
         if new is base:
             return base
@@ -128,7 +127,7 @@ def _attempts(
             done, failure = _try(pointer, io, base, new)
             if done is None and alone and attempt <= settings.retries:
                 attempt += 1
-                base = pointer.load()
+                base = _newest(pointer, base)
                 new = _prepare(pointer, base, producer)
                 done, failure = _try(pointer, io, base, new)
         if done is not None:
@@ -137,6 +136,19 @@ def _attempts(
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
         time.sleep(settings.pause(attempt))
+
+
+def _newest(pointer: MetadataPointer, base: MetadataVersion) -> MetadataVersion:
+    """What the pointer points at now, if it is the table of ``base`` still."""
+    newest = pointer.load()
+    if newest.metadata.table_uuid != base.metadata.table_uuid:
+        raise CommitFailedError(
+            f"{pointer.name} was dropped, and a new table has its name",
+            hint="load the table again and repeat the change, if it is meant for the new one",
+            table=pointer.name,
+            current=newest.location,
+        )
+    return newest
 
 
 @contextmanager
@@ -232,12 +244,12 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
 def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
     """Deletes the files that fell out of the metadata log, where the table asks for it."""
     key = "write.metadata.delete-after-commit.enabled"
-    if not flag(new.properties, key, default=False):
-        return
-    kept = {entry.metadata_file for entry in new.metadata_log}
-    forgotten = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
-    with suppress(FileIOError, OSError):
-        io.delete(forgotten)
+    # The commit is done: an error now would be taken for its failure, and its files be deleted.
+    with suppress(IcecombError, OSError):
+        if not flag(new.properties, key, default=False):
+            return
+        kept = {entry.metadata_file for entry in new.metadata_log}
+        io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])
 
 
 def _used_up(

@@ -45,9 +45,16 @@ def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
         NoSuchTableError: it has not two parts.
     """
     parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
-    if len(parts) != 2 or not all(parts):
+    if len(parts) != 2 or not all(map(_is_text, parts)):
         raise NoSuchTableError(
             f"there is no table {'.'.join(parts) or 'without a name'}",
             hint="name it namespace.table",
         )
     return parts[0].lower(), parts[1].lower()
+
+
+def _is_text(part: str) -> bool:
+    try:
+        return bool(part.encode())
+    except UnicodeEncodeError:
+        return False

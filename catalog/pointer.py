@@ -69,7 +69,7 @@ class MetadataPointer(Protocol):
         """Refuses, before anything is written, a table that must not be changed from here.
 
         Args:
-            metadata: What the table is like before the change, or will be like when it is made.
+            metadata: What the table is like before the change.
 
         Raises:
             UnsupportedError, ValidationError: it must not.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.commit import settle
+from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
 from icecomb.catalog.identifier import Identifier, parse_identifier
@@ -237,7 +237,7 @@ class HadoopCatalog(Catalog):
 
     def _make(self, parts: Identifier, metadata: TableMetadata) -> Table:
         pointer = self._pointer(parts)
-        pointer.check_writable(metadata)
+        check_commit_allowed(".".join(parts), metadata)
         with pointer.queue():
             new = pointer.stage(None, metadata)
             try:

@@ -56,8 +56,14 @@ class HadoopPointer:
         return self._name
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """See `MetadataPointer.check_writable`."""
+        """See `MetadataPointer.check_writable`.
+
+        Raises:
+            NoSuchTableError: it was dropped: to write to it would make its folder again.
+        """
         check_commit_allowed(self._name, metadata)
+        if not self._io.is_folder(self._files.folder):
+            raise self._missing()
 
     def locate(self) -> str:
         """The table's newest metadata file, which is not opened.
@@ -71,7 +77,7 @@ class HadoopPointer:
             return location
         other = self._files.others()
         if other is None:
-            raise NoSuchTableError(f"there is no table {self._name}", table=self._name)
+            raise self._missing()
         raise NoSuchIcebergTableError(
             f"{self._name} is not a file-system table: {other} belongs to a catalog",
             hint="open it by that catalog, or open the metadata file itself to read it",
@@ -135,6 +141,9 @@ class HadoopPointer:
     def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`: there are no locks."""
         yield False
+
+    def _missing(self) -> NoSuchTableError:
+        return NoSuchTableError(f"there is no table {self._name}", table=self._name)
 
     def _overtaken(self, expected: MetadataVersion | None, version: int) -> Conflict | None:
         """What speaks against the commit before it is tried."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.commit import settle
+from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag, number, seconds
 from icecomb.catalog.hive.client import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, HiveClient, current_user
 from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
@@ -24,6 +24,8 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
+    CorruptFileError,
+    FileMissingError,
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
@@ -204,8 +206,8 @@ class HiveCatalog(Catalog):
             sort_order,
             properties,
         )
+        check_commit_allowed(".".join(place), metadata)
         pointer = self.pointer(place)
-        pointer.check_writable(metadata)
         try:
             with pointer.queue():
                 new = pointer.stage(None, metadata)
@@ -258,15 +260,15 @@ class HiveCatalog(Catalog):
         place = database_and_table(identifier)
         pointed_at(self.client.table(*place))
         metadata = self._known_metadata(place)
-        if purge_requested and metadata is not None:
-            check_purge_allowed(".".join(place), metadata)
         pointer = self.pointer(place)
         with pointer.queue(), pointer.guard(metadata):
             location = pointed_at(self.client.table(*place))
+            if purge_requested:
+                self._check_purge(place, location)
             try:
                 self.client.drop_table(*place)
             except ReplyLostError as error:
-                self._settle_drop(place, location, error)
+                self._settle_drop(place, error)
         if purge_requested:
             from icecomb.catalog.purge import purge
 
@@ -286,6 +288,13 @@ class HiveCatalog(Catalog):
         with suppress(OSError, ValueError):
             return self.pointer(place).load().metadata
         return None
+
+    def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
+        """Where the metadata file is lost nothing is purged; where it cannot be read now, it may."""
+        from icecomb.format.metadata_file import read_metadata
+
+        with suppress(FileMissingError, CorruptFileError):
+            check_purge_allowed(".".join(place), read_metadata(self.io, metadata_location))
 
     def _check_free(self, place: tuple[str, str]) -> None:
         with suppress(NoSuchTableError):
@@ -313,6 +322,11 @@ class HiveCatalog(Catalog):
 
     def _default_location(self, place: tuple[str, str]) -> str:
         database, name = place
+        if "/" in name or name in {".", ".."}:
+            raise ValidationError(
+                f"{database}.{name}: {name!r} cannot be the name of a folder",
+                hint="choose another name, or give the table a location",
+            )
         folder = self.client.database(database).location
         if folder is None:
             warehouse = self.properties.get("warehouse")
@@ -357,18 +371,15 @@ class HiveCatalog(Catalog):
             ".".join(source),
         )
 
-    def _settle_drop(self, place: tuple[str, str], location: str, error: ReplyLostError) -> None:
+    def _settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
         try:
             seen = self.load_pointer(place)
         except NoSuchTableError:
             return
-        if seen == location:
-            name = ".".join(place)
-            raise _unknown(
-                f"it is unknown whether {name} was dropped",
-                Unknown(error.message, seen, error),
-                name,
-            )
+        name = ".".join(place)
+        raise _unknown(
+            f"it is unknown whether {name} was dropped", Unknown(error.message, seen, error), name
+        )
 
 
 def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
