@@ -180,7 +180,7 @@ class ScanPlanner:
         columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
         if not self._statistics:
             rows = _rows(columns.live)
-            return _Selected(columns, rows, ())
+            return _Selected(columns.without_statistics(), rows, ())
         partition = partition_columns(columns, found.spec)
         mask = _and(columns.live, evaluate(found.partition, partition))
         if mask.true_count:

@@ -1,0 +1,78 @@
+"""Planning a scan of a big table: all files, one day, or 1 % by the bounds of a column.
+
+    python -m tests.bench.big_table --files 100000 --out build/bench/big100k
+    python -m tests.bench.planning --table build/bench/big100k
+    python -m tests.bench.planning --table build/bench/big100k --cache build/bench/cache
+    python -m tests.bench.planning --table build/bench/big100kdel --peers icecomb --scans full
+
+`cold_s` is the first plan of a process, `import_s` and `open_s` stand apart, `process_s` is all
+three; `warm_s` is the best of the plans after it. The page cache is warm. Every task's file is
+looked at; `lazy_s` is a warm plan whose tasks are only counted, as an engine's planner may do.
+`--cache` keeps decoded manifests in a folder (icecomb only): filled by a run that is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report, run_child
+from tests.bench.peer import load_peer
+
+
+def measure(arguments: argparse.Namespace, name: str, scan: str) -> None:
+    """One process: import, open, plan, plan again."""
+    peer = load_peer(name)
+    wanted = json.loads((Path(arguments.table) / "expected.json").read_text())[scan]
+    properties: dict[str, str] = {}
+    if arguments.cache and name == "icecomb":
+        properties["io.manifest.cache.folder"] = str(Path(arguments.cache).resolve())
+    metadata = str(Path(arguments.table).resolve() / "metadata" / "v1.metadata.json")
+    _, import_s, import_cpu = clocked(peer.import_planning)
+    table, open_s, open_cpu = clocked(lambda: peer.open_table(metadata, properties))
+
+    def plan() -> int:
+        return sum(1 for task in peer.tasks(table, wanted["predicate"]) if task.file.file_path)
+
+    files, cold_s, cold_cpu = clocked(plan)
+    expect(files, wanted["files"], f"{name} {scan}")
+    figures: dict[str, Any] = {"files": files, "peak_mb": memory_mb()}
+    if arguments.warm:
+        gc.collect()
+        figures["warm_s"] = min(clocked(plan)[1] for _ in range(arguments.warm))
+        tasks = lambda: sum(1 for _ in peer.tasks(table, wanted["predicate"]))  # noqa: E731
+        figures["lazy_s"] = min(clocked(tasks)[1] for _ in range(arguments.warm))
+    report(
+        import_s=import_s,
+        open_s=open_s,
+        cold_s=cold_s,
+        cold_cpu_s=cold_cpu,
+        process_s=import_s + open_s + cold_s,
+        process_cpu_s=import_cpu + open_cpu + cold_cpu,
+        **figures,
+        version=peer.version(),
+    )
+
+
+def main() -> None:
+    """Print a line a scan."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--table", required=True, help="what big_table has written")
+    arguments.add_argument("--scans", default="full,day,bounds")
+    arguments.add_argument("--warm", type=int, default=3, help="plans after the first")
+    arguments.add_argument("--cache", help="a folder for decoded manifests")
+    given = arguments.parse_args()
+    if given.child:
+        measure(given, *given.child.split(":"))
+        return
+    for scan in given.scans.split(","):
+        if given.cache:
+            run_child(f"icecomb:{scan}")
+        compare("planning", given, scan, table=Path(given.table).name, cached=bool(given.cache))
+
+
+if __name__ == "__main__":
+    main()
