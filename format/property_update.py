@@ -1,15 +1,16 @@
-"""Changing the properties of a table."""
+"""Changing the properties and the location of a table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.pending_update import Commit, PendingUpdate
 from icecomb.format.requirement import AssertTableUUID
-from icecomb.format.table_change import Commit, TableChange
 from icecomb.format.update import (
     Changes,
     RemovePropertiesUpdate,
+    SetLocationUpdate,
     SetPropertiesUpdate,
     UpgradeFormatVersionUpdate,
 )
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 _FORMAT_VERSION: Final = "format-version"
 
 
-class UpdateProperties(TableChange):
+class UpdateProperties(PendingUpdate):
     """Sets and removes properties; setting `format-version` upgrades the table.
 
     Args:
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
     """
 
     def __init__(self, commit: Commit | None = None) -> None:
@@ -62,7 +63,7 @@ class UpdateProperties(TableChange):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         kept = {key: value for key, value in self._set.items() if key != _FORMAT_VERSION}
         updates: list[TableUpdate] = []
         if _FORMAT_VERSION in self._set:
@@ -72,3 +73,25 @@ class UpdateProperties(TableChange):
         if kept:
             updates.append(SetPropertiesUpdate(kept))
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
+
+
+class UpdateLocation(PendingUpdate):
+    """Moves the base location for new files; existing ones stay where they are.
+
+    Args:
+        location: The new folder.
+        commit: See `PendingUpdate`.
+
+    Raises:
+        ValidationError: The location is empty.
+    """
+
+    def __init__(self, location: str, commit: Commit | None = None) -> None:
+        super().__init__(commit)
+        if not location:
+            raise ValidationError("A table needs a location")
+        self._location = location
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `PendingUpdate.apply`."""
+        return Changes((AssertTableUUID(base.table_uuid),), (SetLocationUpdate(self._location),))

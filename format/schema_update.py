@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CommitFailedError, SchemaError
 from icecomb.format.metadata import DEFAULT_NAME_MAPPING
 from icecomb.format.name_mapping import update_name_mapping
+from icecomb.format.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
@@ -14,7 +15,6 @@ from icecomb.format.requirement import (
 )
 from icecomb.format.schema import Schema
 from icecomb.format.schema_edit import Path, SchemaEdit
-from icecomb.format.table_change import Commit, RecordedChange
 from icecomb.format.transform import VoidTransform
 from icecomb.format.update import (
     AddSchemaUpdate,
@@ -41,7 +41,7 @@ _COLUMN_PROPERTIES: Final = (
 )
 
 
-class UpdateSchema(RecordedChange[SchemaEdit]):
+class UpdateSchema(RecordedUpdate[SchemaEdit]):
     """Adds, changes, drops and moves columns, and fields inside them.
 
     A field is named by the name it has before the update, fields inside columns with dots or as a
@@ -51,7 +51,7 @@ class UpdateSchema(RecordedChange[SchemaEdit]):
 
     Args:
         base: The table.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
         allow_incompatible_changes: Allow what existing rows may contradict.
         case_sensitive: Whether the names given tell `Id` from `id`.
     """
@@ -192,7 +192,7 @@ class UpdateSchema(RecordedChange[SchemaEdit]):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
             raise CommitFailedError(

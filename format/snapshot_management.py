@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.ancestry import ancestors_of, is_ancestor
 from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
+from icecomb.format.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from icecomb.format.table_change import Commit, RecordedChange
 from icecomb.format.update import (
     Changes,
     RemoveSnapshotRefUpdate,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _BRANCH, _TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG
 
 
-class ManageSnapshots(RecordedChange["RefEdit"]):
+class ManageSnapshots(RecordedUpdate["RefEdit"]):
     """Makes, moves and removes branches and tags; rolls `main` back, or picks a snapshot into it.
 
     Calls work on what the calls before them left. A branch or tag that another writer moved
@@ -38,7 +38,7 @@ class ManageSnapshots(RecordedChange["RefEdit"]):
     Args:
         base: The table.
         io: Reads and writes manifests; only `cherry_pick` needs it.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
     """
 
     def __init__(
@@ -210,12 +210,12 @@ class ManageSnapshots(RecordedChange["RefEdit"]):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         edit = self._replayed(base)
         return Changes(tuple(edit.requirements), tuple(edit.updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `TableChange.clean_up`."""
+        """See `PendingUpdate.clean_up`."""
         for pick in self._picks:
             pick.clean_up(committed)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError
+from icecomb.format.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import AssertDefaultSortOrderId, AssertTableUUID
 from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
-from icecomb.format.table_change import Commit, RecordedChange
 from icecomb.format.transform import IdentityTransform, Transform, parse_transform
 from icecomb.format.update import AddSortOrderUpdate, Changes, SetDefaultSortOrderUpdate
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
 
 
-class UpdateSortOrder(RecordedChange["SortEdit"]):
+class UpdateSortOrder(RecordedUpdate["SortEdit"]):
     """Replaces the sort order: the keys are given in order; none at all is unsorted.
 
     Args:
         base: The table.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
         case_sensitive: Whether the names given tell `Id` from `id`.
     """
 
@@ -60,7 +60,7 @@ class UpdateSortOrder(RecordedChange["SortEdit"]):
         return self._add(source_column_name, transform, SortDirection.DESC, null_order)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if [f.source_id for f in edit.fields] != [f.source_id for f in self._edit.fields]:
             raise CommitFailedError(

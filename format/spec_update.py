@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import (
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
     AssertTableUUID,
 )
-from icecomb.format.table_change import Commit, RecordedChange
 from icecomb.format.transform import (
     BucketTransform,
     IdentityTransform,
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
 
 
-class UpdateSpec(RecordedChange["SpecEdit"]):
+class UpdateSpec(RecordedUpdate["SpecEdit"]):
     """Adds, removes and renames partition fields.
 
     Args:
         base: The table.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
         case_sensitive: Whether the names of columns given tell `Id` from `id`.
     """
 
@@ -95,7 +95,7 @@ class UpdateSpec(RecordedChange["SpecEdit"]):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
             raise CommitFailedError(

@@ -11,8 +11,8 @@ from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationE
 from icecomb.format.manifest_list import read_manifests
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
+from icecomb.format.pending_update import Commit, PendingUpdate
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.table_change import Commit, TableChange
 from icecomb.format.update import (
     Changes,
     RemovePartitionSpecsUpdate,
@@ -52,7 +52,7 @@ class Expiration:
     problem: str | None = None
 
 
-class ExpireSnapshots(TableChange):
+class ExpireSnapshots(PendingUpdate):
     """Removes snapshots and, once that is committed, the files that only they need.
 
     Without any call what is too old by the table's `history.expire.*` properties is removed; when
@@ -62,7 +62,7 @@ class ExpireSnapshots(TableChange):
     Args:
         base: The table.
         io: Reads manifests and deletes files.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
         dry_run: Only find out what would be removed.
 
     Attributes:
@@ -151,14 +151,14 @@ class ExpireSnapshots(TableChange):
         return self._removed(self._base, after)
 
     def commit(self) -> None:
-        """See `TableChange.commit`; a dry run only sets `result`."""
+        """See `PendingUpdate.commit`; a dry run only sets `result`."""
         if self._dry_run:
             self.result = self.plan()
         else:
             super().commit()
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `TableChange.apply`."""
+        """See `PendingUpdate.apply`."""
         if base.properties.get(_GC_KEY, "true").lower() != "true":
             raise ValidationError(
                 "Cannot expire snapshots: files of this table may belong to others, too "
@@ -181,7 +181,7 @@ class ExpireSnapshots(TableChange):
         )
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """See `TableChange.clean_up`: here the files of the removed snapshots are deleted."""
+        """See `PendingUpdate.clean_up`: here the files of the removed snapshots are deleted."""
         if committed is None or self._applied_to is None:
             return
         self.result = self._removed(self._applied_to, committed)

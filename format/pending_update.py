@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 
-class TableChange(ABC):
+class PendingUpdate(ABC):
     """A change that a table or a transaction commits.
 
     Args:
@@ -82,15 +82,15 @@ class TableChange(ABC):
             self.clean_up(None)
 
 
-Commit: TypeAlias = Callable[[TableChange], object]
+Commit: TypeAlias = Callable[[PendingUpdate], object]
 
 
-class RecordedChange(TableChange, Generic[E]):
+class RecordedUpdate(PendingUpdate, Generic[E]):
     """A change that remembers its calls, to make them again on a newer base.
 
     Args:
         base: The table as the caller sees it.
-        commit: See `TableChange`.
+        commit: See `PendingUpdate`.
     """
 
     def __init__(self, base: TableMetadata, commit: Commit | None = None) -> None:
