@@ -21,6 +21,7 @@ from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
     FileExistsAlreadyError,
+    FileIOError,
     FileMissingError,
     IcecombError,
     NamespaceAlreadyExistsError,
@@ -310,9 +311,10 @@ class HadoopCatalog(Catalog):
             for name in self.io.folders(folder):
                 self._delete_tree(f"{folder}/{name}")
             if not self.io.delete_folder(folder):
-                raise FileExistsAlreadyError(
-                    f"{folder} is not empty: something was written to it while it was deleted",
-                    hint="look into it and delete it by hand",
+                raise FileIOError(
+                    f"cannot delete {folder}: it is not empty. Links are in it, or something was "
+                    "written to it meanwhile",
+                    hint="the table is gone; look into the folder and delete it by hand",
                     path=folder,
                 )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import resource
 import signal
@@ -220,3 +221,42 @@ def test_a_file_io_travels_to_another_process(tmp_path):
     copy = pickle.loads(pickle.dumps(io))  # noqa: S301
     assert copy.properties == {"key": "value"}
     assert copy.read(str(tmp_path / "x")) == b"1"
+
+
+def test_folders_are_made_listed_and_deleted_when_empty(tmp_path):
+    io = FileIO()
+    place = f"file:{tmp_path}/a/b"
+    assert not io.is_folder(place)
+    io.create_folder(place)
+    assert io.is_folder(place)
+    assert not io.exists(place)
+    (tmp_path / "a" / "file").write_text("x")
+    (tmp_path / "a" / "link").symlink_to(tmp_path)
+    io.create_folder(f"{tmp_path}/a/ä c")
+    assert io.folders(f"{tmp_path}/a") == ["b", "ä c"]
+    with pytest.raises(FileExistsAlreadyError):
+        io.create_folder(place)
+    with pytest.raises(FileExistsAlreadyError):
+        io.create_folder(f"{tmp_path}/a/file")
+    assert not io.delete_folder(f"{tmp_path}/a")
+    assert io.delete_folder(place)
+    for act in (io.delete_folder, io.folders):
+        with pytest.raises(FileMissingError, match="a/b does not exist"):
+            act(place)
+    assert (tmp_path / "a" / "file").read_text() == "x"
+
+
+def test_a_file_that_was_created_though_the_answer_was_lost_is_a_success(tmp_path, monkeypatch):
+    """As on NFS, which repeats the request and then says that the name is taken."""
+    link = os.link
+
+    def lost(source, target, **options):
+        link(source, target, **options)
+        link(source, target, **options)
+
+    monkeypatch.setattr(os, "link", lost)
+    FileIO().create(str(tmp_path / "a"), b"1")
+    assert (tmp_path / "a").read_bytes() == b"1"
+    with pytest.raises(FileExistsAlreadyError):
+        FileIO().create(str(tmp_path / "a"), b"2")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
