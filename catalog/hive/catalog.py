@@ -290,7 +290,7 @@ class HiveCatalog(Catalog):
         return None
 
     def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
-        """Where the metadata file is lost nothing is purged; where it cannot be read now, it may."""
+        """Refuses what shares files; of a table whose metadata is lost nothing will be purged."""
         from icecomb.format.metadata_file import read_metadata
 
         with suppress(FileMissingError, CorruptFileError):

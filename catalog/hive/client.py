@@ -117,9 +117,12 @@ class HiveClient:
     ) -> None:
         if isinstance(uri, str):
             addresses = _addresses(uri)
+            self.key = ",".join(addresses)
             self._locate: Callable[[], tuple[str, ...]] = lambda: addresses
         else:
             self._locate = lambda: _addresses(uri())
+            self.key = f"{id(self):x}"
+        """The same for every thread, whichever of the addresses it is connected to."""
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._user = user

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 from io import BytesIO
@@ -34,6 +35,7 @@ class Connection:
 
     def __init__(self, uri: str, connect_timeout_s: float, timeout_s: float) -> None:
         self.uri = uri
+        self.pid = os.getpid()
         host, port = endpoint(uri)
         try:
             plug = socket.create_connection((host, port), timeout=connect_timeout_s)
@@ -51,8 +53,11 @@ class Connection:
         self.thrift = ThriftHiveMetastore.Client(self.protocol)
 
     def is_stale(self) -> bool:
-        """Whether the server has closed it (or said something nobody asked for)."""
-        return self.transport.is_readable()
+        """Whether the server has closed it (or said something nobody asked for).
+
+        One that a forked process inherited is, too: its replies belong to the parent.
+        """
+        return self.pid != os.getpid() or self.transport.is_readable()
 
     def close(self) -> None:
         """Closes the socket; the server gives its thread free."""

@@ -23,7 +23,7 @@ from icecomb.catalog.configuration import number
 from icecomb.catalog.hive.client import HiveClient, current_user
 from icecomb.catalog.hive.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
-from icecomb.format.errors import LockTimeoutError, MetastoreError
+from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _GROWTH: Final = 0.1
 """A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
@@ -148,7 +148,7 @@ class TableLock:
     def release(self) -> None:
         """Gives the lock back, whatever happened before; failures to do so are swallowed."""
         self._released.set()
-        with contextlib.suppress(MetastoreError):
+        with contextlib.suppress(IcecombError):
             ids = {self.lock_id} - {None}
             if self._reply_lost:
                 ids |= {row.lock_id for row in self._rows() if row.agent == self.agent}

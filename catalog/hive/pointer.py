@@ -121,7 +121,7 @@ class HivePointer:
 
     def queue(self) -> AbstractContextManager[bool]:
         """See `MetadataPointer.queue`."""
-        key = (self._client.uri, self._database, self._table)
+        key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._properties).timeout
         return turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms")
 

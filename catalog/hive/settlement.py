@@ -11,7 +11,7 @@ from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.failure import RefusedError
 from icecomb.catalog.hive.server import MODIFIED
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
-from icecomb.format.errors import IcecombError, MetastoreError
+from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
@@ -57,7 +57,7 @@ class Settlement:
             time.sleep(pause)
             try:
                 entry = self._entry()
-            except MetastoreError:
+            except IcecombError:
                 continue
             seen = entry.metadata_location if entry else None
             if self._new.location == seen:
@@ -81,7 +81,7 @@ class Settlement:
             time.sleep(pause)
             try:
                 entry = self._entry()
-            except MetastoreError:
+            except IcecombError:
                 continue
             seen = entry.metadata_location if entry else None
             if self._new.location == seen:

@@ -72,6 +72,7 @@ class SnapshotProducer(ABC):
         self.commit_uuid = str(uuid.uuid4())
         self._snapshot_id: int | None = None
         self._attempt = 0
+        self._committed = False
         self._manifest_count = 0
         self._written_manifests: list[str] = []
         self._listed: dict[str, frozenset[str]] = {}
@@ -119,8 +120,10 @@ class SnapshotProducer(ABC):
             What must hold when the commit happens, and what it changes.
 
         Raises:
-            ValidationError: The operation does not fit the table; nothing new refers to it.
+            ValidationError: The operation does not fit the table, or is committed already;
+                nothing new refers to it.
         """
+        self._check_not_committed(base)
         parent = self._parent(base)
         self._draw_id(base)
         self.validate(base, parent)
@@ -151,7 +154,10 @@ class SnapshotProducer(ABC):
             committed: The table after the commit; None when it is proven that nothing of this
                 operation was committed.
         """
+        if self._committed:
+            return
         snapshot = None if committed is None else committed.snapshot_by_id(self.snapshot_id)
+        self._committed = snapshot is not None
         kept: set[str] = set()
         if snapshot is not None:
             listed = self._listed.get(snapshot.manifest_list or "")
@@ -211,6 +217,16 @@ class SnapshotProducer(ABC):
         if ref.snapshot_ref_type != "branch":
             raise ValidationError(f"{self.branch!r} is a tag, only a branch takes commits")
         return base.snapshot_by_id(ref.snapshot_id)
+
+    def _check_not_committed(self, base: TableMetadata) -> None:
+        # an attempt of unknown outcome may have been committed after all
+        if self._attempt and base.snapshot_by_id(self.snapshot_id) is not None:
+            self._committed = True
+        if self._committed:
+            raise ValidationError(
+                f"this operation is committed already, as snapshot {self.snapshot_id}",
+                hint="begin a new one to make the same change again",
+            )
 
     def _draw_id(self, base: TableMetadata) -> None:
         # written manifests carry the id, so it is only drawn again before there are any

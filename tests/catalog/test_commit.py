@@ -13,13 +13,17 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive import server
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import LockState
+from icecomb.format.data_writer import write_data
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
     LockTimeoutError,
     MetastoreError,
+    ValidationError,
 )
 
 pytestmark = pytest.mark.jvm
@@ -404,3 +408,96 @@ def test_a_writer_killed_at_any_step_leaves_a_readable_table_and_no_lost_row(
         assert f"after {step}" in died
     table.refresh().append(rows)
     assert catalog.load_table(name).scan().to_arrow().num_rows == expected + 3
+
+
+def test_repeating_a_committed_append_is_refused_and_destroys_nothing(catalog, table, rows):
+    append = table.new_fast_append()
+    for file in write_data(table.io, table.metadata, rows):
+        append.append_data_file(file)
+    table.commit(append)
+    with pytest.raises(ValidationError, match="committed already"):
+        table.commit(append)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy, namespace, rows):
+    once = {"commit.status-check.num-retries": "0", "commit.status-check.min-wait-ms": "0"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=once)
+    table.append(rows)
+    append = table.new_fast_append()
+    for file in write_data(table.io, table.metadata, rows):
+        append.append_data_file(file)
+    proxy.fail(ALTER, "reply")
+    read = HiveClient._read
+
+    def broken_once(self, method, *arguments, **options):
+        HiveClient._read = read
+        raise MetastoreError("the network is down")
+
+    proxy.before(ALTER, lambda: setattr(HiveClient, "_read", broken_once))
+    with pytest.raises(CommitStateUnknownError):
+        table.commit(append)
+    with pytest.raises(ValidationError, match="committed already"):
+        table.commit(append)
+    assert table.refresh().scan().to_arrow().num_rows == 6
+
+
+def test_trouble_with_old_metadata_files_is_no_failure_of_the_commit(catalog, namespace, rows):
+    odd = {"write.metadata.delete-after-commit.enabled": "perhaps"}
+    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=odd)
+    table.append(rows)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+def test_rows_never_go_to_a_new_table_of_the_same_name(catalog, table, rows):
+    catalog.drop_table(table.identifier)
+    catalog.create_table(table.identifier, rows.select(["s", "id"]).schema)
+    with pytest.raises(CommitFailedError, match="new table"):
+        table.append(rows)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 0
+
+
+def test_a_metastore_that_cannot_be_found_again_leaves_the_outcome_unknown(
+    metastore, proxy, catalog, namespace, rows
+):
+    quick = {"commit.status-check.num-retries": "0"}
+    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=quick)
+    found = [proxy.uri]
+
+    def locate():
+        if not found:
+            raise ConfigurationError("the metastore's address is gone")
+        return found[0]
+
+    lost = HiveCatalog("lost", {"warehouse": str(metastore.warehouse)}, locate=locate)
+    mine = lost.load_table(table.identifier)
+    mine.append(rows)
+    proxy.before(ALTER, found.clear)
+    proxy.fail(ALTER, "reply")
+    with pytest.raises(CommitStateUnknownError):
+        mine.append(rows)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 6
+
+
+def test_threads_queue_for_one_table_whichever_address_they_are_connected_to(
+    metastore, namespace, rows
+):
+    uri = f"{metastore.uri},{metastore.uri.replace('127.0.0.1', 'localhost')}"
+    quick = {"iceberg.hive.lock-timeout-ms": "200"}
+    several = load_catalog("several", uri=uri, warehouse=str(metastore.warehouse), **quick)
+    table = several.create_table(f"{namespace}.t", rows.schema)
+    outcome = []
+
+    def take():
+        try:
+            with table._pointer.queue():
+                outcome.append("had its turn at once")
+        except LockTimeoutError:
+            outcome.append("waited")
+
+    with table._pointer.queue():
+        second = threading.Thread(target=take)
+        second.start()
+        second.join()
+    several.close()
+    assert outcome == ["waited"]

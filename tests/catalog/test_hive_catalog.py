@@ -12,6 +12,8 @@ import pytest
 from icecomb.catalog import load_catalog, open_table
 from icecomb.catalog.hive.client import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.format.errors import (
+    CommitStateUnknownError,
+    FileIOError,
     FileMissingError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -21,6 +23,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from icecomb.format.file_io import FileIO
 
 pytestmark = pytest.mark.jvm
 
@@ -276,6 +279,42 @@ def test_purging_honours_gc_enabled(catalog, namespace, rows):
     with pytest.raises(ValidationError, match=r"gc\.enabled"):
         catalog.purge_table(table.identifier)
     assert catalog.table_exists(table.identifier)
+
+
+def test_a_read_that_fails_once_does_not_let_shared_files_be_purged(
+    catalog, namespace, rows, monkeypatch
+):
+    table = catalog.create_table(
+        f"{namespace}.kept", rows.schema, properties={"gc.enabled": "false"}
+    )
+    table.append(rows)
+    read, failed = FileIO.read, []
+
+    def fails_once(self, location):
+        if not failed:
+            failed.append(location)
+            raise FileIOError(f"cannot read {location}")
+        return read(self, location)
+
+    monkeypatch.setattr(FileIO, "read", fails_once)
+    with pytest.raises(ValidationError, match=r"gc\.enabled"):
+        catalog.purge_table(table.identifier)
+    assert failed
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+def test_nothing_is_purged_of_a_table_that_was_committed_to_while_the_drop_got_lost(
+    catalog, proxied, proxy, namespace, rows
+):
+    free = {"engine.hive.lock-enabled": "false"}
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=free)
+    table.append(rows)
+    other = catalog.load_table(table.identifier)
+    proxy.before("drop_table", lambda: other.append(rows))
+    proxy.fail("drop_table", "request")
+    with pytest.raises(CommitStateUnknownError):
+        proxied.purge_table(table.identifier)
+    assert other.refresh().scan().to_arrow().num_rows == 6
 
 
 def test_a_table_whose_metadata_is_lost_is_named_and_can_be_dropped(catalog, table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import multiprocessing
 import socket
 import threading
 from dataclasses import replace
@@ -224,3 +225,28 @@ def test_a_silent_server_runs_into_the_time_out():
 def test_what_is_no_address_is_refused(uri):
     with pytest.raises(ConfigurationError, match="not the address"):
         HiveClient(uri)
+
+
+def _names_answered(client, database, name, answers):
+    try:
+        answers.put({client.table(database, name).name for _ in range(50)})
+    except Exception as error:  # noqa: BLE001
+        answers.put({str(error)})
+
+
+@pytest.mark.jvm
+def test_forked_processes_do_not_read_each_others_answers(catalog, namespace, rows):
+    names = [f"t{n}" for n in range(4)]
+    for name in names:
+        catalog.create_table((namespace, name), rows.schema)
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    arguments = [(catalog.client, namespace, name, answers) for name in names]
+    processes = [fork.Process(target=_names_answered, args=each) for each in arguments]
+    for process in processes:
+        process.start()
+    seen = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert sorted(seen, key=str) == [{name} for name in names]
+    assert {catalog.client.table(namespace, name).name for name in names} == set(names)
