@@ -74,7 +74,11 @@ def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
 
 
 class IcebergJava:
-    """Iceberg Java in a Spark of its own, over a pipe; its catalog ``ice`` is on the shared metastore."""
+    """Iceberg Java in a Spark of its own, over a pipe.
+
+    Its catalog ``ice`` is on the shared metastore, ``ice_hadoop`` on the folder ``hadoop`` of the
+    warehouse.
+    """
 
     def __init__(self, metastore: RunningMetastore, log: Path) -> None:
         with log.open("w") as stderr:
@@ -100,9 +104,11 @@ class IcebergJava:
 
     def sql(self, text: str) -> list[list[Any]]:
         """The rows of a statement; dates, timestamps and decimals as text."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"sql": text}) + "\n")
-        return self._answer()
+        return self._ask({"sql": text})
+
+    def plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
+        """The data files a scan of a table plans, and the delete files of each."""
+        return dict(self._ask({"plan": table, "where": where}))
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -114,6 +120,11 @@ class IcebergJava:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+    def _ask(self, request: dict[str, str | None]) -> list[list[Any]]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        return self._answer()
 
     def _answer(self) -> list[list[Any]]:
         assert self._process.stdout is not None

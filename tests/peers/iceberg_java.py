@@ -1,7 +1,8 @@
 """Iceberg Java in its own Spark: one JSON statement a line in, one JSON answer a line out.
 
 Runs with the interpreter of ``.venv-iceberg-java``; its jar comes by the Ivy inside pyspark.
-Arguments: the metastore's URI and the warehouse. Requests: {"sql": text}; answers: {"rows": [...]} or {"error": text}.
+Arguments: the metastore's URI and the warehouse. Requests: {"sql": text}, or {"plan": table, "where": text or null};
+answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -46,8 +47,37 @@ def session(uri: str, warehouse: str) -> SparkSession:
         .config(f"{catalog}.uri", uri)
         .config(f"{catalog}.warehouse", warehouse)
         .config(f"{catalog}.cache-enabled", "false")
+        .config(f"{catalog}_hadoop", "org.apache.iceberg.spark.SparkCatalog")
+        .config(f"{catalog}_hadoop.type", "hadoop")
+        .config(f"{catalog}_hadoop.warehouse", f"{warehouse}/hadoop")
+        .config(f"{catalog}_hadoop.cache-enabled", "false")
     )
     return builder.getOrCreate()
+
+
+def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object]]:
+    """The data files that are planned, each with its delete files."""
+    jvm, session = spark._jvm, spark._jsparkSession
+    scan = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table).newScan()
+    if where is not None:
+        converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+        resolved = converter.collectResolvedSparkExpression(session, table, where)
+        scan = scan.filter(converter.convertToIcebergExpression(resolved))
+    planned = scan.planFiles()
+    tasks = planned.iterator()
+    found: list[list[object]] = []
+    while tasks.hasNext():
+        task = tasks.next()
+        deletes: list[object] = sorted(delete.location() for delete in task.deletes())
+        found.append([task.file().location(), deletes])
+    planned.close()
+    return found
+
+
+def answer(spark: SparkSession, request: dict[str, str]) -> list[list[object]]:
+    if "plan" in request:
+        return plan(spark, request["plan"], request["where"])
+    return [[plain(value) for value in row] for row in spark.sql(request["sql"]).collect()]
 
 
 def main() -> None:
@@ -58,11 +88,10 @@ def main() -> None:
     answers.write(json.dumps({"rows": [[spark.version]]}) + "\n")
     for line in sys.stdin:
         try:
-            rows = [plain(list(row)) for row in spark.sql(json.loads(line)["sql"]).collect()]
-            answer = {"rows": rows}
+            result: dict[str, object] = {"rows": answer(spark, json.loads(line))}
         except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
-            answer = {"error": str(error)}
-        answers.write(json.dumps(answer) + "\n")
+            result = {"error": str(error)}
+        answers.write(json.dumps(result) + "\n")
     spark.stop()
 
 
