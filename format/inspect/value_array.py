@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -92,5 +94,11 @@ def _decimals(array: pa.Array, field_type: DecimalType) -> pa.Array:
         values[rows, size:] = np.where(digits[:, :1] >= 0x80, 0xFF, 0)
     there = (sizes > 0) & (sizes <= _DECIMAL_BYTES)
     valid = pa.py_buffer(np.packbits(there, bitorder="little"))
-    kind = type_to_pyarrow(field_type)
-    return pa.Array.from_buffers(kind, len(array), [valid, pa.py_buffer(values)])
+    widest = pa.decimal128(38, field_type.scale)
+    found = pa.Array.from_buffers(widest, len(array), [valid, pa.py_buffer(values)])
+    nines = (9,) * field_type.precision
+    inside = pc.and_(
+        pc.less_equal(found, pa.scalar(Decimal((0, nines, -field_type.scale)), widest)),
+        pc.greater_equal(found, pa.scalar(Decimal((1, nines, -field_type.scale)), widest)),
+    )
+    return pc.if_else(inside, found, pa.scalar(None, widest)).cast(type_to_pyarrow(field_type))
