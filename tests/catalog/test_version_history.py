@@ -80,7 +80,7 @@ SUMMARIES = [
 MANIFESTS_OF_EACH = [1, 1, 3, 2, 3, 1]
 """How many manifests each commit wrote, by the folder's listing."""
 NEWER = {"manifests-created", "manifests-kept", "manifests-replaced"}
-"""What Iceberg counts since 1.0."""
+"""What later versions of Iceberg count as well."""
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
