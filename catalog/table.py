@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.commit import Producer, commit
 from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
+from icecomb.catalog.row_operations import RowOperations
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.transaction import Transaction
     from icecomb.format.expression import BooleanExpression
     from icecomb.format.file_io import FileIO
     from icecomb.format.inspect.inspection import Inspect
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from icecomb.format.sort import SortOrder
 
 
-class Table:
+class Table(RowOperations, MetadataOperations):
     """A table as it was when it was loaded, refreshed or last committed to through this object.
 
     Args:
@@ -174,21 +175,16 @@ class Table:
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the rows were committed.
         """
+        from icecomb.catalog.frame import arrow_data
         from icecomb.format.data_writer import write_data
-        from icecomb.format.errors import CommitStateUnknownError, IcecombError
+        from icecomb.format.write_target import WrittenChange
 
         self._pointer.check_writable(self.metadata)
         files = write_data(self.io, self.metadata, arrow_data(df))
         append = self.new_fast_append(snapshot_properties, branch)
         for file in files:
             append.append_data_file(file)
-        try:
-            self.commit(append)
-        except CommitStateUnknownError:
-            raise
-        except IcecombError:
-            self.io.delete([file.file_path for file in files])
-            raise
+        self._commit_change(WrittenChange(append, tuple(file.file_path for file in files)))
 
     def new_fast_append(
         self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
@@ -197,6 +193,12 @@ class Table:
         from icecomb.format.operation.append import FastAppend
 
         return FastAppend(self.io, snapshot_properties, branch)
+
+    def transaction(self) -> Transaction:
+        """Several changes in one commit: others see all of them or none."""
+        from icecomb.catalog.transaction import Transaction
+
+        return Transaction(self)
 
     def commit(self, producer: Producer) -> Table:
         """Commits a change, again on newer states as ``commit.retry.*`` allow; returns this table.
@@ -207,27 +209,3 @@ class Table:
         """
         self._version = commit(self._pointer, self.io, self._version, producer)
         return self
-
-
-def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
-    """Rows in any of the forms that `Table.append` takes, as Arrow.
-
-    Raises:
-        ValidationError: it holds no rows of a known form.
-    """
-    import pyarrow as pa
-
-    from icecomb.format.errors import ValidationError
-
-    if isinstance(df, (pa.Table, pa.RecordBatchReader)):
-        return df
-    if isinstance(df, pa.RecordBatch):
-        return pa.Table.from_batches([df])
-    if hasattr(df, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(df)
-    if type(df).__module__.startswith("pandas."):
-        return pa.Table.from_pandas(df, preserve_index=False)
-    raise ValidationError(
-        f"{type(df).__name__} is no table of rows",
-        hint="give a pyarrow table or record batch reader, or a data frame of pandas or polars",
-    )

@@ -28,6 +28,7 @@ from icecomb.format.metadata import TableMetadata
 from icecomb.format.parquet_writer import ParquetOptions, positive
 from icecomb.format.partition_split import PartitionSplit
 from icecomb.format.rolling_writer import FileSettings, OpenDataFile, RollingWriter
+from icecomb.format.schema import Schema
 from icecomb.format.types import NestedField
 
 TARGET_FILE_BYTES = "write.target-file-size-bytes"
@@ -62,17 +63,9 @@ def write_data(
         ValidationError: A required column holds a null.
         UnsupportedError: The table's default file format is not Parquet.
     """
-    chosen = metadata.properties.get(DEFAULT_FORMAT, "parquet").lower()
-    if chosen != "parquet":
-        raise UnsupportedError(
-            f"{DEFAULT_FORMAT}={chosen}: only Parquet files can be written",
-            hint=f"Set the table property {DEFAULT_FORMAT} to parquet.",
-        )
-    check_frame(metadata.schema(), data.schema)
     writer = DataWriter(io, metadata, operation_id or str(uuid.uuid4()))
     try:
-        for batch in _pieces(data):
-            writer.write(batch)
+        writer.write_all(data)
         return writer.close()
     except BaseException as problem:
         writer.abort(problem)
@@ -93,6 +86,7 @@ class DataWriter:
         self, io: FileIO, metadata: TableMetadata, operation_id: str, task_id: int = 0
     ) -> None:
         self._io = io
+        self._metadata = metadata
         self._schema = metadata.schema()
         self._spec = metadata.spec()
         self._table = FileSettings(
@@ -113,12 +107,26 @@ class DataWriter:
         self._buffered = 0
         self._done: list[DataFile] = []
 
+    def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
+        """Take over all rows; a reader is consumed batch by batch.
+
+        Raises:
+            SchemaError: The columns do not fit, or a value cannot be converted without loss.
+            ValidationError: A required column holds a null.
+            UnsupportedError: The table's default file format is not Parquet.
+        """
+        _check_format(self._metadata)
+        check_frame(self._schema, data.schema)
+        for batch in _pieces(data):
+            self.write(batch)
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Take over the rows of a batch; its columns go by name.
 
         Raises:
             SchemaError: A value cannot be converted without loss.
             ValidationError: A required column holds a null.
+            UnsupportedError: The table's default file format is not Parquet.
         """
         if not batch.num_rows:
             return
@@ -153,10 +161,8 @@ class DataWriter:
     def _projection(self, schema: pa.Schema) -> Projection:
         found = self._projections.get(schema)
         if found is None:
-            check_frame(self._schema, schema)
-            fields = [_written_default(f) for f in self._schema.fields]
-            source = names_as_ids(schema, fields)
-            found = self._projections[schema] = Projection(fields, source, {}, writing_cast)
+            _check_format(self._metadata)
+            found = self._projections[schema] = frame_projection(self._schema, schema)
         return found
 
     def _keep_bounds(self) -> None:
@@ -181,6 +187,26 @@ class DataWriter:
             return OpenDataFile(self._io, location, self._table, self._spec, partition)
 
         return create
+
+
+def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
+    """What turns batches of a frame into batches of a table's columns; names decide.
+
+    Raises:
+        SchemaError: The columns do not fit.
+    """
+    check_frame(schema, frame)
+    fields = [_written_default(f) for f in schema.fields]
+    return Projection(fields, names_as_ids(frame, fields), {}, writing_cast)
+
+
+def _check_format(metadata: TableMetadata) -> None:
+    chosen = metadata.properties.get(DEFAULT_FORMAT, "parquet").lower()
+    if chosen != "parquet":
+        raise UnsupportedError(
+            f"{DEFAULT_FORMAT}={chosen}: only Parquet files can be written",
+            hint=f"Set the table property {DEFAULT_FORMAT} to parquet.",
+        )
 
 
 def _pieces(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -63,7 +63,7 @@ class _Key:
     """One partition field of a batch: a code a row, and the internal value of each code."""
 
     def __init__(self, array: pa.Array) -> None:
-        plain = _internal(array)
+        plain = internal_array(array)
         encoded = plain.dictionary_encode(null_encoding="encode")
         self.codes: npt.NDArray[np.int64] = np.asarray(encoded.indices).astype(np.int64)
         values = encoded.dictionary
@@ -72,7 +72,7 @@ class _Key:
         self.values = [_one_nan(v) for v in values.to_pylist()]
 
 
-def _internal(array: pa.Array) -> pa.Array:
+def internal_array(array: pa.Array) -> pa.Array:
     """The array with dates and times as the numbers they are stored as, UUIDs as bytes."""
     kind = array.type
     if pa.types.is_date32(kind):

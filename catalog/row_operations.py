@@ -1,0 +1,212 @@
+"""The operations of a table on rows: delete, overwrite, upsert, and taking files in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from icecomb.catalog.commit import Producer
+    from icecomb.catalog.pointer import MetadataPointer
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.upsert import UpsertResult
+    from icecomb.format.write_target import WriteTarget, WrittenChange
+
+_EVERYTHING = AlwaysTrue()
+
+
+class RowOperations(ABC):
+    """What a `Table` does with rows; each is one snapshot, and none when nothing changes.
+
+    An operation is refused, and its files are removed, when other writers meanwhile changed what it
+    is about: the table properties `write.delete.isolation-level` and `write.merge.isolation-level`
+    say when (`serializable`, the default, or `snapshot`).
+    """
+
+    io: FileIO
+    _pointer: MetadataPointer
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """The metadata this object is pinned to."""
+
+    @abstractmethod
+    def commit(self, producer: Producer) -> Any:
+        """Commits a change."""
+
+    def delete(
+        self,
+        delete_filter: BooleanExpression | str = _EVERYTHING,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Deletes the rows for which a filter is true; where it is unknown, a row stays.
+
+        Files whose every row matches are removed unread; of others, rows are removed as the
+        property ``write.delete.mode`` says: by writing the file anew (``copy-on-write``, the
+        default), or by a position delete file (``merge-on-read``).
+
+        Args:
+            delete_filter: Which rows; by default all.
+            snapshot_properties: More keys of the snapshot's summary.
+            case_sensitive: Whether names of columns are.
+            branch: Where.
+
+        Raises:
+            ExpressionError: a column is unknown, or a value does not fit its type.
+            ValidationError: another commit contradicts this one.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the change was committed.
+        """
+        from icecomb.format.table_delete import delete_rows
+
+        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
+        self._commit_change(delete_rows(target, _parsed(delete_filter)))
+
+    def overwrite(
+        self,
+        df: Any,
+        overwrite_filter: BooleanExpression | str = _EVERYTHING,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Deletes the rows that match a filter and adds others, in one snapshot.
+
+        Args:
+            df: The new rows, as for `Table.append`; they need not match the filter.
+            overwrite_filter: Which rows go; by default all.
+            snapshot_properties: More keys of the snapshot's summary.
+            case_sensitive: Whether names of columns are in the filter.
+            branch: Where.
+
+        Raises:
+            SchemaError: the columns do not fit.
+            ExpressionError: a column of the filter is unknown, or a value does not fit its type.
+            ValidationError: a required column holds a null, or another commit contradicts this one.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the change was committed.
+        """
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.table_delete import overwrite_rows
+
+        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
+        self._commit_change(overwrite_rows(target, arrow_data(df), _parsed(overwrite_filter)))
+
+    def dynamic_partition_overwrite(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Replaces all rows of the partitions that the new rows belong to.
+
+        Only files of the table's current partition spec are replaced, as by Iceberg Java.
+
+        Args:
+            df: The new rows, as for `Table.append`.
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: Where.
+
+        Raises:
+            ValidationError: the table is not partitioned, a required column holds a null, or
+                another commit changed one of the partitions.
+            SchemaError: the columns do not fit.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the change was committed.
+        """
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.table_delete import replace_partitions
+
+        target = self._write_target(snapshot_properties, branch)
+        self._commit_change(replace_partitions(target, arrow_data(df)))
+
+    def upsert(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        df: Any,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        when_not_matched_insert_all: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> UpsertResult:
+        """Replaces the rows that have the key of a new row and differ, and adds the other new rows.
+
+        All in one snapshot. The new rows are held in memory, the table is not. Rows are replaced
+        as the property ``write.merge.mode`` says.
+
+        Args:
+            df: The new rows, as for `Table.append`; their keys must be different and not null.
+            join_cols: The columns of the key; by default the schema's identifier fields.
+            when_matched_update_all: Whether rows are replaced.
+            when_not_matched_insert_all: Whether rows are added.
+            case_sensitive: Whether names in ``join_cols`` are.
+            branch: Where.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Returns:
+            How many rows were replaced, and how many added.
+
+        Raises:
+            SchemaError: the columns do not fit.
+            ValidationError: there is no key, or a row's key is null or not its own; a required
+                column holds a null; or another commit contradicts this one.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the change was committed.
+        """
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.upsert import upsert_rows
+
+        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
+        change, result = upsert_rows(
+            target,
+            arrow_data(df),
+            join_cols,
+            update=when_matched_update_all,
+            insert=when_not_matched_insert_all,
+        )
+        self._commit_change(change)
+        return result
+
+    def _write_target(
+        self,
+        snapshot_properties: Mapping[str, str] | None,
+        branch: str,
+        *,
+        case_sensitive: bool = True,
+    ) -> WriteTarget:
+        from icecomb.format.write_target import WriteTarget
+
+        self._pointer.check_writable(self.metadata)
+        return WriteTarget(
+            self.io, self.metadata, branch, dict(snapshot_properties or {}), case_sensitive
+        )
+
+    def _commit_change(self, change: WrittenChange) -> None:
+        from icecomb.format.errors import CommitStateUnknownError, IcecombError
+
+        if change.producer is None:
+            return
+        try:
+            self.commit(change.producer)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            self.io.delete(change.written)
+            raise
+
+
+def _parsed(row_filter: BooleanExpression | str) -> BooleanExpression:
+    if isinstance(row_filter, BooleanExpression):
+        return row_filter
+    from icecomb.format.expression_parser import parse
+
+    return parse(row_filter)

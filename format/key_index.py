@@ -1,0 +1,65 @@
+"""Rows found by their key, a batch at a time: keys become codes, codes are looked up in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Rows = npt.NDArray[np.int64]
+
+
+class KeyIndex:
+    """The rows of a table by their key.
+
+    Args:
+        columns: The key's columns, without nulls, one array a column.
+
+    Attributes:
+        duplicate: A row whose key another row has as well; None when all keys are different.
+    """
+
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
+        self._values = [_plain(c).unique() for c in columns]
+        self._levels: list[Rows] = []
+        codes = _codes(_plain(columns[0]), self._values[0])
+        for column, values in zip(columns[1:], self._values[1:], strict=True):
+            pairs = codes * len(values) + _codes(_plain(column), values)
+            level, codes = np.unique(pairs, return_inverse=True)
+            self._levels.append(level)
+            codes = codes.reshape(-1)
+        present, rows = np.unique(codes, return_index=True)
+        self._rows = rows.astype(np.int64)
+        self.duplicate: int | None = None
+        if len(present) < len(codes):
+            once = np.zeros(len(codes), np.bool_)
+            once[rows] = True
+            self.duplicate = int(np.flatnonzero(~once)[0])
+
+    def find(self, columns: Sequence[pa.Array]) -> Rows:
+        """The row that has each key, -1 where none has; a key with a null is no row's.
+
+        Args:
+            columns: The key's columns of other rows, in the same types.
+        """
+        codes = _codes(_plain(columns[0]), self._values[0])
+        found = codes >= 0
+        rest = zip(columns[1:], self._values[1:], self._levels, strict=True)
+        for column, values, level in rest:
+            inner = _codes(_plain(column), values)
+            pairs = codes * len(values) + inner
+            codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
+            found &= (inner >= 0) & (level[codes] == pairs)
+        return np.where(found, self._rows[np.where(found, codes, 0)], -1)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _codes(array: pa.Array, values: pa.Array) -> Rows:
+    numbers = pc.index_in(array, value_set=values).fill_null(-1)
+    return np.asarray(numbers).astype(np.int64)

@@ -1,0 +1,525 @@
+"""Delete, overwrite and upsert on file-system tables; what others read is compared where they can."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import StaticTable
+
+from icecomb.catalog import load_catalog
+from icecomb.format.data_writer import DataWriter
+from icecomb.format.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    ExpressionError,
+    FileIOError,
+    NoSuchSnapshotError,
+    SchemaError,
+    ValidationError,
+)
+from icecomb.format.expression import AlwaysFalse, EqualTo, LessThan
+from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.schema_update import UpdateSchema
+from icecomb.format.snapshot_management import ManageSnapshots
+from icecomb.format.spec_update import UpdateSpec
+from icecomb.format.transform import parse_transform
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
+NAN = float("nan")
+MODES = ("copy-on-write", "merge-on-read")
+
+
+@pytest.fixture
+def lake(tmp_path):
+    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
+    found.create_namespace("db")
+    yield found
+    found.close()
+
+
+def frame(*rows) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA)
+
+
+def new_table(lake, *parts, schema=SCHEMA, partition=(), **properties):
+    spec = PartitionSpec(
+        0,
+        tuple(
+            PartitionField(schema.get_field_index(c) + 1, 1000 + i, parse_transform(t), f"{c}_{t}")
+            for i, (c, t) in enumerate(partition)
+        ),
+    )
+    given = {k.replace("_", "."): v for k, v in properties.items()}
+    table = lake.create_table("db.t", schema, partition_spec=spec, properties=given)
+    for part in parts:
+        table.append(part)
+    return table
+
+
+def plain(value):
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def rows(table) -> list[tuple]:
+    """The rows as our scan and PyIceberg's agree on them, in an order of their own."""
+    ours = _sorted(table.scan().to_arrow())
+    assert ours == _sorted(StaticTable.from_metadata(table.metadata_location).scan().to_arrow())
+    return ours
+
+
+def _sorted(arrow):
+    found = [tuple(map(plain, row.values())) for row in arrow.to_pylist()]
+    return sorted(found, key=repr)
+
+
+def data_files(table) -> set[str]:
+    """The Parquet files in the table's folder."""
+    folder = Path(table.location().removeprefix("file:"))
+    return {str(p) for p in folder.rglob("*.parquet")}
+
+
+def live_files(table) -> set[str]:
+    """The data and delete files that the current snapshot refers to."""
+    found = set()
+    for task in table.scan().plan_files():
+        found |= {f.file_path.removeprefix("file:") for f in (task.file, *task.delete_files)}
+    return found
+
+
+def summary(table) -> dict[str, str]:
+    return dict(table.current_snapshot().summary)
+
+
+def test_a_row_for_which_the_filter_is_unknown_stays(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, None, None), (None, "c", NAN)))
+    table.delete("id < 2")
+    assert rows(table) == [(2, None, None), (None, "c", "NaN")]
+    table.delete("s != 'z'")
+    assert rows(table) == [(2, None, None)]
+
+
+def test_files_that_match_as_a_whole_go_unread_and_others_are_written_anew(lake):
+    table = new_table(
+        lake,
+        frame((1, "a", 1.0), (2, "b", 2.0)),
+        frame((3, "c", 3.0), (9, "d", 4.0)),
+        frame((8, "e", 5.0)),
+    )
+    (whole,) = table.scan("id = 1").plan_files()
+    Path(whole.file.file_path.removeprefix("file:")).unlink()
+    table.delete("id <= 3")
+    assert rows(table) == [(8, "e", 5.0), (9, "d", 4.0)]
+    found = summary(table)
+    assert found["operation"] == "overwrite"
+    assert (found["deleted-data-files"], found["added-data-files"]) == ("2", "1")
+    assert (found["deleted-records"], found["added-records"]) == ("4", "1")
+    assert len(table.snapshots()) == 4
+
+
+def test_a_delete_of_whole_files_is_a_delete_snapshot(lake):
+    table = new_table(lake, frame((1, "a", 1.0)), frame((2, "b", 2.0)))
+    table.delete(EqualTo("id", 1))
+    assert summary(table)["operation"] == "delete"
+    assert rows(table) == [(2, "b", 2.0)]
+    table.delete()
+    assert rows(table) == []
+    assert summary(table)["total-data-files"] == "0"
+
+
+def test_a_delete_that_matches_nothing_commits_nothing(lake):
+    table = new_table(lake)
+    table.delete()
+    table.append(frame((1, "a", 1.0), (5, "b", None)))
+    for nothing in ("id = 3", "id > 5", "x is nan", "s = 'aa'", AlwaysFalse()):
+        table.delete(nothing)
+    assert len(table.snapshots()) == 1
+
+
+def test_a_partition_is_deleted_by_metadata_alone(lake):
+    table = new_table(
+        lake,
+        frame((1, "a", 1.0), (2, "b", 2.0), (3, None, 3.0)),
+        partition=[("s", "identity")],
+    )
+    for path in data_files(table):
+        Path(path).rename(path + ".away")
+    table.delete("s = 'a' or s is null")
+    assert summary(table)["deleted-data-files"] == "2"
+    for path in Path(table.location().removeprefix("file:")).rglob("*.away"):
+        path.rename(str(path).removesuffix(".away"))
+    assert rows(table) == [(2, "b", 2.0)]
+
+
+def test_rewritten_rows_stay_in_their_partitions(lake):
+    table = new_table(
+        lake,
+        frame(*((i, s, float(i)) for i, s in enumerate("aabbaabb"))),
+        partition=[("s", "identity"), ("id", "bucket[2]")],
+    )
+    before = {t.file.partition for t in table.scan().plan_files()}
+    table.delete("x in (1, 6)")
+    assert {t.file.partition for t in table.scan().plan_files()} <= before
+    assert [r[0] for r in rows(table)] == [0, 2, 3, 4, 5, 7]
+
+
+def test_rows_of_an_old_partition_spec_and_schema_are_rewritten(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)), partition=[("s", "identity")])
+    UpdateSchema(table.metadata, table.commit).rename_column("x", "y").commit()
+    UpdateSpec(table.metadata, table.commit).remove_field("s_identity").commit()
+    table.append(pa.table({"id": [3, 4], "s": ["a", "b"], "y": [3.0, 4.0]}))
+    table.delete("y > 1.5 and y < 3.5")
+    assert rows(table) == [(1, "a", 1.0), (4, "b", 4.0)]
+    assert summary(table)["operation"] == "overwrite"
+
+
+def test_a_filter_on_a_field_in_a_struct_deletes_by_it(lake):
+    points = pa.array([{"a": 1}, {"a": 2}, None, {"a": None}], pa.struct([("a", pa.int64())]))
+    data = pa.table({"id": [1, 2, 3, 4], "p": points})
+    table = new_table(lake, data, schema=data.schema)
+    table.delete("p.a = 2")
+    assert [r["id"] for r in table.scan().to_arrow().to_pylist()] == [1, 3, 4]
+
+
+@pytest.mark.parametrize("row_filter", ["nope = 1", "id = 'x'", EqualTo("ID", 1), "id ="], ids=repr)
+def test_a_filter_that_does_not_fit_is_refused_before_anything_is_read(lake, row_filter):
+    table = new_table(lake, frame((1, "a", 1.0)))
+    before = data_files(table)
+    with pytest.raises(ExpressionError):
+        table.delete(row_filter)
+    with pytest.raises(ExpressionError):
+        table.overwrite(frame((2, "b", 2.0)), row_filter)
+    assert data_files(table) == before
+    assert len(table.refresh().snapshots()) == 1
+
+
+def test_names_in_a_filter_may_be_spelled_in_any_case(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)))
+    table.delete("ID = 1", case_sensitive=False)
+    assert rows(table) == [(2, "b", 2.0)]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"write.delete.isolation-level": "none"}, {"write.delete.mode": "sometimes"}],
+    ids=repr,
+)
+def test_a_mode_or_isolation_level_that_does_not_exist_is_refused(lake, properties):
+    table = lake.create_table("db.t", SCHEMA, properties=properties)
+    table.append(frame((1, "a", 1.0), (2, "b", 2.0)))
+    with pytest.raises(ConfigurationError, match=next(iter(properties))):
+        table.delete("id = 1")
+
+
+def test_an_overwrite_replaces_all_rows_in_one_snapshot(lake):
+    table = new_table(lake, frame((1, "a", 1.0)), frame((2, "b", 2.0)))
+    table.overwrite(frame((3, "c", 3.0)), snapshot_properties={"by": "me"})
+    assert rows(table) == [(3, "c", 3.0)]
+    found = summary(table)
+    assert (found["operation"], found["by"]) == ("overwrite", "me")
+    assert len(table.snapshots()) == 3
+
+
+def test_an_overwrite_by_filter_leaves_the_other_rows(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", None)))
+    reader = frame((7, "g", 7.0), (2, "new", 0.0)).to_reader(1)
+    table.overwrite(reader, "x >= 2")
+    assert rows(table) == [(1, "a", 1.0), (2, "new", 0.0), (3, "c", None), (7, "g", 7.0)]
+
+
+def test_an_overwrite_without_rows_deletes(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)))
+    table.overwrite(frame(), "id = 1")
+    assert rows(table) == [(2, "b", 2.0)]
+    table.overwrite(frame())
+    assert rows(table) == []
+    table.overwrite(frame())
+    assert len(table.snapshots()) == 3
+
+
+def test_a_dynamic_overwrite_replaces_the_partitions_of_the_new_rows(lake):
+    table = new_table(
+        lake,
+        frame((1, "a", 1.0), (2, "b", 2.0), (3, None, 3.0)),
+        partition=[("s", "identity")],
+    )
+    table.dynamic_partition_overwrite(frame((9, "a", 9.0), (8, None, 8.0), (7, "new", 7.0)))
+    assert [r[0] for r in rows(table)] == [2, 7, 8, 9]
+    assert summary(table)["replace-partitions"] == "true"
+    table.dynamic_partition_overwrite(frame())
+    assert len(table.snapshots()) == 2
+
+
+def test_a_dynamic_overwrite_of_an_unpartitioned_table_is_refused(lake):
+    table = new_table(lake, frame((1, "a", 1.0)))
+    with pytest.raises(ValidationError, match="not partitioned"):
+        table.dynamic_partition_overwrite(frame((2, "b", 2.0)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.table({"id": [1], "s": ["a"], "x": [1.0], "extra": [1]}),
+        pa.table({"id": ["one"], "s": ["a"], "x": [1.0]}),
+        pa.table({"id": [1, None], "s": ["a", "b"], "x": [1.0, 1.0]}),
+        pa.table({"s": ["a"]}),
+    ],
+    ids=["extra column", "wrong type", "null in a required column", "required column missing"],
+)
+def test_rows_that_do_not_fit_commit_nothing_and_leave_no_file(lake, data):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]])
+    table = new_table(lake, schema=schema, partition=[("s", "identity")])
+    table.append(frame((1, "a", 1.0)))
+    before = data_files(table)
+    for operation in (table.overwrite, table.dynamic_partition_overwrite):
+        with pytest.raises((SchemaError, ValidationError)):
+            operation(data)
+    assert data_files(table) == before
+    assert len(table.refresh().snapshots()) == 1
+
+
+def test_an_unknown_branch_is_refused_and_a_branch_is_changed_alone(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)))
+    with pytest.raises(NoSuchSnapshotError):
+        table.delete("id = 1", branch="audit")
+    manage = ManageSnapshots(table.metadata, table.io, table.commit)
+    manage.create_branch(table.metadata.current_snapshot_id, "audit").commit()
+    table.delete("id = 1", branch="audit")
+    assert [r[0] for r in rows(table)] == [1, 2]
+    assert table.scan().use_ref("audit").to_arrow()["id"].to_pylist() == [2]
+
+
+def test_data_that_others_add_to_the_deleted_range_is_a_conflict_when_serializable(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)))
+    stale = lake.load_table("db.t")
+    table.append(frame((1, "late", 0.0)))
+    before = data_files(table)
+    with pytest.raises(ValidationError, match="conflicting file"):
+        stale.delete("id = 1")
+    assert data_files(table) == before
+
+
+@pytest.mark.parametrize(
+    ("level", "late"), [("snapshot", (1, "late", 0.0)), ("serializable", (5, "late", 0.0))]
+)
+def test_data_that_others_add_elsewhere_is_none(lake, level, late):
+    table = new_table(
+        lake, frame((1, "a", 1.0), (2, "b", 2.0)), **{"write_delete_isolation-level": level}
+    )
+    stale = lake.load_table("db.t")
+    table.append(frame(late))
+    stale.delete("id = 1")
+    assert rows(stale) == sorted([(2, "b", 2.0), late])
+
+
+def test_a_file_that_others_rewrote_is_a_conflict_at_any_level(lake):
+    table = new_table(
+        lake,
+        frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)),
+        **{"write_delete_isolation-level": "snapshot"},
+    )
+    stale = lake.load_table("db.t")
+    table.delete("id = 2")
+    before = data_files(table)
+    with pytest.raises(ValidationError):
+        stale.delete("id = 1")
+    assert data_files(table) == before
+    assert rows(table) == [(1, "a", 1.0), (3, "c", 3.0)]
+
+
+def test_a_write_that_fails_in_the_middle_leaves_no_file(lake, monkeypatch):
+    table = new_table(lake, *(frame((i, "a", 1.0), (i + 10, "b", 2.0)) for i in range(3)))
+    before = data_files(table)
+    taken = itertools.count()
+    write = DataWriter.write
+
+    def failing(writer, batch):
+        if next(taken) == 2:
+            raise FileIOError("disk full")
+        write(writer, batch)
+
+    monkeypatch.setattr(DataWriter, "write", failing)
+    with pytest.raises(FileIOError, match="disk full"):
+        table.delete("s = 'a'")
+    assert data_files(table) == before
+
+
+def test_files_stay_when_it_is_unknown_whether_the_change_was_committed(lake, monkeypatch):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)))
+    before = data_files(table)
+
+    def unknown(producer):
+        producer.apply(table.metadata)
+        raise CommitStateUnknownError("lost the connection")
+
+    monkeypatch.setattr(table, "commit", unknown)
+    with pytest.raises(CommitStateUnknownError):
+        table.delete("id = 1")
+    assert len(data_files(table) - before) == 1
+
+
+def test_a_table_of_format_version_1_is_changed_by_copying(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)), **{"format-version": "1"})
+    table.delete(LessThan("id", 2))
+    table.overwrite(frame((3, "c", 3.0)), "id = 5")
+    assert rows(table) == [(2, "b", 2.0), (3, "c", 3.0)]
+
+
+def test_an_upsert_replaces_rows_that_differ_and_adds_new_ones_in_one_snapshot(lake):
+    table = new_table(
+        lake, frame((1, "a", 1.0), (2, "b", NAN), (3, "c", None)), frame((4, "d", 4.0))
+    )
+    data = frame((1, "a", 1.5), (2, "b", NAN), (3, "c", None), (4, None, 4.0), (5, "e", 5.0))
+    result = table.upsert(data, ["id"])
+    assert (result.rows_updated, result.rows_inserted) == (2, 1)
+    assert rows(table) == sorted(
+        [tuple(map(plain, r.values())) for r in data.to_pylist()], key=repr
+    )
+    assert len(table.snapshots()) == 3
+    assert table.upsert(data, ["id"]) == type(result)(0, 0)
+    assert len(table.snapshots()) == 3
+
+
+def test_an_upsert_may_only_update_or_only_insert(lake):
+    table = new_table(lake, frame((1, "a", 1.0)))
+    data = frame((1, "A", 1.0), (2, "b", 2.0))
+    result = table.upsert(data, ["id"], when_not_matched_insert_all=False)
+    assert (result.rows_updated, result.rows_inserted) == (1, 0)
+    assert rows(table) == [(1, "A", 1.0)]
+    late = frame((1, "x", 0.0), (2, "b", 2.0))
+    result = table.upsert(late, ["id"], when_matched_update_all=False)
+    assert (result.rows_updated, result.rows_inserted) == (0, 1)
+    assert rows(table) == [(1, "A", 1.0), (2, "b", 2.0)]
+    assert summary(table)["operation"] == "append"
+    with pytest.raises(ValidationError, match="does nothing"):
+        table.upsert(late, ["id"], when_matched_update_all=False, when_not_matched_insert_all=False)
+
+
+def test_a_key_of_several_columns_moves_rows_between_partitions(lake):
+    old = frame(*((i, s, 0.0) for i in range(300) for s in "ab"))
+    table = new_table(lake, old, partition=[("s", "identity")])
+    result = table.upsert(frame((7, "a", 1.0), (7, "c", 1.0), (299, "b", 1.0)), ["id", "s"])
+    assert (result.rows_updated, result.rows_inserted) == (2, 1)
+    assert [r for r in rows(table) if r[2] == 1.0] == [
+        (299, "b", 1.0),
+        (7, "a", 1.0),
+        (7, "c", 1.0),
+    ]
+    assert len(rows(table)) == 601
+    by_text = table.upsert(pa.table({"id": [1], "s": ["c"], "x": [9.0]}), ["s"])
+    assert by_text.rows_updated == 1
+
+
+def test_the_identifier_fields_are_the_key_where_none_is_given(lake):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]])
+    table = new_table(lake, frame((1, "a", 1.0)), schema=schema)
+    with pytest.raises(ValidationError, match="no key"):
+        table.upsert(frame((1, "b", 1.0)))
+    UpdateSchema(table.metadata, table.commit).set_identifier_fields("id").commit()
+    assert table.upsert(frame((1, "b", 1.0))).rows_updated == 1
+
+
+def test_many_keys_of_every_type_are_found(lake):
+    n = 1000
+    numbers = pa.array(range(n), pa.int64())
+    columns = {
+        "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "time": numbers.cast(pa.time64("us")),
+        "ts": numbers.cast(pa.timestamp("us")),
+        "tz": numbers.cast(pa.timestamp("us", tz="UTC")),
+        "text": numbers.cast(pa.string()),
+        "dec": numbers.cast(pa.decimal128(20, 0)),
+        "bin": numbers.cast(pa.string()).cast(pa.binary()),
+        "fixed": pa.array([i.to_bytes(4, "big") for i in range(n)], pa.binary(4)),
+        "uuid": pa.ExtensionArray.from_storage(
+            pa.uuid(), pa.array([i.to_bytes(16, "big") for i in range(n)], pa.binary(16))
+        ),
+        "v": pa.repeat(pa.scalar(0, pa.int32()), n),
+    }
+    old = pa.table(columns)
+    table = new_table(lake, old.slice(0, 900), schema=old.schema)
+    new = old.set_column(len(columns) - 1, "v", pa.repeat(pa.scalar(1, pa.int32()), n))
+    for given, key in enumerate(list(columns)[:-1]):
+        changed = new.set_column(
+            len(columns) - 1, "v", pa.repeat(pa.scalar(given + 1, pa.int32()), n)
+        )
+        result = table.upsert(changed.slice(300), [key])
+        assert (result.rows_updated, result.rows_inserted) == (
+            600 + 100 * (given > 0),
+            100 * (given == 0),
+        )
+        few = table.upsert(changed.slice(0, 3), [key])
+        assert (few.rows_updated, few.rows_inserted) == (3, 0)
+
+
+def test_nested_values_are_compared_row_by_row(lake):
+    kind = pa.struct(
+        [
+            ("l", pa.list_(pa.float64())),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("s", pa.list_(pa.struct([("a", pa.int64())]))),
+        ]
+    )
+    values = [
+        {"l": [1.0, NAN], "m": [("a", 1)], "s": [{"a": 1}, None]},
+        {"l": [], "m": [], "s": None},
+        {"l": None, "m": None, "s": [{"a": None}]},
+        None,
+        {"l": [1.0], "m": [("a", 1)], "s": []},
+        {"l": [1.0, 2.0], "m": [("a", None)], "s": [{"a": 1}]},
+    ]
+    data = pa.table({"id": range(len(values)), "v": pa.array(values, kind)})
+    table = new_table(lake, data, schema=data.schema)
+    for value in values:
+        table.overwrite(data)
+        given = pa.table({"id": range(len(values)), "v": pa.array([value] * len(values), kind)})
+        assert table.upsert(given, ["id"]).rows_updated == len(values) - 1
+        assert table.upsert(given, ["id"]).rows_updated == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "keys", "message"),
+    [
+        (frame((1, "a", 1.0), (1, "b", 1.0)), ["id"], "several rows with the key id=1"),
+        (frame((1, "a", 1.0), (2, "a", 1.0), (1, "a", 2.0)), ["id", "s"], "id=1, s='a'"),
+        (frame((None, "a", 1.0)), ["id"], "holds 1 nulls"),
+        (frame((1, "a", 1.0)), ["x"], "cannot be a key"),
+        (frame((1, "a", 1.0)), ["nope"], "nope"),
+        (frame((1, "a", 1.0)), ["ID"], "ID"),
+        (frame((1, "a", 1.0)), [], "no key"),
+        (frame((7, "a", 1.0)), ["id"], "table has several rows with the key id=7"),
+        (pa.table({"id": [1], "s": ["a"]}), ["id"], "'x'"),
+        (pa.table({"id": [1], "s": ["a"], "x": [1.0], "y": [1]}), ["id"], "y"),
+    ],
+    ids=str,
+)
+def test_an_upsert_that_cannot_be_right_is_refused(lake, data, keys, message):
+    table = new_table(lake, frame((7, "a", 0.0), (1, "z", 0.0)), frame((7, "b", 0.0)))
+    before = data_files(table)
+    with pytest.raises((SchemaError, ValidationError), match=message):
+        table.upsert(data, keys)
+    assert data_files(table) == before
+    assert len(table.refresh().snapshots()) == 2
+
+
+def test_two_upserts_never_insert_the_same_key(lake):
+    table = new_table(lake)
+    stale = lake.load_table("db.t")
+    table.upsert(frame((1, "a", 1.0)), ["id"])
+    before = data_files(table)
+    with pytest.raises(ValidationError, match="conflicting file"):
+        stale.upsert(frame((1, "b", 1.0)), ["id"])
+    assert data_files(table) == before
+    stale.upsert(frame((2, "b", 1.0)), ["id"])
+    assert [r[0] for r in rows(stale)] == [1, 2]
+
+
+def test_files_without_a_key_of_the_data_are_not_written_anew(lake):
+    table = new_table(lake, *(frame((i, "a", 0.0), (i + 100, "b", 0.0)) for i in range(5)))
+    before = live_files(table)
+    table.upsert(frame((2, "new", 0.0), (50, "in", 0.0)), ["id"])
+    assert len(before - live_files(table)) == 1
