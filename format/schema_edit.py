@@ -116,10 +116,12 @@ class SchemaEdit:
         """Drop a field and all inside it."""
         field, full = self._find(path)
         self._check_in_struct(field.field_id, "drop", full)
-        if field.field_id in self.adds:
+        if any(self._is_inside(parent, field.field_id) for parent in self.adds):
             raise SchemaError(f"Cannot drop column {full!r}: a field is added to it")
-        if field.field_id in self.updates:
+        if any(self._is_inside(changed, field.field_id) for changed in self.updates):
             raise SchemaError(f"Cannot drop column {full!r}: it is changed in the same update")
+        if any(move.other_id == field.field_id for moves in self._moves.values() for move in moves):
+            raise SchemaError(f"Cannot drop column {full!r}: another one is moved beside it")
         self.deletes.add(field.field_id)
 
     def rename(self, path: Path, new_name: str) -> None:
@@ -263,12 +265,13 @@ class SchemaEdit:
         return self.schema.find_field(field_id).field_type
 
     def _is_deleted(self, field_id: int) -> bool:
+        return any(self._is_inside(field_id, deleted) for deleted in self.deletes)
+
+    def _is_inside(self, field_id: int, holder_id: int) -> bool:
         at = field_id
-        while at != ROOT:
-            if at in self.deletes:
-                return True
+        while at not in (ROOT, holder_id):
             at = self._parent(at)
-        return False
+        return at == holder_id
 
     def _check_in_struct(self, field_id: int, verb: str, full: str) -> None:
         parent = self._parent(field_id)
@@ -406,8 +409,9 @@ def _check_names_inside(field_type: IcebergType, full: str) -> None:
 def _moved(fields: tuple[NestedField, ...], moves: Iterable[Move]) -> tuple[NestedField, ...]:
     order = list(fields)
     for move in moves:
-        at = _position(order, move.field_id)
-        field = order.pop(at)
+        if all(field.field_id != move.field_id for field in order):
+            continue
+        field = order.pop(_position(order, move.field_id))
         if move.other_id is None:
             order.insert(0, field)
         else:

@@ -5,7 +5,7 @@ import pytest
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.property_update import UpdateProperties
+from icecomb.format.property_update import UpdateLocation, UpdateProperties
 from icecomb.format.schema import Schema
 from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.types import LongType, NestedField
@@ -53,3 +53,9 @@ def test_contradictions_and_values_that_are_no_text_are_refused():
         UpdateProperties().set("format-version", "two")
     with pytest.raises(ValidationError, match="reserved"):
         commit(table(), UpdateProperties().set("uuid", "x"))
+
+
+def test_the_location_of_new_files_changes():
+    assert commit(table(), UpdateLocation("/elsewhere")).location == "/elsewhere"
+    with pytest.raises(ValidationError, match="needs a location"):
+        UpdateLocation("")

@@ -340,6 +340,26 @@ def test_two_columns_can_swap_their_names():
     assert isinstance(schema.find_field("price").field_type, ListType)
 
 
+def test_a_moved_column_may_be_dropped_but_not_one_that_another_is_moved_beside():
+    change = lambda u: u.move_first("price").delete_column("price")  # noqa: E731
+    assert [f.name for f in evolved(table(), change).schema().fields][:2] == ["id", "Name"]
+    with pytest.raises(SchemaError, match="moved beside"):
+        UpdateSchema(table()).move_after("price", "Name").delete_column("Name")
+
+
+def test_a_column_is_not_dropped_over_changes_deep_inside_it():
+    deep = StructType((NestedField(2, "b", StructType((NestedField(3, "c", LongType()),))),))
+    base = table(Schema((NestedField(1, "a", deep), NestedField(4, "k", LongType()))))
+    for change in (
+        lambda u: u.add_column("a.b.d", LongType()),
+        lambda u: u.rename_column("a.b.c", "e"),
+    ):
+        update = UpdateSchema(base)
+        change(update)
+        with pytest.raises(SchemaError, match="Cannot drop column 'a'"):
+            update.delete_column("a")
+
+
 def test_an_old_clash_of_case_does_not_block_other_changes():
     clashing = Schema((NestedField(1, "a", LongType()), NestedField(2, "A", LongType())))
     schema = evolved(table(clashing), lambda u: u.add_column("b", LongType())).schema()

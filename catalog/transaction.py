@@ -1,0 +1,239 @@
+"""Several changes of a table in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.metadata_operations import MetadataOperations
+from icecomb.catalog.row_operations import RowOperations
+from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
+from icecomb.format.property_update import UpdateLocation
+from icecomb.format.requirement import AssertRefSnapshotId
+from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.update import Changes, update_table_metadata
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from icecomb.catalog.commit import Producer
+    from icecomb.catalog.table import Table
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.requirement import TableRequirement
+    from icecomb.format.write_target import WrittenChange
+
+
+class Transaction(RowOperations, MetadataOperations):
+    """Collects changes; each sees what those before it did, others see all of them or none.
+
+    When others commit first, the changes are made again on the new state in the same order.
+
+    >>> with table.transaction() as transaction:  # doctest: +SKIP
+    ...     with transaction.update_schema() as update:
+    ...         update.add_column("city", StringType())
+    ...     transaction.append(rows)
+
+    Args:
+        table: The table; after the commit it shows the new state.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.io = table.io
+        self._pointer = table._pointer  # noqa: SLF001 - a part of its table
+        self._table = table
+        self._base = table.metadata
+        self._metadata = table.metadata
+        self._staged: list[tuple[Producer, TableMetadata]] = []
+        self._changes = Changes()
+        self._written: list[str] = []
+        self._ended = False
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table with the changes made so far."""
+        return self._metadata
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The same as `metadata`."""
+        return self._metadata
+
+    def commit(self, producer: Producer) -> Self:
+        """Takes a change into the transaction; nothing is visible to others yet.
+
+        Raises:
+            ValidationError: the change does not fit, or the transaction is over.
+        """
+        if self._ended:
+            raise ValidationError("The transaction is over; begin a new one")
+        try:
+            changes = producer.apply(self._metadata)
+            metadata = _changed(self._metadata, changes)
+        except IcecombError:
+            producer.clean_up(None)
+            raise
+        self._staged.append((producer, self._metadata))
+        self._metadata = metadata
+        self._changes = _joined(self._changes, changes)
+        return self
+
+    def append(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Adds rows; see `Table.append`."""
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.data_writer import write_data
+        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.write_target import WrittenChange
+
+        self._pointer.check_writable(self._base)
+        files = write_data(self.io, self.metadata, arrow_data(df))
+        append = FastAppend(self.io, snapshot_properties, branch)
+        for file in files:
+            append.append_data_file(file)
+        self._commit_change(WrittenChange(append, tuple(file.file_path for file in files)))
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
+        """Sets properties, given as a mapping or by name."""
+        with self.update_properties() as update:
+            for key, value in {**(properties or {}), **more}.items():
+                update.set(key, value)
+        return self
+
+    def remove_properties(self, *removals: str) -> Self:
+        """Removes properties; one that is not there is passed over."""
+        with self.update_properties() as update:
+            for key in removals:
+                update.remove(key)
+        return self
+
+    def upgrade_table_version(self, format_version: int) -> Self:
+        """Raises the format version."""
+        return self.set_properties({"format-version": str(format_version)})
+
+    def update_location(self, location: str) -> Self:
+        """Moves the base location for new files; existing ones stay where they are."""
+        return self.commit(UpdateLocation(location))
+
+    def commit_transaction(self) -> Table:
+        """Commits all changes at once; a context manager does so at its end.
+
+        Returns:
+            The table, refreshed to the new state.
+
+        Raises:
+            ValidationError: a change does not fit what others committed meanwhile.
+            CommitFailedError: others were first; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the changes were committed.
+        """
+        if self._ended:
+            raise ValidationError("The transaction is over; begin a new one")
+        self._ended = True
+        if self._staged:
+            self._table.commit(self)
+        return self._table
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit_transaction()
+        elif not self._ended:
+            self._ended = True
+            self.clean_up(None)
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """All changes on this base, as one; see `Producer.apply`."""
+        if base is self._base:
+            return self._changes
+        from icecomb.format.operation.snapshot_producer import SnapshotProducer
+
+        metadata, joined = base, Changes()
+        for producer, seen in self._staged:
+            if isinstance(producer, SnapshotProducer):
+                self._check_start(producer, base)
+                self._check_layout(seen, metadata)
+            changes = producer.apply(metadata)
+            metadata = _changed(metadata, changes)
+            joined = _joined(joined, changes)
+        return joined
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Deletes files of no use when the outcome is proven; see `Producer.clean_up`."""
+        for producer, _ in self._staged:
+            producer.clean_up(committed)
+        if committed is None:
+            self.io.delete(self._written)
+
+    def _commit_change(self, change: WrittenChange) -> None:
+        super()._commit_change(change)
+        self._written += change.written
+
+    def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
+        """Refuse files written with ids that this transaction gave out and that changed since."""
+        schema, now = seen.schema(), metadata.schema()
+        moved = any(
+            not now.contains(i)
+            or now.find_field(i) != schema.find_field(i)
+            or now.find_column_name(i) != schema.find_column_name(i)
+            for i in schema.field_ids
+            if i > self._base.last_column_id
+        )
+        spec, order = seen.spec(), seen.sort_order()
+        if seen.default_spec_id not in self._base.specs():
+            moved = moved or metadata.specs().get(spec.spec_id) != spec
+        if order not in self._base.sort_orders:
+            moved = moved or order not in metadata.sort_orders
+        if moved:
+            raise CommitFailedError(
+                "The schema or the partitioning was changed while the transaction changed it, too, "
+                "and wrote files",
+                hint="Begin the transaction again on the refreshed table.",
+            )
+
+    def _check_start(self, producer: SnapshotProducer, base: TableMetadata) -> None:
+        """Refuse to repeat what relies on a snapshot of this transaction.
+
+        Conflicts are looked for after that snapshot, so what others committed before it would not
+        be seen.
+        """
+        start = getattr(producer, "starting_snapshot_id", None)
+        if start is None or self._base.has_snapshot(start):
+            return
+        branch = producer.branch
+        before, now = self._base.refs.get(branch), base.refs.get(branch)
+        if before != now:
+            raise CommitFailedError(
+                f"Branch {branch!r} was changed while the transaction changed its rows twice",
+                hint="Begin the transaction again on the refreshed table.",
+            )
+
+
+def _changed(metadata: TableMetadata, changes: Changes) -> TableMetadata:
+    for requirement in changes.requirements:
+        requirement.check(metadata)
+    return update_table_metadata(metadata, changes.updates)
+
+
+def _joined(first: Changes, second: Changes) -> Changes:
+    """Both; of several requirements about the same thing only the first is about the base."""
+    known = {_subject(requirement) for requirement in first.requirements}
+    new = tuple(r for r in second.requirements if _subject(r) not in known)
+    return Changes((*first.requirements, *new), (*first.updates, *second.updates))
+
+
+def _subject(requirement: TableRequirement) -> tuple[type, str | None]:
+    ref = requirement.ref if isinstance(requirement, AssertRefSnapshotId) else None
+    return type(requirement), ref
