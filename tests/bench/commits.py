@@ -16,6 +16,7 @@ import argparse
 import json
 import shutil
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,7 @@ def growth(arguments: argparse.Namespace, peer: Any, folder: Path) -> None:
     peer.append(table, _rows(0))
     seconds, cpu = [], 0.0
     for number in range(arguments.appends):
-        rows = _rows(number)
-        _, wall, used = clocked(lambda rows=rows: peer.append(table, rows))
+        _, wall, used = clocked(partial(peer.append, table, _rows(number)))
         seconds.append(wall)
         cpu += used
     first, last = sum(seconds[:_HALF]), sum(seconds[-_HALF:])

@@ -19,17 +19,18 @@ def version() -> str:
     return importlib.metadata.version("icecomb")
 
 
-def import_planning() -> None:
-    """Import what planning needs."""
-    import polars as pl
-
+def import_planning(*, cached: bool) -> None:
+    """Import what planning needs; only manifests that are not cached are decoded with polars."""
     import icecomb.catalog.static
     import icecomb.format.expression_parser
     import icecomb.format.scan
     import icecomb.format.scan_planner
 
-    assert pl
     assert icecomb
+    if not cached:
+        import polars as pl
+
+        assert pl
 
 
 def open_table(metadata: str, properties: dict[str, str]) -> Any:
@@ -81,14 +82,13 @@ def create(catalog: Any, name: str, schema: pa.Schema, partitioned_by: str | Non
     """A new table."""
     if partitioned_by is None:
         return catalog.create_table(f"db.{name}", schema)
-    from icecomb.format.arrow import schema_from_arrow
     from icecomb.format.partition import PartitionField, PartitionSpec
     from icecomb.format.transform import parse_transform
 
-    own = schema_from_arrow(schema)
-    column = own.find_field(partitioned_by)
-    field = PartitionField(column.field_id, 1000, parse_transform("identity"), partitioned_by)
-    return catalog.create_table(f"db.{name}", own, partition_spec=PartitionSpec(0, (field,)))
+    # a new table numbers its columns from 1
+    source = schema.get_field_index(partitioned_by) + 1
+    field = PartitionField(source, 1000, parse_transform("identity"), partitioned_by)
+    return catalog.create_table(f"db.{name}", schema, partition_spec=PartitionSpec(0, (field,)))
 
 
 def adopt(folder: str, name: str, metadata: str) -> Any:

@@ -19,7 +19,7 @@ def version() -> str:
     return importlib.metadata.version("pyiceberg")
 
 
-def import_planning() -> None:
+def import_planning(*, cached: bool) -> None:
     """Import what planning needs."""
     import pyiceberg.expressions
     import pyiceberg.io.pyarrow

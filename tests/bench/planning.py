@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def measure(arguments: argparse.Namespace, name: str, scan: str) -> None:
     if arguments.cache and name == "icecomb":
         properties["io.manifest.cache.folder"] = str(Path(arguments.cache).resolve())
     metadata = str(Path(arguments.table).resolve() / "metadata" / "v1.metadata.json")
-    _, import_s, import_cpu = clocked(peer.import_planning)
+    _, import_s, import_cpu = clocked(partial(peer.import_planning, cached=bool(properties)))
     table, open_s, open_cpu = clocked(lambda: peer.open_table(metadata, properties))
 
     def plan() -> int:

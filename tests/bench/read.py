@@ -122,7 +122,7 @@ def _write_file(folder: Path, number: int, rows: int) -> tuple[dict[str, Any], d
     delete_path = folder / "data" / f"{number:05d}-deletes.parquet"
     deleted = pa.table([paths, positions], schema=pa.schema(delete_fields))
     pq.write_table(deleted, delete_path, compression="zstd")
-    common = {**_EMPTY, "file_format": "PARQUET", "partition": {}}
+    common: dict[str, Any] = {**_EMPTY, "file_format": "PARQUET", "partition": {}}
     bound = [{"key": _PATH_ID, "value": str(path).encode()}]
     first, last = number * rows, (number + 1) * rows - 1
     data = {
