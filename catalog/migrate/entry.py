@@ -131,6 +131,16 @@ class Entry:
                 self.client.alter_partitions(self.database, self.name, page)
                 advance(len(page))
 
+    def expect(self, pointer: str) -> None:
+        """Refuse to go on when the entry points at another metadata file.
+
+        Raises:
+            CommitFailedError: somebody committed meanwhile.
+        """
+        now = self.load()
+        if now.metadata_location != pointer:
+            raise _changed(now)
+
     def turn_to_hive(self, old: HiveTable, pointer: str, marker: str) -> None:
         """Make the Iceberg table the old Hive table again, in one alter.
 
@@ -144,6 +154,8 @@ class Entry:
             CommitFailedError: somebody committed meanwhile; nothing was turned.
         """
         new = replace(old, parameters={**old.parameters, _POINTER: marker})
+        # Not every server looks at the expected parameter.
+        self.expect(pointer)
         try:
             self._alter(new, _POINTER, pointer)
         except ReplyLostError:
@@ -182,11 +194,7 @@ class Entry:
             self.client.alter_table(self.database, self.name, table, context)
         except RefusedError as error:
             if _MODIFIED in error.answer:
-                raise CommitFailedError(
-                    f"{table.full_name} was changed by somebody else meanwhile",
-                    hint="run the same command again",
-                    table=table.full_name,
-                ) from error
+                raise _changed(table) from error
             raise
 
     def _drop(self, partition: HivePartition) -> None:
@@ -195,3 +203,11 @@ class Entry:
         except NoSuchTableError:
             # Somebody else was faster; that the table is there was seen just before.
             return
+
+
+def _changed(table: HiveTable) -> CommitFailedError:
+    return CommitFailedError(
+        f"{table.full_name} was changed by somebody else meanwhile",
+        hint="run the same command again",
+        table=table.full_name,
+    )

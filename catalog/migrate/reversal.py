@@ -134,6 +134,7 @@ class Reversal:
         added = self._added(journal, old, metadata)
         journal.record(Step.REVERTING, pointer=pointer, added=added)
         with self._place.locked() as ensure_locked:
+            self._place.entry.expect(pointer)
             self._place.entry.give_hive_parts_back(
                 old, old_partitions(journal), journal.partition_count, self._place.progress
             )

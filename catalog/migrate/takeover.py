@@ -107,8 +107,8 @@ class Takeover:
             journal = open_journal(self._place.io, table.storage.location or "")
             if table.is_iceberg:
                 return self._finish(table, journal)
-            if journal is not None:
-                self._abandon(journal, table)
+            if journal is not None and not self._abandon(journal):
+                continue
             plan = self._plan(table, choices)
             if plan.blockers:
                 raise MigrationBlockedError(plan)
@@ -143,7 +143,7 @@ class Takeover:
         except IcecombError:
             # Left where they are, metadata files would disturb readers of an unpartitioned table.
             with suppress(IcecombError):
-                self._abandon(journal, table)
+                self._abandon(journal)
             raise
         return _migrated(plan.table, journal)
 
@@ -151,14 +151,15 @@ class Takeover:
         self, table: HiveTable, plan: MigrationPlan, choices: Choices, journal: Journal
     ) -> None:
         folder = f"{plan.location.rstrip('/')}/metadata"
-        journal.record(
-            Step.WRITING, folder=folder, existing=[s.location for s in self._place.io.list(folder)]
-        )
+        existing = [status.location for status in self._place.io.list(folder)]
+        journal.record(Step.WRITING, folder=folder, existing=existing)
         metadata, location = self._write_metadata(table, plan)
+        written = {status.location for status in self._place.io.list(folder)}.difference(existing)
         facts = _facts(metadata, plan)
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
         with self._place.locked() as ensure_locked:
             self._check_unchanged(table, journal, plan, choices)
+            self._check_not_abandoned(table, journal, folder, written)
             ensure_locked()
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             turned = pointed(kept, None, metadata, location, self._place.settings)
@@ -216,24 +217,39 @@ class Takeover:
                 f"{table.full_name} was changed while it was read", table=table.full_name
             )
 
-    def _abandon(self, journal: Journal, table: HiveTable) -> None:
-        """Remove the metadata files of an attempt whose entry was never turned."""
-        if self._place.entry.load().is_iceberg:
-            raise MigrationError(
-                f"{table.full_name} became an Iceberg table by other means while it was migrated",
-                hint="look at it with `icecomb describe`",
+    def _check_not_abandoned(
+        self, table: HiveTable, journal: Journal, folder: str, written: set[str]
+    ) -> None:
+        """Another apply takes one that is under way for one that crashed, and removes its files."""
+        listed = {status.location for status in self._place.io.list(folder)}
+        if journal.reverted or not written <= listed:
+            raise CommitFailedError(
+                f"{table.full_name} is being migrated by somebody else, too",
                 table=table.full_name,
             )
-        writing = journal.step(Step.WRITING)
-        if writing is not None:
-            existing = set(writing["existing"])
-            listed = (status.location for status in self._place.io.list(writing["folder"]))
-            ours = [
-                name for name in listed if name not in existing and _METADATA_FILE.fullmatch(name)
-            ]
-            self._place.io.delete(ours)
-            remove_empty_folder(self._place.io, writing["folder"])
-        journal.record(Step.REVERTED, abandoned=True)
+
+    def _abandon(self, journal: Journal) -> bool:
+        """Remove the metadata files of an attempt; False if its entry is turned already."""
+        # Under the lock: whoever is about to turn the entry to these files has looked for them.
+        with self._place.locked():
+            now = self._place.entry.load()
+            prepared = journal.step(Step.PREPARED)
+            if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
+                return False
+            writing = journal.step(Step.WRITING)
+            if writing is not None and not now.is_iceberg and not journal.reverted:
+                existing = set(writing["existing"])
+                listed = (status.location for status in self._place.io.list(writing["folder"]))
+                ours = [
+                    name
+                    for name in listed
+                    if name not in existing and _METADATA_FILE.fullmatch(name)
+                ]
+                self._place.io.delete(ours)
+                remove_empty_folder(self._place.io, writing["folder"])
+            if not journal.reverted:
+                journal.record(Step.REVERTED, abandoned=True)
+        return True
 
     def _finish(self, table: HiveTable, journal: Journal | None) -> Migrated:
         prepared = journal.step(Step.PREPARED) if journal is not None else None

@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import migrate
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
 from icecomb.catalog.migrate.reversal import RevertBlockedError
 from icecomb.catalog.migrate.takeover import MigrationBlockedError
-from icecomb.format.errors import MigrationError
+from icecomb.catalog.migrate.workplace import Workplace
+from icecomb.format.errors import CommitFailedError, MigrationError
 
 pytestmark = pytest.mark.jvm
 
@@ -452,6 +456,34 @@ def test_revert_is_a_dry_run_and_names_what_it_would_lose(make_hive_table: Any) 
     assert table.rows() == [{"id": 1, "k": 1}]
 
 
+def test_revert_never_loses_a_commit_that_came_in_between(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    migrate.apply(table.catalog, table.name)
+    loaded = table.catalog.load_table(table.name)
+    row = pa.table({"id": pa.array([5], pa.int64()), "k": pa.array([1], pa.int32())})
+    alter = HiveClient.alter_table
+
+    def unchecked(self: Any, database: str, name: str, to: Any, context: Any = None) -> None:
+        kept = {k: v for k, v in (context or {}).items() if not k.startswith("expected_")}
+        alter(self, database, name, to, kept)
+
+    locked = Workplace.locked
+
+    def overtaken(self: Any) -> Any:
+        monkeypatch.undo()
+        loaded.append(row)
+        monkeypatch.setattr(HiveClient, "alter_table", unchecked)  # as Hive 3.1.3
+        return locked(self)
+
+    monkeypatch.setattr(Workplace, "locked", overtaken)
+    with pytest.raises(CommitFailedError, match="changed by somebody else"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+    assert sorted(row["id"] for row in table.rows()) == [1, 5]
+    assert table.entry.partition_keys == ()
+
+
 def test_revert_says_when_files_of_the_hive_table_are_gone(make_hive_table: Any) -> None:
     table = make_hive_table(
         {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
@@ -517,6 +549,50 @@ def test_files_that_arrive_while_footers_are_read_are_taken_over_too(make_hive_t
     late = lambda: pq.write_table(numbers(2), table.folder / "p0" / "late.parquet")  # noqa: E731
     migrate.apply(table.catalog, table.name, progress=_Meddler(late, 1))
     assert sorted(row["id"] for row in table.rows()) == [1, 2]
+
+
+def test_a_second_apply_never_takes_the_files_of_the_first_away(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    locked = Workplace.locked
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    def meddled_with(self: Any) -> Any:
+        monkeypatch.undo()
+        with pytest.raises(KeyboardInterrupt):
+            migrate.apply(table.catalog, table.name, progress=_Meddler(killed, 1))
+        return locked(self)
+
+    monkeypatch.setattr(Workplace, "locked", meddled_with)
+    migrate.apply(table.catalog, table.name)
+    assert table.rows() == [{"id": 1, "k": 1}]
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_of_two_applies_at_once_one_migrates_and_both_say_so(
+    make_hive_table: Any, changed: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    at_once = threading.Barrier(2)
+
+    def meet() -> None:
+        at_once.wait(60)
+        if changed:
+            pq.write_table(numbers(2), table.folder / "p0" / f"{threading.get_ident()}.parquet")
+
+    def apply() -> Any:
+        return migrate.apply(table.catalog, table.name, progress=_Meddler(meet, 1))
+
+    with ThreadPoolExecutor(2) as pool:
+        results = [one.result() for one in [pool.submit(apply), pool.submit(apply)]]
+    assert results[0] == results[1]
+    assert sorted(row["id"] for row in table.rows()) == ([1, 2, 2] if changed else [1])
+    assert migrate.verify(table.catalog, table.name).difference_count == 0
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
 
 
 def test_a_table_that_never_stands_still_is_left_alone(make_hive_table: Any) -> None:
