@@ -18,6 +18,7 @@ from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.table import Table
 
 OK: Final = 0
 ERROR: Final = 1
@@ -74,12 +75,16 @@ class Application:
         self._open.append(catalog)
         return catalog
 
+    def table(self, name: str) -> Table:
+        """A table by its name in the catalog; or, with a slash, by its folder or metadata file."""
+        from icecomb.catalog import open_table
+
+        return open_table(name) if "/" in name else self.catalog().load_table(name)
+
     def close(self) -> None:
         """Close what was opened."""
         while self._open:
-            close = getattr(self._open.pop(), "close", None)
-            if close is not None:
-                close()
+            self._open.pop().close()
 
     @property
     def json(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.snapshot import Snapshot
 
@@ -26,7 +27,7 @@ def namespaces(application: Application) -> None:
 def tables(application: Application, namespace: str | None) -> None:
     """List the Iceberg tables of a namespace, or of all."""
     catalog = application.catalog()
-    names = [(namespace,)] if namespace else catalog.list_namespaces()
+    names = [parse_identifier(namespace)] if namespace else catalog.list_namespaces()
     rows = [[".".join(table)] for name in names for table in catalog.list_tables(name)]
     application.output.table(["table"], rows)
 
@@ -35,8 +36,11 @@ def tables(application: Application, namespace: str | None) -> None:
 @click.argument("table")
 @click.pass_obj
 def describe(application: Application, table: str) -> None:
-    """Show columns, partitioning, properties and size of a table."""
-    loaded = application.catalog().load_table(table)
+    """Show columns, partitioning, properties and size of a table.
+
+    TABLE is a name, or the folder or a metadata file of a file-system table.
+    """
+    loaded = application.table(table)
     metadata = loaded.metadata
     snapshot = metadata.current_snapshot()
     schema, spec = metadata.schema(), metadata.spec()
@@ -75,8 +79,11 @@ def head(
     columns: str | None,
     snapshot: int | None,
 ) -> None:
-    """Show the first rows of a table."""
-    loaded = application.catalog().load_table(table)
+    """Show the first rows of a table.
+
+    TABLE is a name, or the folder or a metadata file of a file-system table.
+    """
+    loaded = application.table(table)
     chosen: dict[str, Any] = {"limit": limit, "snapshot_id": snapshot}
     if where:
         chosen["row_filter"] = where
@@ -90,8 +97,11 @@ def head(
 @click.argument("table")
 @click.pass_obj
 def snapshots(application: Application, table: str) -> None:
-    """List the snapshots of a table, oldest first."""
-    metadata = application.catalog().load_table(table).metadata
+    """List the snapshots of a table, oldest first.
+
+    TABLE is a name, or the folder or a metadata file of a file-system table.
+    """
+    metadata = application.table(table).metadata
     application.output.table(
         ["committed", "snapshot", "parent", "operation", "added rows", "total rows", "refs"],
         [

@@ -164,8 +164,10 @@ class HadoopPointer:
             text = read_metadata_json(self._io, expected.location)
         except FileMissingError:
             return False
-        uuid = expected.metadata.table_uuid
-        return uuid is None or str(uuid).encode() in text.lower()
+        if expected.metadata.table_uuid is None:
+            return True
+        uuid = str(expected.metadata.table_uuid).encode()
+        return uuid in text or uuid in text.lower()
 
     def _publish(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         from icecomb.format.metadata_file import write_metadata

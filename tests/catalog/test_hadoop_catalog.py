@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -576,3 +577,22 @@ def test_pyiceberg_reads_a_table_by_its_folder_and_by_its_file(table):
         assert [s.snapshot_id for s in found.snapshots()] == [
             s.snapshot_id for s in table.snapshots()
         ]
+
+
+def test_the_command_line_takes_a_catalog_of_folders_and_single_places(
+    table, tmp_path, monkeypatch, capsys
+):
+    from icecomb.catalog.cli.application import run
+
+    table.append(ROWS)
+    monkeypatch.setenv("ICECOMB_CATALOG__LAKE__TYPE", "hadoop")
+    monkeypatch.setenv("ICECOMB_CATALOG__LAKE__WAREHOUSE", str(tmp_path))
+    assert run(["--catalog", "lake", "--output", "json", "tables", "db"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"table": "db.t"}]
+    for place in (table.location(), table.metadata_location):
+        assert run(["--output", "json", "head", place, "--where", "id = 2"]) == 0
+        assert json.loads(capsys.readouterr().out) == [{"id": 2, "s": "b"}]
+    assert run(["--catalog", "lake", "drop", "db.t", "--yes"]) == 1
+    assert "cannot be dropped without its files" in capsys.readouterr().err
+    assert run(["describe", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
