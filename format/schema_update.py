@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import CommitFailedError, SchemaError
+from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
 from icecomb.format.metadata import DEFAULT_NAME_MAPPING
 from icecomb.format.name_mapping import update_name_mapping
 from icecomb.format.pending_update import Commit, RecordedUpdate
@@ -239,8 +239,12 @@ def _check_uses(base: TableMetadata, schema: Schema) -> None:
                 f"Cannot drop column {name!r}: {user} needs it",
                 hint="Change the partition spec or the sort order first.",
             )
-    base.spec().check(schema)
-    base.sort_order().check(schema)
+    for used in (base.spec(), base.sort_order()):
+        try:
+            used.check(base.schema())
+        except ValidationError:
+            continue  # it did not fit before, so this change is not to blame
+        used.check(schema)
 
 
 def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterable[TableUpdate]:

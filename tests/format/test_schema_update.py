@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyiceberg.types
@@ -25,7 +26,7 @@ from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.schema_update import UpdateSchema
 from icecomb.format.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
-from icecomb.format.transform import BucketTransform
+from icecomb.format.transform import BucketTransform, UnknownTransform
 from icecomb.format.types import (
     DecimalType,
     DoubleType,
@@ -404,6 +405,14 @@ def test_a_column_that_the_table_is_partitioned_or_sorted_by_cannot_be_dropped()
         evolved(base, lambda u: u.delete_column("id"))
     with pytest.raises(ValidationError, match="x_bucket"):
         evolved(base, lambda u: u.add_column("x_bucket", LongType()))
+
+
+def test_a_spec_that_fits_no_more_does_not_block_other_changes():
+    spec = PartitionSpec(0, (PartitionField(1, 1000, UnknownTransform("zorder"), "id_z"),))
+    base = replace(table(Schema(SCHEMA.fields)), partition_specs=(spec,))
+    assert evolved(base, lambda u: u.add_column("b", LongType())).schema().contains("b")
+    with pytest.raises(SchemaError, match="'id_z' needs it"):
+        evolved(base, lambda u: u.delete_column("id"))
 
 
 def test_settings_of_single_columns_follow_renames_and_go_with_their_column():
