@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
     from icecomb.catalog.commit import Producer
     from icecomb.format.file_io import FileIO
+    from icecomb.format.manifest import DataFile, ManifestFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.expire import ExpireSnapshots
     from icecomb.format.property_update import UpdateProperties
@@ -112,3 +115,52 @@ class MetadataOperations(ABC):
         from icecomb.format.operation.expire import ExpireSnapshots
 
         return ExpireSnapshots(self.metadata, self.io, self.commit, dry_run=dry_run)
+
+    def rewrite_manifests(
+        self,
+        rewrite_if: Callable[[ManifestFile], bool] | None = None,
+        cluster_by: Callable[[DataFile], Hashable] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replaces the manifests of ``main`` by fewer ones, sorted by partition; rows stay.
+
+        >>> table.rewrite_manifests(lambda m: m.manifest_length < 1_000_000)  # doctest: +SKIP
+
+        Args:
+            rewrite_if: Which manifests; by default all.
+            cluster_by: Gives the files of each key manifests of their own, instead of sorting.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Raises:
+            CommitFailedError: Others were first too often; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.format.operation.rewrite_manifests import RewriteManifests
+
+        rewrite = RewriteManifests(self.io, snapshot_properties)
+        if rewrite_if is not None:
+            rewrite.rewrite_if(rewrite_if)
+        if cluster_by is not None:
+            rewrite.cluster_by(cluster_by)
+        self.commit(rewrite)
+
+    def publish_changes(self, wap_id: str) -> None:
+        """Makes ``main`` show what was staged under a ``wap.id``.
+
+        A change is staged, to be looked at first, when the table property ``write.wap.enabled`` is
+        true and the snapshot properties of an operation have a ``wap.id``:
+
+        >>> table.append(df, {"wap.id": "load-7"})  # doctest: +SKIP
+        >>> table.publish_changes("load-7")  # doctest: +SKIP
+
+        Raises:
+            NoSuchSnapshotError: Nothing was staged under this id.
+            ValidationError: It was published already, several snapshots have the id, or the table
+                changed in a way that the staged change does not fit.
+            CommitFailedError: Others were first too often; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.format.staging import staged_snapshot
+
+        with self.manage_snapshots() as manage:
+            manage.cherry_pick(staged_snapshot(self.metadata, wap_id).snapshot_id)

@@ -14,6 +14,7 @@ from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Operation, SnapshotRef
+from icecomb.format.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.update import Changes, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from icecomb.format.snapshot import Snapshot
 
 _SOURCE: Final = "source-snapshot-id"
-_STAGED_WAP: Final = "wap.id"
-_PUBLISHED_WAP: Final = "published-wap-id"
 
 
 class CherryPick(MergingProducer):
@@ -59,6 +58,7 @@ class CherryPick(MergingProducer):
         if picked is None:
             raise NoSuchSnapshotError(f"Cannot cherry-pick snapshot {self.picked_id}: no such one")
         if picked.parent_snapshot_id == base.current_snapshot_id:
+            check_not_picked(base, self.picked_id)
             return _fast_forward(base, picked)
         if self._picked is None:
             self._take(base, picked)
@@ -94,8 +94,8 @@ class CherryPick(MergingProducer):
         check_not_picked(base, self.picked_id)
         self.validate_from_snapshot(picked.parent_snapshot_id)
         self._collect(base, picked)
-        if wap_id := picked.summary.get(_STAGED_WAP):
-            self.snapshot_properties[_PUBLISHED_WAP] = wap_id
+        if wap_id := picked.summary.get(WAP_ID):
+            self.snapshot_properties[PUBLISHED_WAP_ID] = wap_id
         self.snapshot_properties[_SOURCE] = str(self.picked_id)
         self._picked = picked
 
@@ -133,7 +133,7 @@ def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
         ValidationError: It is an ancestor, was picked, or its `wap.id` was published.
     """
     picked = base.snapshot_by_id(snapshot_id)
-    wap_id = None if picked is None else picked.summary.get(_STAGED_WAP)
+    wap_id = None if picked is None else picked.summary.get(WAP_ID)
     for found in ancestors_of(base, base.current_snapshot_id):
         if found.snapshot_id == snapshot_id:
             raise ValidationError(
@@ -144,7 +144,7 @@ def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
                 f"Cannot cherry-pick snapshot {snapshot_id}: it was picked already, "
                 f"as snapshot {found.snapshot_id}"
             )
-        if wap_id and wap_id in (found.summary.get(_STAGED_WAP), found.summary.get(_PUBLISHED_WAP)):
+        if wap_id and wap_id in (found.summary.get(WAP_ID), found.summary.get(PUBLISHED_WAP_ID)):
             raise ValidationError(
                 f"Cannot cherry-pick snapshot {snapshot_id}: its wap.id {wap_id!r} was published "
                 f"already, by snapshot {found.snapshot_id}"

@@ -27,6 +27,7 @@ from icecomb.format.manifest_writer import ManifestWriter, assign_sequence_numbe
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
+from icecomb.format.staging import is_staged
 from icecomb.format.update import (
     AddSnapshotUpdate,
     Changes,
@@ -54,7 +55,9 @@ class SnapshotProducer(ABC):
         io: Writes manifests and manifest lists.
         snapshot_properties: More keys for the snapshot's summary.
         branch: The branch to commit to; one that does not exist is created.
-        stage_only: Add the snapshot to the table without moving the branch.
+        stage_only: Add the snapshot to the table without moving the branch; so it is, too, when
+            the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
+            true.
     """
 
     def __init__(
@@ -277,7 +280,7 @@ class SnapshotProducer(ABC):
     def _changes(self, base: TableMetadata, parent: Snapshot | None, snapshot: Snapshot) -> Changes:
         updates: tuple[Any, ...] = (AddSnapshotUpdate(snapshot=snapshot),)
         requirements: tuple[Any, ...] = (AssertTableUUID(uuid=base.table_uuid),)
-        if not self.stage_only:
+        if not (self.stage_only or is_staged(base, self.snapshot_properties)):
             parent_id = None if parent is None else parent.snapshot_id
             requirements += (AssertRefSnapshotId(ref=self.branch, snapshot_id=parent_id),)
             ref = base.refs.get(self.branch)
@@ -359,7 +362,7 @@ def parent_manifests(
         return []
     manifests = read_manifests(io, parent)
     return [
-        _counted(io, manifest) if base.format_version > 1 else manifest for manifest in manifests
+        with_counts(io, manifest) if base.format_version > 1 else manifest for manifest in manifests
     ]
 
 
@@ -379,7 +382,8 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
         )
 
 
-def _counted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    """The manifest with its counts; they are taken from the file where its list states none."""
     counts = (
         manifest.added_files_count,
         manifest.existing_files_count,

@@ -1,0 +1,321 @@
+"""Writing manifests anew, so that a scan reads fewer of them; the table keeps its files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifest import (
+    UNASSIGNED_SEQ,
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.operation.snapshot_producer import (
+    TARGET_SIZE_DEFAULT,
+    TARGET_SIZE_KEY,
+    SnapshotProducer,
+    integer_property,
+    parent_manifests,
+    spec_of,
+    with_counts,
+)
+from icecomb.format.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.update import Changes
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_AT_ONCE: Final = 1000
+"""So many entries are Python objects at a time."""
+
+_Row = tuple[int, int]
+"""Which manifest of a group, and which row of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    """What one attempt made of the manifests with these paths."""
+
+    replaced: Mapping[str, ManifestFile]
+    created: tuple[ManifestFile, ...]
+    entries: int
+
+
+class RewriteManifests(SnapshotProducer):
+    """Replaces manifests by others that hold the same live files.
+
+    Unless it is told otherwise it sorts the entries of all manifests by partition, and writes
+    manifests of about `commit.manifest.target-size-bytes`, so that a scan of few partitions reads
+    few manifests. Files keep their snapshot ids and sequence numbers. Manifests that others add
+    meanwhile stay as they are. Where nothing can be improved, no snapshot is made.
+
+    Args:
+        io: Reads and writes manifests and manifest lists.
+        snapshot_properties: More keys for the snapshot's summary.
+        branch: The branch to commit to.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        super().__init__(io, snapshot_properties, branch)
+        self._key: Callable[[DataFile], Hashable] | None = None
+        self._predicate: Callable[[ManifestFile], bool] | None = None
+        self._deleted: dict[str, ManifestFile] = {}
+        self._added: dict[str, ManifestFile] = {}
+        self._done = _Rewritten({}, (), 0)
+
+    def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
+        """Give the files of each key manifests of their own, instead of sorting by partition."""
+        self._key = key
+        return self
+
+    def rewrite_if(self, predicate: Callable[[ManifestFile], bool]) -> Self:
+        """Leave the manifests alone for which this is false."""
+        self._predicate = predicate
+        return self
+
+    def delete_manifest(self, manifest: ManifestFile) -> Self:
+        """Take a manifest out; those added must hold its live files.
+
+        With manifests deleted or added nothing else is rewritten, unless `cluster_by` or
+        `rewrite_if` asks for it.
+        """
+        self._deleted[manifest.manifest_path] = manifest
+        return self
+
+    def add_manifest(self, manifest: ManifestFile) -> Self:
+        """Put a manifest in that was written already, with existing files only.
+
+        It belongs to the table once it is committed, and to the caller when it is not.
+
+        Raises:
+            ValidationError: It has added or deleted files, or files without the id of their
+                snapshot.
+            CorruptFileError: It is no manifest.
+        """
+        self._added[manifest.manifest_path] = _checked(self.io, manifest)
+        return self
+
+    @property
+    def operation(self) -> str:
+        """`replace`."""
+        return Operation.REPLACE
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`; nothing changes when there is nothing to improve."""
+        parent = self._parent(base)
+        self._draw_id(base)
+        self.validate(base, parent)
+        self._rewrite(base, parent_manifests(self.io, base, parent))
+        if not (self._done.replaced or self._deleted or self._added):
+            return Changes((), ())
+        return super().apply(base)
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`: manifests to delete must be there."""
+        if base.format_version > 1:
+            for manifest in self._added.values():
+                _check_numbered(manifest)
+        if not self._deleted:
+            return
+        present = {m.manifest_path for m in parent_manifests(self.io, base, parent)}
+        missing = next((path for path in self._deleted if path not in present), None)
+        if missing is not None:
+            raise ValidationError(
+                f"manifest {missing} is to be deleted, but is not in the table any more",
+                hint="read the table's manifests again",
+                path=missing,
+            )
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`."""
+        parents = parent_manifests(self.io, base, parent)
+        gone = {**self._deleted, **self._done.replaced}
+        taken = [replace(m, added_snapshot_id=self.snapshot_id) for m in self._added.values()]
+        old = [m for m in parents if m.manifest_path in gone]
+        new = [*self._done.created, *taken]
+        self._check_live(old, new)
+        return [*new, *(m for m in parents if m.manifest_path not in gone)]
+
+    def summary(self, base: TableMetadata) -> Mapping[str, str]:
+        """See `SnapshotProducer.summary`."""
+        return {
+            "entries-processed": str(self._done.entries),
+            **self.new_summary(base).to_map(),
+        }
+
+    def replaced_manifest_count(self) -> int:
+        """See `SnapshotProducer.replaced_manifest_count`."""
+        return len({**self._deleted, **self._done.replaced})
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`."""
+        super().clean_up(committed)
+        if committed is None:
+            self._done = _Rewritten({}, (), 0)
+
+    def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
+        """Make the new manifests, unless those of an earlier attempt fit still."""
+        present = {manifest.manifest_path for manifest in parents}
+        if self._done.replaced and present.issuperset(self._done.replaced):
+            return
+        replaced: dict[str, ManifestFile] = {}
+        created: list[ManifestFile] = []
+        entries = 0
+        for (content, spec_id), group in self._groups(base, parents).items():
+            columns = [self._read(base, manifest) for manifest in group]
+            rows = list(_live_rows(columns))
+            for keyed in self._clusters(columns, rows):
+                existing = _existing(columns, keyed)
+                created += self.write_manifests(base, spec_id, existing, content)
+            entries += len(rows)
+            replaced.update((manifest.manifest_path, manifest) for manifest in group)
+        self._done = _Rewritten(replaced, tuple(created), entries)
+
+    def _groups(
+        self, base: TableMetadata, parents: Iterable[ManifestFile]
+    ) -> dict[tuple[ManifestContent, int], list[ManifestFile]]:
+        """The manifests to rewrite by what can be in one manifest together."""
+        groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
+        explicit = bool(self._deleted or self._added)
+        if explicit and self._key is None and self._predicate is None:
+            return groups
+        for manifest in parents:
+            wanted = self._predicate is None or self._predicate(manifest)
+            if wanted and manifest.manifest_path not in self._deleted:
+                key = (manifest.content, manifest.partition_spec_id)
+                groups.setdefault(key, []).append(manifest)
+        if self._key is None:
+            target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
+            groups = {key: found for key, found in groups.items() if _improvable(found, target)}
+        return groups
+
+    def _read(self, base: TableMetadata, manifest: ManifestFile) -> ManifestColumns:
+        spec = spec_of(base, manifest.partition_spec_id)
+        return read_manifest_columns(self.io, manifest, spec=spec, cache=None)
+
+    def _clusters(
+        self, columns: Sequence[ManifestColumns], rows: Sequence[_Row]
+    ) -> Iterator[Sequence[_Row]]:
+        if self._key is None:
+            partitions = [found.partition_tuples() for found in columns]
+            order = sorted(rows, key=lambda at: _sortable(partitions[at[0]][at[1]]))
+            yield order
+            return
+        clusters: dict[Hashable, list[_Row]] = {}
+        for start in range(0, len(rows), _AT_ONCE):
+            chunk = rows[start : start + _AT_ONCE]
+            for at, entry in zip(chunk, _entries(columns, chunk), strict=True):
+                clusters.setdefault(self._key(entry.data_file), []).append(at)
+        yield from clusters.values()
+
+    def _check_live(self, old: Iterable[ManifestFile], new: Iterable[ManifestFile]) -> None:
+        before, after = self._live_counts(old), self._live_counts(new)
+        if before != after:
+            raise ValidationError(
+                "the new manifests must hold as many live files as those they replace: "
+                f"{_described(after)} instead of {_described(before)}"
+            )
+
+    def _live_counts(self, manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
+        counts: Counter[ManifestContent] = Counter(dict.fromkeys(ManifestContent, 0))
+        for manifest in manifests:
+            counted = with_counts(self.io, manifest)
+            live = (counted.added_files_count or 0) + (counted.existing_files_count or 0)
+            counts[manifest.content] += live
+        return counts
+
+
+def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    """A manifest to add, with what its file says of itself."""
+    from icecomb.format.manifest_decoder import count_manifest
+
+    path = manifest.manifest_path
+    unowned = replace(manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ)
+    counted = count_manifest(io.read(path), unowned)
+    if counted.added_files_count or counted.deleted_files_count:
+        what = "added" if counted.added_files_count else "deleted"
+        raise ValidationError(
+            f"cannot add manifest {path}: it has {what} files",
+            hint="write its entries as existing ones",
+            path=path,
+        )
+    columns = read_manifest_columns(io, unowned, (), cache=None)
+    if columns.column("snapshot_id").null_count:
+        raise ValidationError(
+            f"cannot add manifest {path}: it has files without a snapshot id", path=path
+        )
+    numbers = columns.column("sequence_number")
+    least = UNASSIGNED_SEQ if numbers.null_count else min(numbers.to_pylist(), default=0)
+    return replace(counted, min_sequence_number=least)
+
+
+def _check_numbered(manifest: ManifestFile) -> None:
+    if manifest.min_sequence_number == UNASSIGNED_SEQ:
+        path = manifest.manifest_path
+        raise ValidationError(
+            f"cannot add manifest {path}: it has files without a sequence number", path=path
+        )
+
+
+def _improvable(manifests: Sequence[ManifestFile], target: int) -> bool:
+    if len(manifests) > 1:
+        return True
+    (manifest,) = manifests
+    return manifest.manifest_length > target or manifest.has_deleted_files()
+
+
+def _live_rows(columns: Sequence[ManifestColumns]) -> Iterator[_Row]:
+    for at, found in enumerate(columns):
+        for row, live in enumerate(found.live.to_pylist()):
+            if live:
+                yield at, row
+
+
+def _entries(columns: Sequence[ManifestColumns], rows: Sequence[_Row]) -> Iterator[ManifestEntry]:
+    """The entries of a few rows, in their order."""
+    by_manifest = groupby(sorted(rows), key=lambda at: at[0])
+    made = {at: iter(columns[at].entries([row for _, row in chosen])) for at, chosen in by_manifest}
+    entries = {row: next(made[row[0]]) for row in sorted(rows)}
+    return (entries[row] for row in rows)
+
+
+def _existing(columns: Sequence[ManifestColumns], rows: Sequence[_Row]) -> Iterator[ManifestEntry]:
+    for start in range(0, len(rows), _AT_ONCE):
+        for entry in _entries(columns, rows[start : start + _AT_ONCE]):
+            yield ManifestEntry(
+                status=ManifestEntryStatus.EXISTING,
+                snapshot_id=entry.snapshot_id,
+                sequence_number=entry.sequence_number,
+                file_sequence_number=entry.file_sequence_number,
+                data_file=entry.data_file,
+            )
+
+
+def _sortable(partition: Iterable[Any]) -> tuple[tuple[int, Any], ...]:
+    """Partition values that compare: nulls first, NaN last."""
+    return tuple(
+        (0, 0) if value is None else (1, value) if value == value else (2, 0)  # noqa: PLR0124
+        for value in partition
+    )
+
+
+def _described(counts: Mapping[ManifestContent, int]) -> str:
+    data, deletes = counts[ManifestContent.DATA], counts[ManifestContent.DELETES]
+    return f"{data} data files and {deletes} delete files"

@@ -1,0 +1,164 @@
+"""Write, audit, publish; and rewritten manifests, both through a table of a catalog."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.schema import Schema
+from icecomb.format.types import LongType, NestedField
+
+SCHEMA = Schema((NestedField(1, "id", LongType()),))
+ENABLED = {"write.wap.enabled": "true"}
+
+
+@pytest.fixture
+def lake(tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    return catalog
+
+
+@pytest.fixture
+def table(lake):
+    table = lake.create_table(("db", "t"), SCHEMA, properties=ENABLED)
+    table.append(rows(1, 2))
+    return table
+
+
+def rows(*ids):
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def ids(table, snapshot_id=None):
+    return sorted(table.scan(snapshot_id=snapshot_id).to_arrow()["id"].to_pylist())
+
+
+def newest(table):
+    return table.snapshots()[-1]
+
+
+def test_a_staged_append_is_not_read_until_it_is_published(table):
+    table.append(rows(3), {"wap.id": "load-1"})
+    staged = newest(table)
+    assert ids(table) == [1, 2]
+    assert ids(table, staged.snapshot_id) == [1, 2, 3]
+    assert staged.summary["wap.id"] == "load-1"
+    assert len(table.refs()) == 1
+    assert len(table.history()) == 1
+    table.publish_changes("load-1")
+    assert ids(table) == [1, 2, 3]
+    # nothing was in between: main goes to the staged snapshot itself
+    assert table.current_snapshot().snapshot_id == staged.snapshot_id
+
+
+def test_a_staged_append_is_published_on_top_of_what_came_in_between(table):
+    table.append(rows(3), {"wap.id": "load-1"})
+    staged = newest(table)
+    table.append(rows(4))
+    table.publish_changes("load-1")
+    assert ids(table) == [1, 2, 3, 4]
+    summary = table.current_snapshot().summary
+    assert summary["published-wap-id"] == "load-1"
+    assert summary["source-snapshot-id"] == str(staged.snapshot_id)
+    assert summary["total-records"] == "4"
+    assert "wap.id" not in summary
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["moved", "applied again"])
+def test_nothing_is_published_twice(table, between):
+    table.append(rows(3), {"wap.id": "load-1"})
+    if between:
+        table.append(rows(4))
+    table.publish_changes("load-1")
+    before = table.metadata_location
+    with pytest.raises(ValidationError, match="already"):
+        table.publish_changes("load-1")
+    assert table.refresh().metadata_location == before
+
+
+@pytest.mark.parametrize("published_first", [True, False])
+def test_a_load_that_was_staged_twice_is_published_once(table, published_first):
+    table.append(rows(3), {"wap.id": "load-1"})
+    if published_first:
+        table.publish_changes("load-1")
+    table.append(rows(3), {"wap.id": "load-1"})
+    again = newest(table).snapshot_id
+    with pytest.raises(ValidationError, match=f"2 snapshots were staged.*{again}"):
+        table.publish_changes("load-1")
+    if not published_first:
+        with table.manage_snapshots() as manage:
+            manage.cherry_pick(table.snapshots()[-2].snapshot_id)
+    with (
+        pytest.raises(ValidationError, match="'load-1' was published already"),
+        table.manage_snapshots() as manage,
+    ):
+        manage.cherry_pick(again)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_what_was_not_staged_cannot_be_published(table):
+    with pytest.raises(NoSuchSnapshotError, match="Nothing was staged"):
+        table.publish_changes("x")
+
+
+def test_deletes_and_overwrites_are_staged_too(table):
+    table.delete("id = 1", {"wap.id": "delete"})
+    assert ids(table) == [1, 2]
+    assert ids(table, newest(table).snapshot_id) == [2]
+    table.overwrite(rows(9), snapshot_properties={"wap.id": "overwrite"})
+    assert ids(table) == [1, 2]
+    assert ids(table, newest(table).snapshot_id) == [9]
+    table.publish_changes("overwrite")
+    assert ids(table) == [9]
+    with pytest.raises(ValidationError, match="it is no append"):
+        table.publish_changes("delete")
+    assert ids(table) == [9]
+
+
+def test_the_first_rows_of_a_table_can_be_staged(lake):
+    table = lake.create_table(("db", "empty"), SCHEMA, properties=ENABLED)
+    table.append(rows(1), {"wap.id": "first"})
+    assert table.current_snapshot() is None
+    assert ids(table) == []
+    table.publish_changes("first")
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize("properties", [{}, {"write.wap.enabled": "false"}])
+def test_nothing_is_staged_in_a_table_that_does_not_allow_it(lake, properties):
+    table = lake.create_table(("db", "plain"), SCHEMA, properties=properties)
+    table.append(rows(1), {"wap.id": "load-1"})
+    assert ids(table) == [1]
+    assert table.current_snapshot().summary["wap.id"] == "load-1"
+
+
+def test_a_table_reads_the_same_after_its_manifests_were_rewritten(table):
+    for n in (3, 4, 5):
+        table.append(rows(n))
+    table.delete("id = 3")
+    before = ids(table)
+    table.rewrite_manifests(snapshot_properties={"why": "many"})
+    snapshot = table.current_snapshot()
+    assert len(read_manifests(table.io, snapshot)) == 1
+    assert (snapshot.summary["operation"], snapshot.summary["why"]) == ("replace", "many")
+    assert ids(table) == before == [1, 2, 4, 5]
+    location = table.metadata_location
+    table.rewrite_manifests()
+    assert table.metadata_location == location
+
+
+def test_the_choice_of_manifests_and_their_clusters_are_passed_on(table):
+    for n in (3, 4, 5):
+        table.append(rows(n))
+    newest_number = table.current_snapshot().sequence_number
+    table.rewrite_manifests(
+        rewrite_if=lambda manifest: manifest.sequence_number < newest_number,
+        cluster_by=lambda file: file.record_count,
+    )
+    manifests = read_manifests(table.io, table.current_snapshot())
+    assert sorted(m.existing_files_count for m in manifests) == [0, 1, 2]
+    assert ids(table) == [1, 2, 3, 4, 5]

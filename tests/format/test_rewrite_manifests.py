@@ -1,0 +1,456 @@
+"""Rewriting manifests: fewer manifests, the same files with the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyiceberg.table
+import pytest
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.file_io import FileIO
+from icecomb.format.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
+from icecomb.format.manifest_columns import read_manifest
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifest_writer import write_manifest
+from icecomb.format.metadata import new_table_metadata
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.overwrite import DeleteFiles
+from icecomb.format.operation.rewrite_manifests import RewriteManifests
+from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.scan import TableScan
+from icecomb.format.schema import Schema
+from icecomb.format.sort import UNSORTED_SORT_ORDER
+from icecomb.format.transform import parse_transform
+from icecomb.format.types import DoubleType, LongType, NestedField, StringType
+from icecomb.format.update import (
+    AddPartitionSpecUpdate,
+    SetDefaultSpecUpdate,
+    update_table_metadata,
+)
+
+IO = FileIO()
+SCHEMA = Schema(
+    (
+        NestedField(1, "id", LongType()),
+        NestedField(2, "day", StringType()),
+        NestedField(3, "weight", DoubleType()),
+    )
+)
+BY_DAY = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "day"),))
+BY_WEIGHT = PartitionSpec(0, (PartitionField(3, 1000, parse_transform("identity"), "weight"),))
+DELETES = ManifestContent.DELETES
+
+
+def new_table(tmp_path, version=2, spec=BY_DAY, **properties):
+    properties = {"format-version": str(version), **properties}
+    return new_table_metadata(SCHEMA, spec, UNSORTED_SORT_ORDER, str(tmp_path / "t"), properties)
+
+
+def file(name, day="mon", **fields) -> DataFile:
+    return DataFile(
+        file_path=f"/t/data/{name}",
+        partition=(day,),
+        record_count=10,
+        file_size_in_bytes=100,
+        column_sizes={1: 9},
+        lower_bounds={1: b"\x01" + bytes(7)},
+        **fields,
+    )
+
+
+def deletes(name, day="mon") -> DataFile:
+    return replace(file(name, day), content=DataFileContent.POSITION_DELETES, record_count=1)
+
+
+def commit(base, operation):
+    changes = operation.apply(base)
+    for requirement in changes.requirements:
+        requirement.check(base)
+    return update_table_metadata(base, changes.updates)
+
+
+def append(base, *files, **options):
+    operation = FastAppend(IO, **options)
+    for added in files:
+        operation.append_data_file(added)
+    return commit(base, operation)
+
+
+def delete_rows(base, *files):
+    operation = RowDelta(IO)
+    for added in files:
+        operation.add_deletes(added)
+    return commit(base, operation)
+
+
+def five_appends(base):
+    for name, day in (("t1", "tue"), ("m1", "mon"), ("n", None), ("m2", "mon"), ("w", "wed")):
+        base = append(base, file(name, day))
+    return base
+
+
+def manifests(metadata):
+    return read_manifests(IO, metadata.current_snapshot())
+
+
+def names(manifest) -> list[str]:
+    entries = read_manifest(IO, manifest, discard_deleted=True)
+    return [entry.data_file.file_path.rpartition("/")[2] for entry in entries]
+
+
+def listed(metadata) -> list[list[str]]:
+    return [names(manifest) for manifest in manifests(metadata)]
+
+
+def live(metadata):
+    """All that a scan depends on, by path."""
+    return {
+        entry.data_file: (
+            entry.data_file,
+            entry.snapshot_id,
+            entry.sequence_number,
+            entry.file_sequence_number,
+        )
+        for manifest in manifests(metadata)
+        for entry in read_manifest(IO, manifest, discard_deleted=True)
+    }
+
+
+def summary(metadata):
+    return dict(metadata.current_snapshot().summary)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_entries_are_sorted_by_partition_and_keep_their_numbers(tmp_path, version):
+    before = five_appends(new_table(tmp_path, version))
+    after = commit(before, RewriteManifests(IO))
+    assert listed(before) == [["w"], ["m2"], ["n"], ["m1"], ["t1"]]
+    assert listed(after) == [["n", "m2", "m1", "t1", "w"]]
+    assert live(after) == live(before)
+    (manifest,) = manifests(after)
+    assert {e.status for e in read_manifest(IO, manifest)} == {ManifestEntryStatus.EXISTING}
+    assert manifest.added_snapshot_id == after.current_snapshot_id
+    assert manifest.sequence_number == (6 if version == 2 else 0)
+    assert manifest.min_sequence_number == (1 if version == 2 else 0)
+    assert (manifest.added_files_count, manifest.existing_files_count) == (0, 5)
+
+
+def test_the_summary_says_what_was_done_and_keeps_the_totals(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    after = commit(before, RewriteManifests(IO, {"app": "x"}))
+    totals = {key: value for key, value in summary(before).items() if key.startswith("total-")}
+    assert summary(after) == {
+        "operation": "replace",
+        "app": "x",
+        "manifests-created": "1",
+        "manifests-kept": "0",
+        "manifests-replaced": "5",
+        "entries-processed": "5",
+        "changed-partition-count": "0",
+        **totals,
+    }
+    assert totals["total-data-files"] == "5"
+    assert after.current_snapshot().parent_snapshot_id == before.current_snapshot_id
+
+
+def test_what_was_deleted_is_not_carried_on(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    table = commit(table, DeleteFiles(IO).delete_data_file("/t/data/m1"))
+    after = commit(table, RewriteManifests(IO))
+    assert listed(after) == [["n", "m2", "t1", "w"]]
+    assert [e for m in manifests(after) for e in read_manifest(IO, m) if not e.is_live] == []
+
+
+def test_manifests_that_hold_only_deleted_files_vanish(tmp_path):
+    table = append(new_table(tmp_path), file("a"))
+    table = commit(table, DeleteFiles(IO).delete_data_file("/t/data/a"))
+    after = commit(table, RewriteManifests(IO))
+    assert listed(after) == []
+    assert summary(after)["manifests-replaced"] == "1"
+    assert summary(after)["entries-processed"] == "0"
+
+
+def test_data_and_delete_manifests_are_rewritten_apart(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    table = delete_rows(delete_rows(table, deletes("d2", "tue")), deletes("d1"))
+    after = commit(table, RewriteManifests(IO))
+    assert {m.content: names(m) for m in manifests(after)} == {
+        ManifestContent.DATA: ["n", "m2", "m1", "t1", "w"],
+        ManifestContent.DELETES: ["d1", "d2"],
+    }
+    assert live(after) == live(table)
+
+    def planned(metadata):
+        return {t.file: t.delete_files for t in TableScan(metadata, IO).plan_files()}
+
+    assert planned(after) == planned(table)
+    assert summary(after)["total-delete-files"] == "2"
+
+
+def test_each_partition_spec_keeps_manifests_of_its_own(tmp_path):
+    table = append(append(new_table(tmp_path), file("a")), file("b"))
+    spec = PartitionSpec(1, (PartitionField(1, 1001, parse_transform("bucket[4]"), "id_bucket"),))
+    updates = (AddPartitionSpecUpdate(spec), SetDefaultSpecUpdate(-1))
+    table = update_table_metadata(table, updates)
+    for name in "cd":
+        table = append(table, replace(file(name), partition=(3,), spec_id=1))
+    after = commit(table, RewriteManifests(IO))
+    assert {m.partition_spec_id: sorted(names(m)) for m in manifests(after)} == {
+        0: ["a", "b"],
+        1: ["c", "d"],
+    }
+    assert live(after) == live(table)
+
+
+def test_manifests_are_about_as_large_as_the_property_says(tmp_path):
+    target = 80_000
+    properties = {
+        "commit.manifest.target-size-bytes": str(target),
+        "write.manifest.compression-codec": "uncompressed",
+    }
+    table = new_table(tmp_path, **properties)
+    for day in "abc":
+        table = append(table, *(file(f"{day}{n:04}" + "x" * 50, day) for n in range(1000)))
+    after = commit(table, RewriteManifests(IO))
+    sizes = [m.manifest_length for m in manifests(after)]
+    assert len(sizes) > 2
+    # whole blocks count, and they are counted every 250 entries
+    assert all(target <= size < 2 * target for size in sizes[:-1])
+    order = [name for found in listed(after) for name in found]
+    assert [name[0] for name in order] == sorted(name[0] for name in order)
+    assert live(after) == live(table)
+
+
+def test_partition_values_that_do_not_compare_are_sorted_too(tmp_path):
+    values = {"nan": float("nan"), "none": None, "two": 2.0, "minus": -1.5}
+    table = new_table(tmp_path, spec=BY_WEIGHT)
+    for name, value in values.items():
+        table = append(table, replace(file(name), partition=(value,)))
+    assert listed(commit(table, RewriteManifests(IO))) == [["none", "minus", "two", "nan"]]
+
+
+def test_a_key_gives_each_cluster_its_own_manifests(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    operation = RewriteManifests(IO).cluster_by(lambda found: found.partition[0] == "mon")
+    after = commit(before, operation)
+    assert sorted(map(sorted, listed(after))) == [["m1", "m2"], ["n", "t1", "w"]]
+    assert live(after) == live(before)
+
+
+def test_only_chosen_manifests_are_rewritten(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    large = max(m.sequence_number for m in manifests(before))
+    operation = RewriteManifests(IO).rewrite_if(lambda m: m.sequence_number < large)
+    after = commit(before, operation)
+    assert listed(after) == [["n", "m2", "m1", "t1"], ["w"]]
+    assert manifests(after)[1] == manifests(before)[0]
+    assert summary(after)["manifests-kept"] == "1"
+    assert summary(after)["manifests-replaced"] == "4"
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda table: table,
+        lambda table: append(table, file("a"), file("b", "tue")),
+        lambda table: commit(five_appends(table), RewriteManifests(IO)),
+    ],
+    ids=["empty", "one manifest", "rewritten already"],
+)
+def test_no_snapshot_is_made_where_nothing_can_be_improved(tmp_path, prepare):
+    table = prepare(new_table(tmp_path))
+    assert commit(table, RewriteManifests(IO)) is table
+
+
+def files_of(tmp_path) -> set[str]:
+    return {path.name for path in Path(tmp_path / "t" / "metadata").glob("*.avro")}
+
+
+def test_a_retry_keeps_what_others_added_and_writes_no_manifest_again(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    operation = RewriteManifests(IO)
+    operation.apply(table)
+    written = {name for name in files_of(tmp_path) if "-m" in name}
+    overtaken = append(table, file("new"))
+    (others,) = {name for name in files_of(tmp_path) if "-m" in name} - written
+    after = commit(overtaken, operation)
+    assert {name for name in files_of(tmp_path) if "-m" in name} == written | {others}
+    assert listed(after) == [["n", "m2", "m1", "t1", "w"], ["new"]]
+    assert live(after) == live(overtaken)
+    assert summary(after)["manifests-kept"] == "1"
+    before = files_of(tmp_path)
+    operation.clean_up(after)
+    # the list of the first attempt goes
+    (unused,) = before - files_of(tmp_path)
+    assert unused.startswith(f"snap-{after.current_snapshot_id}-1-")
+
+
+def test_a_retry_starts_again_when_a_rewritten_manifest_was_replaced_by_others(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    operation = RewriteManifests(IO)
+    operation.apply(table)
+    overtaken = commit(table, DeleteFiles(IO).delete_data_file("/t/data/m1"))
+    after = commit(overtaken, operation)
+    assert listed(after) == [["n", "m2", "t1", "w"]]
+    assert live(after) == live(overtaken)
+    operation.clean_up(after)
+    referenced = {Path(m.manifest_path).name for m in manifests(after)}
+    own = {name for name in files_of(tmp_path) if name.startswith(operation.commit_uuid)}
+    assert own == referenced
+
+
+def test_two_rewrites_at_once_lose_nothing(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    first, second = RewriteManifests(IO), RewriteManifests(IO)
+    first.apply(table)
+    between = commit(table, second)
+    assert commit(between, first) is between
+    assert live(between) == live(table)
+
+
+def test_nothing_is_left_of_a_rewrite_that_failed(tmp_path):
+    table = five_appends(new_table(tmp_path))
+    before = files_of(tmp_path)
+    operation = RewriteManifests(IO)
+    operation.apply(table)
+    operation.clean_up(None)
+    assert files_of(tmp_path) == before
+    assert live(commit(table, operation)) == live(table)
+
+
+def existing(tmp_path, table, chosen, name="own.avro", **changes):
+    """A manifest with the entries of others, written by hand."""
+    entries = [
+        ManifestEntry(
+            **{
+                "status": ManifestEntryStatus.EXISTING,
+                "snapshot_id": entry.snapshot_id,
+                "sequence_number": entry.sequence_number,
+                "file_sequence_number": entry.file_sequence_number,
+                "data_file": entry.data_file,
+                **changes,
+            }
+        )
+        for manifest in chosen
+        for entry in read_manifest(IO, manifest)
+    ]
+    return write_manifest(
+        IO,
+        str(tmp_path / name),
+        entries,
+        format_version=table.format_version,
+        spec=table.spec(),
+        schema=table.schema(),
+        snapshot_id=1,
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_manifests_can_be_exchanged_by_hand(tmp_path, version):
+    before = five_appends(new_table(tmp_path, version))
+    old = manifests(before)[1:3]
+    own = existing(tmp_path, before, old)
+    operation = RewriteManifests(IO).add_manifest(own)
+    for manifest in old:
+        operation.delete_manifest(manifest)
+    after = commit(before, operation)
+    assert listed(after) == [["m2", "n"], ["w"], ["m1"], ["t1"]]
+    assert live(after) == live(before)
+    assert manifests(after)[0].min_sequence_number == (3 if version == 2 else 0)
+    assert summary(after)["manifests-created"] == "1"
+    assert summary(after)["manifests-replaced"] == "2"
+    assert summary(after)["entries-processed"] == "0"
+
+
+def test_a_manifest_added_by_hand_belongs_to_the_caller_when_the_commit_fails(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    own = existing(tmp_path, before, manifests(before)[:1])
+    operation = RewriteManifests(IO).add_manifest(own).delete_manifest(manifests(before)[0])
+    operation.apply(before)
+    operation.clean_up(None)
+    assert Path(own.manifest_path).exists()
+
+
+def test_an_exchange_must_keep_the_number_of_files(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    own = existing(tmp_path, before, manifests(before)[:1])
+    operation = RewriteManifests(IO).add_manifest(own)
+    for manifest in manifests(before)[:2]:
+        operation.delete_manifest(manifest)
+    with pytest.raises(ValidationError, match="1 data files and 0 delete files instead of 2"):
+        operation.apply(before)
+
+
+def test_a_manifest_to_delete_must_be_there_still(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    own = existing(tmp_path, before, manifests(before)[:1])
+    operation = RewriteManifests(IO).add_manifest(own).delete_manifest(manifests(before)[0])
+    operation.apply(before)
+    overtaken = commit(before, RewriteManifests(IO))
+    with pytest.raises(ValidationError, match="not in the table any more"):
+        operation.apply(overtaken)
+
+
+def test_a_manifest_is_not_added_with_new_files_or_files_of_unknown_age(tmp_path):
+    before = five_appends(new_table(tmp_path))
+    operation = RewriteManifests(IO)
+    with pytest.raises(ValidationError, match="it has added files"):
+        operation.add_manifest(manifests(before)[0])
+    gone = existing(tmp_path, before, manifests(before)[:1], status=ManifestEntryStatus.DELETED)
+    with pytest.raises(ValidationError, match="it has deleted files"):
+        operation.add_manifest(gone)
+    nobody = existing(tmp_path, before, manifests(before)[:1], "nobody.avro", snapshot_id=None)
+    with pytest.raises(ValidationError, match="without a snapshot id"):
+        operation.add_manifest(nobody)
+    v1 = replace(before, format_version=1)
+    ageless = existing(tmp_path, v1, manifests(before)[:1], "ageless.avro")
+    operation.add_manifest(ageless).delete_manifest(manifests(before)[0])
+    with pytest.raises(ValidationError, match="without a sequence number"):
+        operation.apply(before)
+
+
+def test_a_branch_can_be_rewritten(tmp_path):
+    table = append(append(new_table(tmp_path), file("a")), file("b"))
+    table = append(append(table, file("c"), branch="audit"), file("d"), branch="audit")
+    after = commit(table, RewriteManifests(IO, branch="audit"))
+    assert after.current_snapshot_id == table.current_snapshot_id
+    (manifest,) = read_manifests(IO, after.snapshot_by_name("audit"))
+    assert sorted(names(manifest)) == ["c", "d"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_pyiceberg_reads_rewritten_manifests(tmp_path, version):
+    table = five_appends(new_table(tmp_path, version))
+    if version == 2:
+        table = delete_rows(delete_rows(table, deletes("d1")), deletes("d2", "tue"))
+    table = commit(table, RewriteManifests(IO))
+    path = tmp_path / "v.metadata.json"
+    path.write_text(table.to_json())
+    theirs = pyiceberg.table.StaticTable.from_metadata(str(path))
+    found = {
+        entry["data_file"]["file_path"].rpartition("/")[2]: (
+            entry["status"],
+            entry["snapshot_id"],
+            entry["sequence_number"],
+        )
+        for entry in theirs.inspect.entries().to_pylist()
+    }
+    assert found == {
+        data_file.file_path.rpartition("/")[2]: (0, snapshot_id, sequence_number)
+        for data_file, snapshot_id, sequence_number, _ in live(table).values()
+    }
+    planned = {
+        task.file.file_path.rpartition("/")[2]: len(task.delete_files)
+        for task in theirs.scan("day in ('mon', 'tue')").plan_files()
+    }
+    expected = int(version == 2)
+    assert planned == {"m1": expected, "m2": expected, "t1": expected}
