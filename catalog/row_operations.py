@@ -176,6 +176,48 @@ class RowOperations(ABC):
         self._commit_change(change)
         return result
 
+    def add_files(
+        self,
+        file_paths: Sequence[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        branch: str = MAIN_BRANCH,
+        *,
+        on_duplicate: str = "error",
+    ) -> None:
+        """Takes Parquet files into the table where they are; only their footers are read.
+
+        The value of a partition field is what the statistics of the file prove it to be; where the
+        file lacks the column, it is what a Hive-style path says (``.../day=2024-01-31/x.parquet``).
+        A table without a name mapping gets one, for files without field ids.
+
+        Args:
+            file_paths: The locations of the files.
+            snapshot_properties: More keys of the snapshot's summary.
+            check_duplicate_files: Whether to look for files that the table has already.
+            branch: Where.
+            on_duplicate: Whether such files, or paths given twice, are an ``error``, or to
+                ``skip``.
+
+        Raises:
+            FileMissingError: there is no such file.
+            CorruptFileError: it is no Parquet file.
+            SchemaError: its columns do not fit the table's.
+            ValidationError: the table has it already, a partition value is not known or not one, or
+                a required column holds nulls.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the files were added.
+        """
+        from icecomb.format.table_addition import add_files
+
+        change = add_files(
+            self._write_target(snapshot_properties, branch),
+            file_paths,
+            check_duplicate_files=check_duplicate_files,
+            on_duplicate=on_duplicate,
+        )
+        self._commit_change(change)
+
     def _write_target(
         self,
         snapshot_properties: Mapping[str, str] | None,

@@ -81,7 +81,9 @@ def key(row) -> tuple:
 
 def partition_of(spec, row) -> tuple:
     values = (
-        None if row[f.source_id - 1] is None else f.transform.apply(row[f.source_id - 1], TYPES[f.source_id - 1])
+        None
+        if row[f.source_id - 1] is None
+        else f.transform.apply(row[f.source_id - 1], TYPES[f.source_id - 1])
         for f in spec.fields
     )
     return key(values)

@@ -1,0 +1,135 @@
+"""Adding data files that exist already, each only once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifest import ManifestContent
+from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.manifest_list import read_manifests
+from icecomb.format.name_mapping import create_name_mapping
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.requirement import AssertCurrentSchemaId
+from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.update import Changes, SetPropertiesUpdate
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.manifest import DataFile
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+NAME_MAPPING: Final = "schema.name-mapping.default"
+_LOCAL: Final = re.compile("^file:/+")
+
+
+class FileAddition(FastAppend):
+    """Adds files that the table does not have; a table without a name mapping gets one.
+
+    Args:
+        io: Writes manifests and manifest lists.
+        snapshot_properties: More keys for the snapshot's summary.
+        branch: The branch to commit to.
+        files: The files, described with the table's current schema and spec.
+        check: Whether files that the branch has already are looked for.
+        skip: Whether these are left out; else the commit is refused.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        files: Iterable[DataFile] = (),
+        *,
+        check: bool = True,
+        skip: bool = False,
+    ) -> None:
+        super().__init__(io, snapshot_properties, branch)
+        self._check = check
+        self._skip = skip
+        self._looked_through: set[str] = set()
+        for file in files:
+            self.append_data_file(file)
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`; when all files are there already, nothing changes."""
+        changes = super().apply(base)
+        if not self._files:
+            return Changes(requirements=(), updates=())
+        if NAME_MAPPING in base.properties:
+            return changes
+        mapping = create_name_mapping(base.schema()).to_json()
+        return Changes(
+            requirements=(
+                *changes.requirements,
+                AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
+            ),
+            updates=(SetPropertiesUpdate(updates={NAME_MAPPING: mapping}), *changes.updates),
+        )
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """See `SnapshotProducer.validate`.
+
+        Raises:
+            ValidationError: The branch has one of the files already.
+        """
+        super().validate(base, parent)
+        if not self._check or parent is None:
+            return
+        there = known_paths(self.io, base, parent, self._files, self._looked_through)
+        if there and not self._skip:
+            path = min(there)
+            raise ValidationError(
+                f"the table has file {path} already",
+                hint="Leave it out, or set on_duplicate='skip'.",
+                path=path,
+            )
+        for path in there:
+            del self._files[path]
+            self._written = None
+
+
+def known_paths(
+    io: FileIO,
+    base: TableMetadata,
+    snapshot: Snapshot,
+    paths: Iterable[str],
+    looked_through: set[str],
+) -> set[str]:
+    """Which of these data files a snapshot has, however their locations are spelled.
+
+    Args:
+        io: Reads manifests.
+        base: The table.
+        snapshot: The snapshot.
+        paths: Locations.
+        looked_through: Manifests to pass over; those that are read are added.
+    """
+    wanted = {plain_location(path): path for path in paths}
+    values = pa.array(list(wanted), pa.string())
+    found: set[str] = set()
+    for manifest in read_manifests(io, snapshot):
+        path = manifest.manifest_path
+        if manifest.content is not ManifestContent.DATA or path in looked_through:
+            continue
+        looked_through.add(path)
+        spec = spec_of(base, manifest.partition_spec_id)
+        columns = read_manifest_columns(io, manifest, (), spec=spec)
+        locations = columns.column("file_path").filter(columns.live)
+        normal = pc.replace_substring_regex(locations, _LOCAL.pattern, "/")
+        there: Sequence[str] = normal.filter(pc.is_in(normal, value_set=values)).to_pylist()
+        found.update(wanted[name] for name in there)
+    return found
+
+
+def plain_location(location: str) -> str:
+    """A location in the one spelling that all spellings of a local file have in common."""
+    return _LOCAL.sub("/", location)

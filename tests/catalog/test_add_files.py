@@ -1,0 +1,207 @@
+"""Existing Parquet files taken into tables; PyIceberg reads the results."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import (
+    CorruptFileError,
+    FileMissingError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.transform import parse_transform
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.timestamp("us"))])
+DAY = dt.datetime(2024, 1, 31)  # noqa: DTZ001 - the column has no zone
+
+
+@pytest.fixture
+def lake(tmp_path):
+    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
+    found.create_namespace("db")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def new_table(lake):
+    def create(*partition, schema=SCHEMA, **properties):
+        fields = tuple(
+            PartitionField(schema.get_field_index(c) + 1, 1000 + i, parse_transform(t), name)
+            for i, (c, t, name) in enumerate(partition)
+        )
+        return lake.create_table(
+            "db.t", schema, partition_spec=PartitionSpec(0, fields), properties=properties
+        )
+
+    return create
+
+
+def frame(*ids, city="a", ts=DAY) -> pa.Table:
+    cities = city if isinstance(city, list) else [city] * len(ids)
+    return pa.table([list(ids), cities, [ts] * len(ids)], schema=SCHEMA)
+
+
+def file(folder: Path, data: pa.Table, name="x.parquet", **options) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(data, folder / name, **options)
+    return str(folder / name)
+
+
+def ids(table) -> list[int]:
+    ours = table.scan().to_arrow()
+    peers = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+    assert sorted(ours["id"].to_pylist()) == sorted(peers["id"].to_pylist())
+    return sorted(ours["id"].to_pylist())
+
+
+def test_files_become_part_of_the_table_where_they_are(new_table, tmp_path):
+    table = new_table()
+    table.append(frame(1))
+    path = file(tmp_path / "in", frame(2, 3))
+    table.add_files([path, file(tmp_path / "in", frame(4), "y.parquet")], {"by": "me"})
+    assert ids(table) == [1, 2, 3, 4]
+    summary = dict(table.current_snapshot().summary)
+    assert (summary["added-data-files"], summary["added-records"], summary["by"]) == (
+        "2",
+        "3",
+        "me",
+    )
+    (task,) = table.scan("id = 2").plan_files()
+    assert task.file.file_path == path
+    assert task.file.file_size_in_bytes == Path(path).stat().st_size
+    assert "schema.name-mapping.default" in table.properties
+
+
+def test_the_partition_is_what_the_statistics_prove(new_table, tmp_path):
+    table = new_table(("city", "identity", "city"), ("ts", "day", "day"), ("id", "bucket[4]", "b"))
+    table.add_files([file(tmp_path, frame(7, 7, city="x" * 40))])
+    table.add_files([file(tmp_path, frame(7, city=None, ts=None), "null.parquet")])
+    bucket = parse_transform("bucket[4]").apply(7, table.schema().find_type("id"))
+    found = {task.file.partition for task in table.scan().plan_files()}
+    assert found == {("x" * 40, 19753, bucket), (None, None, bucket)}
+    assert table.scan("city is null").count() == 1
+
+
+def test_a_column_that_only_the_path_has_is_the_partition(new_table, tmp_path):
+    table = new_table(("city", "identity", "city"))
+    rows = frame(1).drop_columns(["city"])
+    for folder in ("city=New%2FYork", "city=__HIVE_DEFAULT_PARTITION__", "city=a+b"):
+        table.add_files([file(tmp_path / folder, rows)])
+    cities = table.scan().to_arrow()["city"].to_pylist()
+    assert sorted(cities, key=str) == ["New/York", None, "a+b"]
+
+
+def test_a_file_without_statistics_is_where_its_folder_says(new_table, tmp_path):
+    table = new_table(("city", "identity", "city"))
+    path = file(tmp_path / "city=a", frame(1), write_statistics=False)
+    table.add_files([path])
+    assert table.scan("city = 'a'").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (frame(1, 2, city=["a", "b"]), "several partitions"),
+        (frame(1, 2, city=["a", None]), "several partitions"),
+        (frame(1).drop_columns(["city"]), "not known"),
+    ],
+    ids=str,
+)
+def test_a_file_of_no_one_partition_is_refused(new_table, tmp_path, data, message):
+    table = new_table(("city", "identity", "city"))
+    with pytest.raises(ValidationError, match=message):
+        table.add_files([file(tmp_path, data)])
+    assert table.refresh().current_snapshot() is None
+
+
+def test_a_folder_that_contradicts_the_rows_is_refused(new_table, tmp_path):
+    table = new_table(("city", "identity", "city"))
+    with pytest.raises(ValidationError, match="its rows have 'a'"):
+        table.add_files([file(tmp_path / "city=b", frame(1))])
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (frame(1).append_column("more", [[1]]), SchemaError),
+        (frame(1).drop_columns(["id"]), SchemaError),
+        (frame(1).set_column(0, "id", [["one"]]), SchemaError),
+        (frame(None), ValidationError),
+    ],
+    ids=["extra column", "required column missing", "wrong type", "null in a required column"],
+)
+def test_a_file_that_does_not_fit_is_refused_and_kept(new_table, tmp_path, data, error):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]])
+    table = new_table(schema=schema)
+    good, bad = file(tmp_path, frame(1), "good.parquet"), file(tmp_path, data)
+    with pytest.raises(error, match="cannot add"):
+        table.add_files([good, bad])
+    assert table.refresh().current_snapshot() is None
+    assert Path(good).exists()
+    assert Path(bad).exists()
+
+
+def test_an_optional_column_may_be_missing_and_a_narrower_type_is_promoted(new_table, tmp_path):
+    table = new_table()
+    table.add_files([file(tmp_path, pa.table({"id": pa.array([5], pa.int32())}))])
+    assert table.scan().to_arrow().to_pylist() == [{"id": 5, "city": None, "ts": None}]
+
+
+def test_what_is_no_parquet_file_is_refused_by_name(new_table, tmp_path):
+    table = new_table()
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    for path, error in [
+        (str(tmp_path / "none.parquet"), FileMissingError),
+        (str(torn), CorruptFileError),
+        (str(tmp_path / "x.orc"), UnsupportedError),
+    ]:
+        with pytest.raises(error, match=Path(path).name):
+            table.add_files([path])
+    assert table.refresh().current_snapshot() is None
+
+
+def test_a_file_that_the_table_has_is_refused_or_skipped(new_table, tmp_path):
+    table = new_table()
+    path, late = file(tmp_path, frame(1)), file(tmp_path, frame(2), "late.parquet")
+    table.add_files([path])
+    with pytest.raises(ValidationError, match="already"):
+        table.add_files([late, f"file://{path}"])
+    for again in (late, f"file:{late}"):
+        with pytest.raises(ValidationError, match="given twice"):
+            table.add_files([late, again])
+    table.add_files([late, path, late], on_duplicate="skip")
+    table.add_files([late, path], on_duplicate="skip")
+    assert ids(table) == [1, 2]
+    assert len(table.snapshots()) == 2
+    with pytest.raises(ValidationError, match="on_duplicate"):
+        table.add_files([path], on_duplicate="replace")
+    table.add_files([path], check_duplicate_files=False)
+    assert ids(table) == [1, 1, 2]
+    table.delete("id = 1")
+    table.add_files([path])
+    assert ids(table) == [1, 2]
+
+
+def test_a_file_that_another_writer_added_meanwhile_is_noticed(lake, new_table, tmp_path):
+    table = new_table()
+    path, late = file(tmp_path, frame(1)), file(tmp_path, frame(2), "late.parquet")
+    stale, other = lake.load_table("db.t"), lake.load_table("db.t")
+    table.add_files([path])
+    with pytest.raises(ValidationError, match="already"):
+        stale.add_files([path])
+    stale.add_files([path, late], on_duplicate="skip")
+    other.add_files([path], on_duplicate="skip")
+    assert ids(stale) == [1, 2]
+    assert len(other.refresh().snapshots()) == 2
