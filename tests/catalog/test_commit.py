@@ -103,34 +103,6 @@ def test_two_processes_appending_twenty_times_each_lose_nothing(
     }
 
 
-def test_threads_on_one_catalog_object_all_commit(catalog, table, rows):
-    errors = []
-
-    def write():
-        mine = catalog.load_table(table.identifier)
-        try:
-            for _ in range(5):
-                mine.append(rows)
-        except Exception as error:  # noqa: BLE001
-            errors.append(error)
-
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(table.refresh().snapshots()) == 20
-
-
-def test_a_stale_table_object_commits_on_what_others_did(catalog, table, rows):
-    other = catalog.load_table(table.identifier)
-    other.append(rows)
-    table.append(rows)
-    assert table.scan().to_arrow().num_rows == 6
-    assert _metadata_files(table) == {Path(x.removeprefix("file:")) for x in _reachable(table)}
-
-
 def test_an_overtaken_commit_is_made_again_under_the_same_lock(catalog, table, rows):
     catalog.load_table(table.identifier).append(rows)
     catalog.client.calls.clear()

@@ -16,7 +16,6 @@ from icecomb.format.errors import (
     FileIOError,
     FileMissingError,
     NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -93,12 +92,6 @@ def test_a_missing_namespace_is_named(catalog, act):
         act(catalog)
 
 
-def test_a_namespace_with_tables_is_not_dropped(catalog, table, namespace):
-    with pytest.raises(NamespaceNotEmptyError):
-        catalog.drop_namespace(namespace)
-    assert catalog.table_exists(table.identifier)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -114,13 +107,6 @@ def test_a_missing_table_is_named(catalog, name):
     with pytest.raises(NoSuchTableError, match="there is no table"):
         catalog.load_table(name)
     assert not catalog.table_exists(name)
-
-
-def test_rows_appended_are_there_after_loading_again(catalog, table, rows):
-    table.append(rows)
-    table.append(rows.slice(0, 1))
-    found = catalog.load_table(table.identifier).scan().to_arrow()
-    assert sorted(found["id"].to_pylist()) == [1, 1, 2, 3]
 
 
 def test_a_name_is_the_same_in_any_case(catalog, table, namespace):
@@ -272,15 +258,6 @@ def test_purging_deletes_every_reachable_file(catalog, table, rows):
     assert [p for p in _path(table.location()).rglob("*") if p.is_file()] == [foreign]
 
 
-def test_purging_honours_gc_enabled(catalog, namespace, rows):
-    table = catalog.create_table(
-        f"{namespace}.kept", rows.schema, properties={"gc.enabled": "false"}
-    )
-    with pytest.raises(ValidationError, match=r"gc\.enabled"):
-        catalog.purge_table(table.identifier)
-    assert catalog.table_exists(table.identifier)
-
-
 def test_a_read_that_fails_once_does_not_let_shared_files_be_purged(
     catalog, namespace, rows, monkeypatch
 ):
@@ -385,12 +362,3 @@ def test_open_table_names_the_catalog_too(metastore, table, rows):
     found = open_table(f"any.{'.'.join(table.identifier)}", uri=metastore.uri)
     assert found.scan().to_arrow().num_rows == 3
     found.catalog.close()
-
-
-def test_properties_of_the_catalog_default_and_override_a_tables(metastore, namespace, rows):
-    strict = load_catalog(
-        "strict", uri=metastore.uri, **{"table-default.a": "1", "table-override.b": "2"}
-    )
-    table = strict.create_table(f"{namespace}.p", rows.schema, properties={"b": "9", "c": "3"})
-    assert {k: table.properties[k] for k in "abc"} == {"a": "1", "b": "2", "c": "3"}
-    strict.close()

@@ -279,6 +279,8 @@ class CatalogSuite:
         assert len(other.snapshots()) == 2
         assert other.current_snapshot().parent_snapshot_id == table.current_snapshot().snapshot_id
         assert table.refresh().scan().to_arrow().num_rows == 6
+        left = [name for name in files_of(table) if name.endswith(".metadata.json")]
+        assert len(left) == len(table.metadata.metadata_log) + 1 == 3
 
     def test_properties_are_set_and_removed(self, catalog, table):
         table.commit(Properties({"a": "1", "b": "2"}))
