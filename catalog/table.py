@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.expression import BooleanExpression
     from icecomb.format.file_io import FileIO
+    from icecomb.format.incremental_scan import IncrementalAppendScan
     from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.append import FastAppend
@@ -144,6 +145,38 @@ class Table(RowOperations, MetadataOperations):
 
         return TableScan(
             self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
+        )
+
+    def incremental_append_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | None = None,
+        to_snapshot_id_inclusive: int | None = None,
+        row_filter: BooleanExpression | str | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> IncrementalAppendScan:
+        """The rows that appends added after one snapshot, up to another (by default the current).
+
+        See `icecomb.format.incremental_scan.IncrementalAppendScan`.
+
+        >>> seen = table.current_snapshot().snapshot_id  # doctest: +SKIP
+        >>> new = table.refresh().incremental_append_scan(  # doctest: +SKIP
+        ...     from_snapshot_id_exclusive=seen
+        ... ).to_arrow()
+        """
+        from icecomb.format.incremental_scan import IncrementalAppendScan
+
+        return IncrementalAppendScan(
+            self.metadata,
+            self.io,
+            row_filter,
+            selected_fields,
+            case_sensitive,
+            limit=limit,
+            from_snapshot_id=from_snapshot_id_exclusive,
+            to_snapshot_id=to_snapshot_id_inclusive,
         )
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import integers
+from icecomb.format.arrow_build import integers, scalar
 from icecomb.format.arrow_build import mask as constant
 from icecomb.format.comparison import evaluate
 from icecomb.format.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.errors import ValidationError
 from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, ManifestContent, ManifestFile
+from icecomb.format.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
 from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifest_evaluator import select_manifests
 from icecomb.format.manifest_list import read_manifests
@@ -89,15 +94,23 @@ class ScanPlanner:
         io: Reads the manifests.
         schema: What the filter is bound to.
         row_filter: Bound.
+        added_by: Only files that these snapshots added; all live files by default.
     """
 
     def __init__(
-        self, metadata: TableMetadata, io: FileIO, schema: Schema, row_filter: BooleanExpression
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        schema: Schema,
+        row_filter: BooleanExpression,
+        *,
+        added_by: Iterable[int] | None = None,
     ) -> None:
         self._metadata = metadata
         self._io = io
         self._schema = schema
         self._filter = row_filter
+        self._added_by = None if added_by is None else integers(list(added_by))
         self._specs: dict[int, _SpecFilter] = {}
         self._statistics = () if isinstance(row_filter, AlwaysTrue) else METRICS
 
@@ -111,10 +124,27 @@ class ScanPlanner:
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
         manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
-        data = self._prune(manifests, ManifestContent.DATA)
         deletes = self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
+        yield from self.plan_manifests(manifests, deletes, limit=limit)
+
+    def plan_manifests(
+        self,
+        manifests: Sequence[ManifestFile],
+        deletes: DeleteFileIndex,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[FileScanTask]:
+        """The tasks of the data manifests among these, as they are found.
+
+        Args:
+            manifests: Of any content.
+            deletes: What is deleted from their files.
+            limit: Stop when the files surely hold so many matching rows.
+        """
+        if isinstance(self._filter, AlwaysFalse) or limit == 0:
+            return
         missing = limit
-        for selected in self._select_all(data):
+        for selected in self._select_all(self._prune(manifests, ManifestContent.DATA)):
             yield from self._tasks(selected, deletes)
             if missing is not None and not deletes:
                 missing -= _sure_rows(selected)
@@ -179,10 +209,10 @@ class ScanPlanner:
         found = self._spec_filter(manifest.partition_spec_id)
         columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
         if not self._statistics:
-            rows = _rows(columns.live)
+            rows = _rows(self._wanted(columns))
             return _Selected(columns.without_statistics(), rows, ())
         partition = partition_columns(columns, found.spec)
-        mask = _and(columns.live, evaluate(found.partition, partition))
+        mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
             mask = pc.and_(mask, might_match(self._filter, ManifestMetrics(columns)))
         rows = _rows(mask)
@@ -190,6 +220,13 @@ class ScanPlanner:
         chosen = partition_columns(columns, found.spec, rows)
         residuals = found.residuals.residuals(chosen, count)
         return _Selected(columns.without_statistics(), rows, residuals)
+
+    def _wanted(self, columns: ManifestColumns) -> pa.BooleanArray:
+        if self._added_by is None:
+            return columns.live
+        added = scalar(ManifestEntryStatus.ADDED.value, pa.int32())
+        by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._added_by)
+        return pc.and_(pc.equal(columns.column("status"), added), by_these)
 
     def _tasks(self, selected: _Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
         count = selected.count
