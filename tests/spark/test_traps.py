@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -579,6 +580,37 @@ def test_a_planner_that_died_is_replaced_unnoticed(spark, create):
     assert [tuple(row) for row in frame.collect()] == [(1.5,)]
     spark.sql(f"INSERT INTO {name(table)} VALUES (2.5)")
     assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
+
+
+CUT_OFF = """
+import os
+from icecomb.spark.planner import transport
+from icecomb.spark.planner.__main__ import main
+def converse(self, requests, connection):
+    for line in requests:
+        text = transport.answer(self._handlers, line) + b"\\n"
+        if b'"method":"commit_write"' in line:
+            connection.sendall(text[:5])
+            os._exit(1)
+        connection.sendall(text)
+transport.Server._converse = converse
+main()
+"""
+
+
+def test_a_commit_whose_answer_is_cut_off_keeps_its_files(spark, create, metastore, tmp_path):
+    table = create(NestedField(1, "i", LongType()))
+    (tmp_path / "planner.py").write_text(CUT_OFF)
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/planner.py\n")
+    python.chmod(0o755)
+    settings = {"": "org.icecomb.spark.IcecombCatalog", ".uri": metastore.uri, ".python": python}
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.cut_off{key}", str(value))
+    with pytest.raises(Exception, match=r"unknown|lost|Not JSON"):
+        spark.sql(f"INSERT INTO cut_off.{'.'.join(table.identifier)} VALUES (1)")
+    assert table.refresh().scan().to_arrow()["i"].to_pylist() == [1]
+    assert rows(spark, f"SELECT i FROM {name(table)}") == [(1,)]
 
 
 def _parent(process):

@@ -126,6 +126,8 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     }
     String application = SparkSession.active().sparkContext().applicationId();
     request.putObject("properties").put("spark.app.id", application);
+    // Only the planner's own refusal proves that the files are of no use.
+    commitUnknown = true;
     try {
       session.ask("commit_write", request);
     } catch (PlannerException e) {
