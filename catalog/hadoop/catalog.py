@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from icecomb.format.sort import SortOrder
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_NAMESPACE: Final = "a namespace"
+_TABLE: Final = "a table"
 _OWN_FOLDERS: Final = {"data", "metadata"}
 _LONGEST_NAME: Final = 255
 """Bytes: what file systems take, HDFS among them."""
@@ -77,7 +79,7 @@ class HadoopCatalog(Catalog):
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
         """See `Catalog.list_namespaces`: those directly below."""
-        return [parts for parts in self._below(namespace) if self._is_namespace(parts)]
+        return [parts for parts in self._below(namespace) if self._kind(parts) == _NAMESPACE]
 
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str] | None = None
@@ -93,14 +95,14 @@ class HadoopCatalog(Catalog):
         if properties:
             raise _no_properties(parts)
         for depth in range(1, len(parts)):
-            if self._is_table(parts[:depth]):
-                raise ValidationError(f"{'.'.join(parts[:depth])} is a table, not a namespace")
+            above = self._kind(parts[:depth])
+            if above not in {None, _NAMESPACE}:
+                raise ValidationError(f"{'.'.join(parts[:depth])} is {above}, not a namespace")
         try:
             self.io.create_folder(self._folder(parts))
         except FileExistsAlreadyError as error:
-            kind = "namespace" if self._is_namespace(parts) else "table"
             raise NamespaceAlreadyExistsError(
-                f"{'.'.join(parts)} exists already: it is a {kind}"
+                f"{'.'.join(parts)} exists already: it is {self._kind(parts)}"
             ) from error
 
     def drop_namespace(self, namespace: Name) -> None:
@@ -138,7 +140,7 @@ class HadoopCatalog(Catalog):
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
         """See `Catalog.list_tables`; looks into each folder of the namespace."""
-        return [parts for parts in self._below(namespace) if self._is_table(parts)]
+        return [parts for parts in self._below(namespace) if self._kind(parts) == _TABLE]
 
     def load_pointer(self, identifier: Name) -> str:
         """See `Catalog.load_pointer`."""
@@ -258,26 +260,21 @@ class HadoopCatalog(Catalog):
     def _folder(self, parts: Identifier) -> str:
         return "/".join((self._root, *parts))
 
-    def _is_table(self, parts: Identifier) -> bool:
-        try:
-            self._pointer(parts).locate()
-        except NoSuchTableError:
-            return False
-        return True
-
-    def _is_namespace(self, parts: Identifier) -> bool:
-        if not self.io.is_folder(self._folder(parts)):
-            return False
+    def _kind(self, parts: Identifier) -> str | None:
+        """What has this name; None if nothing has."""
+        folder = self._folder(parts)
+        if not self.io.is_folder(folder):
+            return "a file" if self.io.exists(folder) else None
         try:
             self._pointer(parts).locate()
         except NoSuchIcebergTableError:
-            return False
+            return "a table of a catalog with a server"
         except NoSuchTableError:
-            return True
-        return False
+            return _NAMESPACE
+        return _TABLE
 
     def _require_namespace(self, parts: Identifier) -> None:
-        if not all(map(_is_name, parts)) or not self._is_namespace(parts):
+        if not all(map(_is_name, parts)) or self._kind(parts) != _NAMESPACE:
             raise NoSuchNamespaceError(f"there is no namespace {'.'.join(parts)}")
 
     def _below(self, namespace: Name) -> list[Identifier]:
@@ -295,14 +292,14 @@ class HadoopCatalog(Catalog):
         _check_new_name(parts)
         if parts[:-1]:
             self._require_namespace(parts[:-1])
-        folder = self._folder(parts)
-        if self.io.is_folder(folder):
-            if not self._is_namespace(parts):
-                raise _taken(parts, "a table")
+        kind = self._kind(parts)
+        if kind == _NAMESPACE:
+            inside = set(self.io.folders(self._folder(parts)))
             # what a creation that was killed leaves is no namespace
-            inside = set(self.io.folders(folder))
-            if not inside or inside - _OWN_FOLDERS:
-                raise _taken(parts, "a namespace")
+            if inside and inside <= _OWN_FOLDERS:
+                kind = None
+        if kind is not None:
+            raise _taken(parts, kind)
         return parts
 
     def _delete_tree(self, folder: str) -> None:

@@ -9,6 +9,7 @@ so it may be behind, or missing, or of no use, and nothing depends on it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -67,10 +68,9 @@ class VersionFiles:
 
     def others(self) -> str | None:
         """A metadata file of a table that a catalog with a server manages; None without one."""
-        for status in self._io.list(self.folder):
-            name = self._own_name(status.location)
-            if name is not None and name.endswith(METADATA_SUFFIXES) and not _NAME.fullmatch(name):
-                return status.location
+        for location in self._list():
+            if location.endswith(METADATA_SUFFIXES) and version_of(location) is None:
+                return location
         return None
 
     def write_hint(self, version: int) -> None:
@@ -93,17 +93,18 @@ class VersionFiles:
 
     def _listed(self) -> tuple[int, str] | None:
         found: dict[int, str] = {}
-        with suppress(FileMissingError):
-            for status in self._io.list(self.folder):
-                version = version_of(self._own_name(status.location) or "")
-                if version is not None:
-                    found[version] = status.location
+        for location in self._list():
+            version = version_of(location)
+            if version is not None:
+                found[version] = location
         return max(found.items(), default=None)
 
-    def _own_name(self, location: str) -> str | None:
-        """The name of a file in the folder; None for files further down."""
-        folder, _, name = location.rpartition("/")
-        return name if folder == self.folder else None
+    def _list(self) -> Iterator[str]:
+        """The files in the folder, without those further down."""
+        with suppress(FileMissingError):
+            for status in self._io.list(self.folder):
+                if status.location.rpartition("/")[0] == self.folder:
+                    yield status.location
 
 
 def version_of(location: str) -> int | None:

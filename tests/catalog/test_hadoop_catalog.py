@@ -509,6 +509,21 @@ def test_a_table_of_a_metastore_is_no_table_here_and_no_namespace(catalog, table
     assert found.metadata == table.metadata
 
 
+def test_below_a_file_there_is_nothing(catalog, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert not catalog.table_exists("file")
+    assert not catalog.table_exists("file.t")
+    assert catalog.list_namespaces() == []
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_tables("file")
+    with pytest.raises(NamespaceAlreadyExistsError, match="it is a file"):
+        catalog.create_namespace("file")
+    with pytest.raises(ValidationError, match="file is a file, not a namespace"):
+        catalog.create_namespace("file.inner")
+    with pytest.raises(TableAlreadyExistsError, match="it is a file"):
+        catalog.create_table("file", ROWS.schema)
+
+
 def test_a_creation_that_was_killed_does_not_take_the_name(catalog, tmp_path):
     (tmp_path / "db" / "t" / "metadata").mkdir(parents=True)
     (tmp_path / "db" / "t" / "metadata" / ".0815.tmp").write_text("half")
