@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.row_operations import RowOperations
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
+from icecomb.format.pending_update import PendingUpdate
 from icecomb.format.property_update import UpdateLocation
 from icecomb.format.requirement import AssertRefSnapshotId
 from icecomb.format.snapshot import MAIN_BRANCH
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.table import Table
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.requirement import TableRequirement
     from icecomb.format.write_target import WrittenChange
 
@@ -158,11 +158,9 @@ class Transaction(RowOperations, MetadataOperations):
         """All changes on this base, as one; see `Producer.apply`."""
         if base is self._base:
             return self._changes
-        from icecomb.format.operation.snapshot_producer import SnapshotProducer
-
         metadata, joined = base, Changes()
         for producer, seen in self._staged:
-            if isinstance(producer, SnapshotProducer):
+            if not isinstance(producer, PendingUpdate):
                 self._check_start(producer, base)
                 self._check_layout(seen, metadata)
             changes = producer.apply(metadata)
@@ -203,7 +201,7 @@ class Transaction(RowOperations, MetadataOperations):
                 hint="Begin the transaction again on the refreshed table.",
             )
 
-    def _check_start(self, producer: SnapshotProducer, base: TableMetadata) -> None:
+    def _check_start(self, producer: Producer, base: TableMetadata) -> None:
         """Refuse to repeat what relies on a snapshot of this transaction.
 
         Conflicts are looked for after that snapshot, so what others committed before it would not
@@ -212,7 +210,7 @@ class Transaction(RowOperations, MetadataOperations):
         start = getattr(producer, "starting_snapshot_id", None)
         if start is None or self._base.has_snapshot(start):
             return
-        branch = producer.branch
+        branch = getattr(producer, "branch", MAIN_BRANCH)
         before, now = self._base.refs.get(branch), base.refs.get(branch)
         if before != now:
             raise CommitFailedError(
