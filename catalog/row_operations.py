@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.expression import AlwaysTrue
+from icecomb.format.filter_argument import RowFilter, as_expression
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class RowOperations(ABC):
 
     def delete(
         self,
-        delete_filter: BooleanExpression | str = _EVERYTHING,
+        delete_filter: RowFilter = _EVERYTHING,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
@@ -68,12 +69,12 @@ class RowOperations(ABC):
         from icecomb.format.table_delete import delete_rows
 
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        self._commit_change(delete_rows(target, _parsed(delete_filter)))
+        self._commit_change(delete_rows(target, as_expression(delete_filter)))
 
     def overwrite(
         self,
         df: Any,
-        overwrite_filter: BooleanExpression | str = _EVERYTHING,
+        overwrite_filter: RowFilter = _EVERYTHING,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
@@ -98,7 +99,7 @@ class RowOperations(ABC):
         from icecomb.format.table_delete import overwrite_rows
 
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        self._commit_change(overwrite_rows(target, arrow_data(df), _parsed(overwrite_filter)))
+        self._commit_change(overwrite_rows(target, arrow_data(df), as_expression(overwrite_filter)))
 
     def dynamic_partition_overwrite(
         self,
@@ -244,11 +245,3 @@ class RowOperations(ABC):
         except IcecombError:
             self.io.delete(change.written)
             raise
-
-
-def _parsed(row_filter: BooleanExpression | str) -> BooleanExpression:
-    if isinstance(row_filter, BooleanExpression):
-        return row_filter
-    from icecomb.format.expression_parser import parse
-
-    return parse(row_filter)

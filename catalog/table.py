@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.expression import BooleanExpression
     from icecomb.format.file_io import FileIO
+    from icecomb.format.filter_argument import RowFilter
     from icecomb.format.incremental_scan import IncrementalAppendScan
     from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.metadata import TableMetadata
@@ -131,7 +132,7 @@ class Table(RowOperations, MetadataOperations):
 
     def scan(
         self,
-        row_filter: BooleanExpression | str | None = None,
+        row_filter: RowFilter | None = None,
         selected_fields: tuple[str, ...] = ("*",),
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         snapshot_id: int | None = None,

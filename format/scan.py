@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.binding import bind
-from icecomb.format.errors import ExpressionError, NoSuchSnapshotError, ValidationError
-from icecomb.format.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.expression import BooleanExpression
 from icecomb.format.file_io import FileIO
+from icecomb.format.filter_argument import RowFilter, as_expression
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.metadata_columns import METADATA_COLUMNS
 from icecomb.format.schema import Schema
@@ -43,7 +44,8 @@ class TableScan:
     Args:
         metadata: The table.
         io: Where its files lie.
-        row_filter: Which rows: an expression, or SQL text such as `"id > 5 and s = 'x'"`.
+        row_filter: Which rows: an expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter
+            made with pyarrow such as `pc.field("id") > 5`.
         selected_fields: Which columns; `"*"` for all.
         case_sensitive: Whether names of columns are.
         snapshot_id: Which snapshot; the current one by default.
@@ -53,7 +55,7 @@ class TableScan:
 
     metadata: TableMetadata
     io: FileIO
-    row_filter: BooleanExpression | str | None = None
+    row_filter: RowFilter | None = None
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
     snapshot_id: int | None = None
@@ -61,7 +63,7 @@ class TableScan:
     ref: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row_filter", _expression(self.row_filter))
+        object.__setattr__(self, "row_filter", as_expression(self.row_filter))
         object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
         if self.limit is not None and self.limit < 0:
             raise ValidationError(f"A limit is not negative: {self.limit}")
@@ -115,11 +117,11 @@ class TableScan:
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
         return bind(self.schema(), expression, self.case_sensitive)
 
-    def filter(self, row_filter: BooleanExpression | str) -> TableScan:
+    def filter(self, row_filter: RowFilter) -> TableScan:
         """The rows that also satisfy this."""
         expression = self.row_filter
         assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
-        return replace(self, row_filter=expression & _expression(row_filter))
+        return replace(self, row_filter=expression & as_expression(row_filter))
 
     def select(self, *names: str) -> TableScan:
         """Only these columns (of those selected so far)."""
@@ -252,21 +254,6 @@ class TableScan:
         if number < 1:
             raise ValidationError(f"{name} is a positive integer, not {value!r}")
         return number
-
-
-def _expression(row_filter: BooleanExpression | str | None) -> BooleanExpression:
-    if row_filter is None:
-        return AlwaysTrue()
-    if isinstance(row_filter, BooleanExpression):
-        return row_filter
-    if isinstance(row_filter, str):
-        from icecomb.format.expression_parser import parse
-
-        return parse(row_filter)
-    raise ExpressionError(
-        f"Not a row filter: {row_filter!r}",
-        hint='Give SQL text, or an expression like EqualTo("id", 1).',
-    )
 
 
 def _millis(timestamp: int | dt.datetime) -> int:

@@ -12,8 +12,8 @@ from icecomb.format.inspect.metadata_scan import MetadataScan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.expression import BooleanExpression
     from icecomb.format.file_io import FileIO
+    from icecomb.format.filter_argument import RowFilter
     from icecomb.format.inspect.metadata_table import MetadataTable
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.schema import Schema
@@ -70,7 +70,7 @@ class Inspect:
         self,
         name: str,
         snapshot_id: int | None = None,
-        row_filter: BooleanExpression | str | None = None,
+        row_filter: RowFilter | None = None,
         selected_fields: tuple[str, ...] = ("*",),
         *,
         case_sensitive: bool = True,

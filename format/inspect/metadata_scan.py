@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.binding import bind, bound_references
-from icecomb.format.errors import ExpressionError
-from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.expression import AlwaysFalse, BooleanExpression
+from icecomb.format.filter_argument import RowFilter, as_expression
 from icecomb.format.schema import Schema, prune, walk
 from icecomb.format.types import StructType
 
@@ -39,12 +39,12 @@ class MetadataScan:
     """
 
     table: MetadataTable
-    row_filter: BooleanExpression | str | None = None
+    row_filter: RowFilter | None = None
     selected_fields: tuple[str, ...] = ("*",)
     case_sensitive: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row_filter", _expression(self.row_filter))
+        object.__setattr__(self, "row_filter", as_expression(self.row_filter))
         object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
 
     @property
@@ -143,18 +143,3 @@ class MetadataScan:
         asked = prune(self.schema, set(references))
         mask = row_mask(self.bound_filter, leaf_arrays(rows, asked, references), len(rows))
         return rows if mask.true_count == len(rows) else rows.filter(mask)
-
-
-def _expression(row_filter: BooleanExpression | str | None) -> BooleanExpression:
-    if row_filter is None:
-        return AlwaysTrue()
-    if isinstance(row_filter, BooleanExpression):
-        return row_filter
-    if isinstance(row_filter, str):
-        from icecomb.format.expression_parser import parse
-
-        return parse(row_filter)
-    raise ExpressionError(
-        f"Not a row filter: {row_filter!r}",
-        hint='Give SQL text, or an expression like EqualTo("content", 0).',
-    )
