@@ -104,10 +104,12 @@ class ManifestTable:
         ]
 
     def _text(self, spec: PartitionSpec, at: int, bound: bytes | None) -> str | None:
-        if bound is None or at >= len(spec.fields):
+        """A bound as partition paths spell it; one that is not there is spelled `null`."""
+        if at >= len(spec.fields):
             return None
         schema, field = self.metadata.schema(), spec.fields[at]
         kind = spec.partition_type(schema).fields[at].field_type
         assert isinstance(kind, PrimitiveType)  # noqa: S101 - partition values are primitive
         source = schema.find_type(field.source_id) if schema.contains(field.source_id) else kind
-        return field.transform.to_human_string(source, from_bytes(kind, bound))
+        value = None if bound is None else from_bytes(kind, bound)
+        return field.transform.to_human_string(source, value)
