@@ -120,6 +120,10 @@ def _unary(operation: Operation, array: pa.Array) -> pa.BooleanArray:
 def _set(predicate: BoundSetPredicate, array: pa.Array) -> pa.BooleanArray:
     kind = _type(predicate)
     values = _comparable(pa.array([scalar_to_pyarrow(v, kind) for v in predicate.literals]))
+    if pa.types.is_floating(array.type):
+        # Sets tell -0.0 from 0.0, comparisons do not.
+        zero = pa.scalar(0.0, array.type)
+        array, values = pc.add(array, zero), pc.add(values, zero)
     found = pc.is_in(array, value_set=values)
     if predicate.operation is Operation.IN:
         return found
