@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from icecomb.format.arrow_scan import ArrowScan
 from icecomb.format.data_writer import DataWriter
-from icecomb.format.errors import UnsupportedError
 from icecomb.format.expression import BooleanExpression
 from icecomb.format.metadata_columns import ROW_POSITION
 from icecomb.format.operation.overwrite import OverwriteFiles
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.position_delete import Positions, live_mask
+from icecomb.format.position_delete_writer import PositionDeleteWriter
 from icecomb.format.schema import Schema
 from icecomb.format.task import FileScanTask
 from icecomb.format.write_target import WriteTarget, WrittenChange
@@ -144,18 +145,80 @@ class CopyOnWrite(RowLevelChange):
         return self._replacement(self._writer.close(), rows)
 
 
-def row_level_change(target: WriteTarget, command: str) -> RowLevelChange:
+class MergeOnRead(RowLevelChange):
+    """Files that lose rows stay; which of their rows are deleted is written to delete files.
+
+    Args:
+        target: The table.
+        command: Whose properties count: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because others replace them: that others remove
+            them as well is a conflict then.
+    """
+
+    def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
+        super().__init__(target, command)
+        self._replaces_rows = replaces_rows
+        self._deletes = PositionDeleteWriter(target.io, target.metadata, self.operation_id)
+        self._referenced: list[str] = []
+
+    def remove(self, task: FileScanTask, positions: Positions) -> None:
+        """See `RowLevelChange.remove`."""
+        if len(positions) == task.file.record_count:
+            self.drop(task.file)
+        elif len(positions):
+            self._referenced.append(task.file.file_path)
+            self._deletes.add(task.file, positions)
+
+    def finish(self, rows: BooleanExpression) -> WrittenChange:
+        """See `RowLevelChange.finish`."""
+        added = self._writer.close()
+        deletes = self._deletes.close()
+        if not deletes:
+            return self._replacement(added, rows)
+        target = self.target
+        operation = RowDelta(
+            target.io,
+            target.snapshot_properties,
+            target.branch,
+            case_sensitive=target.case_sensitive,
+        )
+        operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
+        for file in added:
+            operation.add_rows(file)
+        for file in deletes:
+            operation.add_deletes(file)
+        for file in self.removed:
+            operation.remove_rows(file)
+        operation.validate_data_files_exist(self._referenced)
+        if self._replaces_rows or self.removed:
+            operation.validate_deleted_files()
+        if self._replaces_rows:
+            operation.validate_no_conflicting_delete_files()
+        if self.serializable:
+            operation.validate_no_conflicting_data_files()
+        return WrittenChange(operation, tuple(f.file_path for f in (*added, *deletes)))
+
+    def abort(self, problem: BaseException) -> None:
+        """See `RowLevelChange.abort`."""
+        super().abort(problem)
+        self._deletes.abort()
+
+
+def row_level_change(
+    target: WriteTarget, command: str, *, replaces_rows: bool = False
+) -> RowLevelChange:
     """A change by the table's `write.<command>.mode`.
 
+    Args:
+        target: The table.
+        command: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because others replace them.
+
     Raises:
-        ConfigurationError: The mode or the isolation level is unknown.
-        UnsupportedError: The mode is `merge-on-read`.
+        ConfigurationError: The mode or the isolation level is unknown, or the mode cannot be used.
     """
     if target.merges_on_read(command):
-        raise UnsupportedError(
-            f"write.{command}.mode=merge-on-read cannot be done",
-            hint=f"Set write.{command}.mode to copy-on-write.",
-        )
+        return MergeOnRead(target, command, replaces_rows=replaces_rows)
     return CopyOnWrite(target, command)
 
 

@@ -106,7 +106,7 @@ def upsert_rows(
         )
     source = _fitted(schema, data)
     matching = _Matching(replace(target, case_sensitive=True), source, keys, update=update)
-    with row_level_change(target, "merge") as change:
+    with row_level_change(target, "merge", replaces_rows=True) as change:
         if not source.num_rows:
             return WrittenChange(), UpsertResult()
         rows = matching.row_filter()

@@ -125,14 +125,17 @@ def _upserted(table, model, new):
     return [row for row in model if row[0] not in given_keys] + new
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     partition=st.sampled_from(PARTITIONS),
     version=st.sampled_from(["1", "2"]),
+    granularity=st.sampled_from(["file", "partition"]),
     steps=st.lists(operations, min_size=1, max_size=7),
 )
-def test_any_operations_leave_the_rows_that_they_leave_of_a_list(mode, partition, version, steps):
+def test_any_operations_leave_the_rows_that_they_leave_of_a_list(
+    mode, partition, version, granularity, steps
+):
     spec = PartitionSpec(
         0,
         tuple(
@@ -141,6 +144,7 @@ def test_any_operations_leave_the_rows_that_they_leave_of_a_list(mode, partition
         ),
     )
     properties = {"format-version": "2" if mode == "merge-on-read" else version}
+    properties["write.delete.granularity"] = granularity
     properties |= {f"write.{command}.mode": mode for command in ("delete", "merge")}
     with tempfile.TemporaryDirectory() as folder:
         lake = load_catalog("lake", type="hadoop", warehouse=folder)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
@@ -19,10 +20,15 @@ from icecomb.format.errors import (
     FileIOError,
     NoSuchSnapshotError,
     SchemaError,
+    UnsupportedError,
     ValidationError,
 )
 from icecomb.format.expression import AlwaysFalse, EqualTo, LessThan
+from icecomb.format.manifest import DataFileContent
+from icecomb.format.manifest_columns import read_manifest
+from icecomb.format.manifest_list import read_manifests
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.position_delete_writer import PositionDeleteWriter
 from icecomb.format.schema_update import UpdateSchema
 from icecomb.format.snapshot_management import ManageSnapshots
 from icecomb.format.spec_update import UpdateSpec
@@ -30,7 +36,7 @@ from icecomb.format.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 NAN = float("nan")
-MODES = ("copy-on-write", "merge-on-read")
+MERGE = {"write_delete_mode": "merge-on-read", "write_merge_mode": "merge-on-read"}
 
 
 @pytest.fixture
@@ -495,7 +501,7 @@ def test_nested_values_are_compared_row_by_row(lake):
         (pa.table({"id": [1], "s": ["a"]}), ["id"], "'x'"),
         (pa.table({"id": [1], "s": ["a"], "x": [1.0], "y": [1]}), ["id"], "y"),
     ],
-    ids=str,
+    ids=itertools.count(),
 )
 def test_an_upsert_that_cannot_be_right_is_refused(lake, data, keys, message):
     table = new_table(lake, frame((7, "a", 0.0), (1, "z", 0.0)), frame((7, "b", 0.0)))
@@ -523,3 +529,141 @@ def test_files_without_a_key_of_the_data_are_not_written_anew(lake):
     before = live_files(table)
     table.upsert(frame((2, "new", 0.0), (50, "in", 0.0)), ["id"])
     assert len(before - live_files(table)) == 1
+
+
+def delete_files(table):
+    """The live delete files of the current snapshot, as its manifests describe them."""
+    manifests = read_manifests(table.io, table.current_snapshot())
+    entries = (e for m in manifests for e in read_manifest(table.io, m) if e.is_live)
+    files = (e.data_file for e in entries)
+    return sorted((f for f in files if f.content.value), key=lambda f: f.file_path)
+
+
+def test_a_delete_that_merges_on_read_leaves_data_files_as_they_are(lake):
+    table = new_table(
+        lake, frame(*((i, "a", None) for i in range(10))), frame((10, "b", 1.0)), **MERGE
+    )
+    before = data_files(table)
+    table.delete("id in (2, 5) or id >= 10")
+    assert [r[0] for r in rows(table)] == [0, 1, 3, 4, 6, 7, 8, 9]
+    (file,) = delete_files(table)
+    assert len(data_files(table) - before) == 1
+    found = summary(table)
+    assert found["added-position-deletes"] == "2"
+    assert (found["deleted-data-files"], found.get("added-data-files")) == ("1", None)
+    table.delete("id in (2, 3)")
+    assert [r[0] for r in rows(table)] == [0, 1, 4, 6, 7, 8, 9]
+    assert [f.record_count for f in delete_files(table) if f != file] == [1]
+    table.delete("id = 5")
+    assert len(table.snapshots()) == 4
+
+
+def test_a_delete_file_holds_sorted_positions_of_one_data_file(lake):
+    table = new_table(lake, frame(*((i % 7, "a", 1.0) for i in range(100))), **MERGE)
+    table.delete("id = 3 or id = 1")
+    (file,) = delete_files(table)
+    (task,) = table.scan().plan_files()
+    assert file.content is DataFileContent.POSITION_DELETES
+    assert file.referenced_data_file == task.file.file_path
+    for bounds in (file.lower_bounds, file.upper_bounds):
+        assert bounds[2147483546] == task.file.file_path.encode()
+    found = pq.read_table(file.file_path.removeprefix("file:"))
+    assert found["pos"].to_pylist() == [i for i in range(100) if i % 7 in {1, 3}]
+    assert set(found["file_path"].to_pylist()) == {task.file.file_path}
+    ids = [f.metadata[b"PARQUET:field_id"] for f in found.schema]
+    assert ids == [b"2147483546", b"2147483545"]
+    assert [f.nullable for f in found.schema] == [False, False]
+
+
+def test_a_delete_file_of_a_partition_is_sorted_by_file_and_position(lake):
+    parts = [frame(*((i, s, 1.0) for i in range(n, n + 4) for s in "ab")) for n in (0, 4, 8)]
+    table = new_table(
+        lake,
+        *parts,
+        partition=[("s", "identity")],
+        write_delete_granularity="partition",
+        **MERGE,
+    )
+    table.delete("id in (1, 2, 6)")
+    found = delete_files(table)
+    assert [f.record_count for f in found] == [3, 3]
+    assert {f.partition for f in found} == {("a",), ("b",)}
+    for file in found:
+        assert file.referenced_data_file is None
+        listed = pq.read_table(file.file_path.removeprefix("file:")).to_pylist()
+        assert listed == sorted(listed, key=lambda r: (r["file_path"], r["pos"]))
+        assert file.lower_bounds[2147483546].decode() == listed[0]["file_path"]
+        assert file.upper_bounds[2147483546].decode() == listed[-1]["file_path"]
+    assert len(rows(table)) == 18
+
+
+def test_an_upsert_that_merges_on_read_writes_only_what_changed(lake):
+    table = new_table(lake, frame(*((i, "a", 1.0) for i in range(100))), **MERGE)
+    before = live_files(table)
+    result = table.upsert(frame((7, "new", 1.0), (8, "a", 1.0), (200, "in", 1.0)), ["id"])
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert before < live_files(table)
+    assert [r for r in rows(table) if r[1] != "a"] == [(200, "in", 1.0), (7, "new", 1.0)]
+    assert summary(table)["added-records"] == "2"
+    assert summary(table)["operation"] == "overwrite"
+    table.delete("id = 7")
+    assert len(rows(table)) == 100
+
+
+def test_a_file_that_others_rewrote_cannot_lose_rows_by_position(lake):
+    table = new_table(
+        lake, frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), write_delete_mode="merge-on-read"
+    )
+    stale = lake.load_table("db.t")
+    table.upsert(frame((3, "new", 3.0)), ["id"])
+    before = data_files(table)
+    with pytest.raises(ValidationError, match="missing data file"):
+        stale.delete("id = 1")
+    assert data_files(table) == before
+
+
+def test_the_same_row_may_be_deleted_twice_but_not_updated_twice(lake):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)), **MERGE)
+    stale, other = lake.load_table("db.t"), lake.load_table("db.t")
+    table.delete("id = 1")
+    stale.delete("id = 1")
+    assert rows(stale) == [(2, "b", 2.0)]
+    before = data_files(table)
+    with pytest.raises(ValidationError):
+        other.upsert(frame((1, "again", 1.0)), ["id"])
+    assert data_files(table) == before
+
+
+def test_a_merge_on_read_delete_that_fails_leaves_no_file(lake, monkeypatch):
+    table = new_table(lake, *(frame((i, "a", 1.0), (i + 10, "b", 2.0)) for i in range(3)), **MERGE)
+    before = data_files(table)
+    taken = itertools.count()
+    write = PositionDeleteWriter.add
+
+    def failing(writer, file, positions):
+        if next(taken) == 2:
+            raise FileIOError("disk full")
+        write(writer, file, positions)
+
+    monkeypatch.setattr(PositionDeleteWriter, "add", failing)
+    with pytest.raises(FileIOError, match="disk full"):
+        table.delete("s = 'a'")
+    assert data_files(table) == before
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"write.delete.granularity": "row"},
+        {"write.delete.format.default": "orc"},
+        {"format-version": "1"},
+    ],
+    ids=str,
+)
+def test_delete_files_that_cannot_be_written_are_refused_first(lake, properties):
+    properties = {"write.delete.mode": "merge-on-read", **properties}
+    table = lake.create_table("db.t", SCHEMA, properties=properties)
+    table.append(frame((1, "a", 1.0), (2, "b", 2.0)))
+    with pytest.raises((ConfigurationError, UnsupportedError)):
+        table.delete("id = 1")
+    assert len(table.refresh().snapshots()) == 1
