@@ -106,6 +106,8 @@ class MergingProducer(SnapshotProducer):
         data = self.filters[_DATA].apply(self, base, [m for m in parents if m.content is _DATA])
         numbers = (m.min_sequence_number for m in data if m.has_live_files())
         oldest = min((n for n in numbers if n >= 0), default=base.last_sequence_number)
+        if self.data_sequence_number is not None:
+            oldest = min(oldest, self.data_sequence_number)
         deletes = self.filters[_DELETES].apply(
             self, base, [m for m in parents if m.content is _DELETES], oldest
         )

@@ -405,6 +405,22 @@ def test_a_rewrite_keeps_the_sequence_number_it_is_given(tmp_path):
         RewriteFiles(IO).rewrite_files([], [data_file("x", record_count=0)]).apply(table)
 
 
+def test_a_rewrite_with_a_pinned_number_keeps_the_deletes_that_apply_to_it(tmp_path):
+    table = append(
+        new_table(tmp_path, **{"commit.manifest.min-count-to-merge": "1"}), data_file("a")
+    )
+    table = commit(table, RowDelta(IO).add_deletes(deletes("p")))
+    pinned = table.last_sequence_number
+    for late in ("e1", "e2"):
+        late_delete = deletes(late, content=DataFileContent.EQUALITY_DELETES)
+        table = commit(table, RowDelta(IO).add_deletes(late_delete))
+    operation = RewriteFiles(IO).rewrite_files(
+        [data_file("a"), deletes("p")], [data_file("b")], sequence_number=pinned
+    )
+    table = commit(table, operation)
+    assert live(table) == {"b", "e1", "e2"}
+
+
 def test_a_retry_filters_only_what_is_new(tmp_path):
     table = three_days(tmp_path)
     operation = (
