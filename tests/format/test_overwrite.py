@@ -410,14 +410,14 @@ def test_a_rewrite_with_a_pinned_number_keeps_the_deletes_that_apply_to_it(tmp_p
         new_table(tmp_path, **{"commit.manifest.min-count-to-merge": "1"}), data_file("a")
     )
     table = commit(table, RowDelta(IO).add_deletes(deletes("p")))
-    pinned = table.last_sequence_number
+    pinned, since = table.last_sequence_number, start(table)
     for late in ("e1", "e2"):
         late_delete = deletes(late, content=DataFileContent.EQUALITY_DELETES)
         table = commit(table, RowDelta(IO).add_deletes(late_delete))
     operation = RewriteFiles(IO).rewrite_files(
         [data_file("a"), deletes("p")], [data_file("b")], sequence_number=pinned
     )
-    table = commit(table, operation)
+    table = commit(table, operation.validate_from_snapshot(since))
     assert live(table) == {"b", "e1", "e2"}
 
 
