@@ -121,7 +121,10 @@ def _attempts(
             base = _newest(pointer, base)
         new = _prepare(pointer, base, producer)
         if new is base:
-            return base
+            # nothing to change is only true of the table as it is now
+            if _newest(pointer, base).location == base.location:
+                return base
+            continue
         with _alone(pointer, base, new) as alone:
             settings = RetrySettings.of(base.metadata.properties, locked=alone)
             done, failure = _try(pointer, io, base, new)

@@ -146,6 +146,20 @@ def test_a_change_that_contradicts_another_writers_is_refused(lake, table):
     assert lake.load_table("db.t").metadata == other.metadata
 
 
+def test_a_change_that_is_none_on_a_stale_state_is_looked_at_on_the_newest(lake, table):
+    stale = lake.load_table("db.t")
+    with table.update_properties() as update:
+        update.set("owner", "them")
+    with stale.update_properties() as update:
+        update.remove("owner")
+    assert "owner" not in lake.load_table("db.t").properties
+    table.append(ROWS)
+    with pytest.raises(CommitFailedError, match="was moved"):
+        stale.manage_snapshots().set_current_snapshot(stale.current_snapshot().snapshot_id).commit()
+    stale.update_schema().commit()
+    assert stale.metadata == lake.load_table("db.t").metadata
+
+
 def test_expired_snapshots_go_with_their_files(lake, table):
     table.append(ROWS)
     table.overwrite(ROWS)

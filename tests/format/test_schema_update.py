@@ -8,6 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyiceberg.types
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
@@ -503,3 +505,48 @@ def test_a_column_that_became_another_one_meanwhile_is_not_touched():
     gone = evolved(base, lambda u: u.delete_column("Name"))
     with pytest.raises(ValidationError, match="'Name'"):
         update.apply(gone)
+
+
+PLACES = sorted(table().schema().column_names)
+KINDS = (LongType(), DoubleType(), DecimalType(12, 2), NESTED, MapType(1, StringType(), 2, POINT))
+CALLS = st.one_of(
+    st.tuples(
+        st.just("add_column"), st.tuples(st.sampled_from(("n1", "n2"))), st.sampled_from(KINDS)
+    ),
+    st.tuples(
+        st.just("add_column"),
+        st.tuples(st.sampled_from(("place", "points", "by_day")), st.sampled_from(("n1", "n2"))),
+        st.sampled_from(KINDS),
+    ),
+    st.tuples(st.just("delete_column"), st.sampled_from(PLACES)),
+    st.tuples(
+        st.just("rename_column"), st.sampled_from(PLACES), st.sampled_from(("r1", "r2", "x"))
+    ),
+    st.tuples(st.just("update_column"), st.sampled_from(PLACES), st.sampled_from(KINDS[:3])),
+    st.tuples(st.just("make_column_optional"), st.sampled_from(PLACES)),
+    st.tuples(st.just("move_first"), st.sampled_from((*PLACES, "n1"))),
+    st.tuples(
+        st.sampled_from(("move_before", "move_after")),
+        st.sampled_from((*PLACES, "n1")),
+        st.sampled_from(PLACES),
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(CALLS, min_size=1, max_size=5))
+def test_whatever_both_accept_both_make_the_same_of(calls):
+    base = table(Schema(SCHEMA.fields))
+    mapping = create_name_mapping(base.schema()).to_json()
+    base = table(Schema(SCHEMA.fields), **{"schema.name-mapping.default": mapping})
+    transaction = peer_transaction(base)
+    ours, theirs = UpdateSchema(base), transaction.update_schema()
+    try:
+        for name, *arguments in calls:
+            getattr(ours, name)(*arguments)
+            getattr(theirs, name)(*map(converted, arguments))
+        ours.apply(base)
+        theirs.commit()
+    except (ValidationError, ValueError, KeyError, StopIteration):
+        return
+    assert_like_pyiceberg(base, lambda u: [getattr(u, name)(*rest) for name, *rest in calls])
