@@ -71,11 +71,6 @@ class EntryRows:
     def __len__(self) -> int:
         return len(self._columns) if self._rows is None else len(self._rows)
 
-    @property
-    def indices(self) -> pa.Array | None:
-        """Which entries of the manifest these are; None for all."""
-        return self._rows
-
     def filter(self, mask: pa.BooleanArray) -> Rows:
         """Some of the entries."""
         rows = pc.indices_nonzero(mask) if self._rows is None else self._rows.filter(mask)

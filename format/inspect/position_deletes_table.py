@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow_projection import Projection
 from icecomb.format.data_file_reader import open_data_file
+from icecomb.format.expression import AlwaysTrue
 from icecomb.format.file_io import FileIO
 from icecomb.format.inspect.entry_rows import EntryRows
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of, weakened
@@ -90,7 +91,9 @@ class PositionDeletesTable:
 
     def _files(self, manifest: ManifestFile, request: Request) -> Iterator[Part]:
         spec = spec_of(manifest, self.metadata)
-        columns = read_manifest_columns(self.io, manifest, METRICS, spec=spec)
+        by_bounds = weakened(request.row_filter, _IN_FILE)
+        statistics = () if isinstance(by_bounds, AlwaysTrue) else METRICS
+        columns = read_manifest_columns(self.io, manifest, statistics, spec=spec)
         rows = self._chosen(columns, request)
         files = columns.data_files(rows)
         partitions = self._constants(columns, pa.array(rows, pa.int64()), request.fields)

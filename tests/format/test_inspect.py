@@ -556,6 +556,15 @@ def test_statistics_are_decoded_only_for_columns_made_of_them(story):
     assert len(decoded()) == 6
 
 
+@pytest.mark.parametrize(("text", "used"), [("pos >= 0", True), ("spec_id = 0", False)])
+def test_bounds_of_delete_files_are_decoded_only_for_filters_on_their_rows(story, text, used):
+    MANIFEST_CACHE.clear()
+    assert len(story.inspect.position_deletes(row_filter=text)) == 3
+    manifests = read_manifests(story.io, story.metadata.current_snapshot())
+    kept = [MANIFEST_CACHE.find(m, frozenset()) for m in manifests]
+    assert ["lower_bounds" in columns.statistics for columns in kept if columns] == [used]
+
+
 def test_nested_fields_are_selected_with_the_structs_around_them(story):
     table = story.inspect.files(
         selected_fields=("readable_metrics.st.a.lower_bound", "partition.day", "file_path")
