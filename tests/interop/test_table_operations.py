@@ -1,0 +1,142 @@
+"""What icecomb deletes, overwrites and upserts, Iceberg Java and PyIceberg read; and Java goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.transform import parse_transform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.table import Table
+
+pytestmark = pytest.mark.jvm
+
+NAMESPACE = "table_operations"
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
+BY_TEXT = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "s"),))
+MERGE = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
+ROWS = [(i, "ab"[i % 2] if i % 5 else None, None if i % 4 == 0 else i / 2) for i in range(40)]
+
+
+def frame(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def create(catalog: Catalog) -> Iterator[Callable[..., Table]]:
+    made: list[str] = []
+    catalog.create_namespace(NAMESPACE)
+
+    def table(name: str, spec: PartitionSpec = BY_TEXT, **properties: str) -> Table:
+        made.append(f"{NAMESPACE}.{name}")
+        found = catalog.create_table(
+            made[-1], SCHEMA, partition_spec=spec, properties={"format-version": "2", **properties}
+        )
+        found.append(frame(ROWS[:20]))
+        found.append(frame(ROWS[20:]))
+        return found
+
+    yield table
+    for name in made:
+        catalog.drop_table(name)
+    catalog.drop_namespace(NAMESPACE)
+
+
+@pytest.fixture(scope="module")
+def agreed(iceberg_java: Any, pyiceberg: Any) -> Callable[[Table], list[tuple[Any, ...]]]:
+    """The rows of a table by id, which all three implementations read alike."""
+
+    def read(table: Table) -> list[tuple[Any, ...]]:
+        def listed(arrow: pa.Table) -> list[tuple[Any, ...]]:
+            return [tuple(r.values()) for r in arrow.sort_by("id").to_pylist()]
+
+        ours = listed(table.refresh().scan().to_arrow())
+        name = ".".join(table.identifier)
+        java = iceberg_java.sql(f"SELECT id, s, x FROM ice.{name} ORDER BY id")
+        assert [tuple(row) for row in java] == ours
+        assert listed(pyiceberg.load_table(name).scan().to_arrow()) == ours
+        return ours
+
+    return read
+
+
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_all_see_the_same_rows_after_each_operation(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+    mode: str,
+    granularity: str,
+) -> None:
+    properties = dict.fromkeys(MERGE, mode) | {"write.delete.granularity": granularity}
+    name = f"t_{mode}_{granularity}".replace("-", "_")
+    table = create(name, **properties)
+    model = {row[0]: row for row in ROWS}
+    table.delete("x > 3 and x < 8 or s is null and id > 30")
+    for i, s, x in ROWS:
+        if (x is not None and 3 < x < 8) or (s is None and i > 30):
+            del model[i]
+    assert agreed(table) == sorted(model.values())
+    new = [(1, "new", 1.0), (2, None, None), (13, "b", 6.5), (100, "a", 1.0)]
+    result = table.upsert(frame(new), ["id"])
+    assert (result.rows_updated, result.rows_inserted) == (2, 2)
+    model |= {row[0]: row for row in new}
+    assert agreed(table) == sorted(model.values())
+    iceberg_java.sql(f"DELETE FROM ice.{NAMESPACE}.{name} WHERE id IN (1, 20)")
+    table.refresh().delete("id = 21 or id = 1")
+    for i in (1, 20, 21):
+        model.pop(i)
+    assert agreed(table) == sorted(model.values())
+    table.overwrite(frame([(7, "a", 7.0), (500, "z", None)]), "id < 8")
+    model = {i: row for i, row in model.items() if i >= 8}
+    model |= {7: (7, "a", 7.0), 500: (500, "z", None)}
+    assert agreed(table) == sorted(model.values())
+    table.dynamic_partition_overwrite(frame([(600, "a", 0.5)]))
+    model = {i: row for i, row in model.items() if row[1] != "a"}
+    model[600] = (600, "a", 0.5)
+    assert agreed(table) == sorted(model.values())
+
+
+def test_java_compacts_a_table_that_has_our_position_deletes(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+) -> None:
+    table = create("compacted", **MERGE)
+    table.delete("id in (3, 6, 9, 12, 33)")
+    before = agreed(table)
+    assert len(before) == 35
+    deletes = f"SELECT count(*) FROM ice.{NAMESPACE}.compacted.delete_files"
+    assert iceberg_java.sql(deletes)[0][0] > 0
+    rewritten = iceberg_java.sql(
+        f"CALL ice.system.rewrite_data_files(table => '{NAMESPACE}.compacted', "
+        "options => map('rewrite-all', 'true'))"
+    )
+    assert rewritten[0][0] > 0
+    assert agreed(table) == before
+    assert all(not task.delete_files for task in table.scan().plan_files())
+
+
+def test_java_reads_files_that_we_took_in(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    tmp_path: Path,
+) -> None:
+    table = create("added")
+    folder = tmp_path / "s=c%2Fd"
+    folder.mkdir()
+    pq.write_table(frame([(900, "", 1.0)]).drop_columns(["s"]), folder / "x.parquet")
+    pq.write_table(frame([(901, "a", None)]), tmp_path / "y.parquet")
+    table.add_files([str(folder / "x.parquet"), str(tmp_path / "y.parquet")])
+    assert agreed(table)[-2:] == [(900, "c/d", 1.0), (901, "a", None)]
