@@ -84,9 +84,14 @@ class _ByPath(_BySequence):
 
 
 class DeleteFileIndex:
-    """The delete files of a snapshot, found by data file."""
+    """The delete files of a snapshot, found by data file.
+
+    Attributes:
+        files: All of them, in the order in which they were added.
+    """
 
     def __init__(self) -> None:
+        self.files: list[DataFile] = []
         self._global: _BySequence | None = None
         self._equality: dict[PartitionKey, _BySequence] = {}
         self._position: dict[PartitionKey, _ByPath] = {}
@@ -113,6 +118,7 @@ class DeleteFileIndex:
         lower, upper = (_path_bounds(columns, name, indices) for name in DELETE_STATISTICS)
         numbers = _picked(columns.column("sequence_number"), indices)
         files = columns.without_statistics().data_files(rows)
+        self.files += files
         keys = partition_keys(columns, indices)
         for file, number, key, low, high in zip(files, numbers, keys, lower, upper, strict=True):
             sequence_number = number or 0

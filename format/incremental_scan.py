@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.format.ancestry import ancestors_of
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
@@ -13,6 +13,11 @@ from icecomb.format.manifest import ManifestContent
 from icecomb.format.scan import TableScan
 from icecomb.format.snapshot import Operation, Snapshot
 from icecomb.format.task import FileScanTask
+
+if TYPE_CHECKING:
+    from icecomb.format.delete_index import DeleteFileIndex
+    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.scan_planner import ScanPlanner
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,10 @@ class IncrementalAppendScan(TableScan):
             ExpressionError: The filter does not fit the schema.
             CorruptFileError: A manifest cannot be read.
         """
+        planner, manifests, deletes = self._planning()
+        return planner.plan_manifests(manifests, deletes, limit=self.limit)
+
+    def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         from icecomb.format.delete_index import DeleteFileIndex
         from icecomb.format.manifest_list import read_manifests
         from icecomb.format.scan_planner import ScanPlanner
@@ -122,7 +131,7 @@ class IncrementalAppendScan(TableScan):
             bound,
             added_by=[snapshot.snapshot_id for snapshot in appends],
         )
-        return planner.plan_manifests(list(manifests.values()), DeleteFileIndex(), limit=self.limit)
+        return planner, list(manifests.values()), DeleteFileIndex()
 
 
 def _known_ids(snapshot: Snapshot) -> tuple[int | None, int | None]:

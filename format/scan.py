@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.format.arrow_scan import ArrowScan
+    from icecomb.format.delete_index import DeleteFileIndex
+    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.plan_batch import PlannedBatches
+    from icecomb.format.scan_planner import ScanPlanner
 
 __all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
 
@@ -185,6 +189,29 @@ class TableScan:
         planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
         return planner.plan(snapshot, limit=self.limit)
 
+    def plan_batches(self, split_size: int | None = None) -> PlannedBatches:
+        """The same plan as Arrow batches, without a Python object a file: for engines.
+
+        >>> for batch in table.scan("day > '2024-01-01'").plan_batches():  # doctest: +SKIP
+        ...     send(batch)
+
+        Args:
+            split_size: The size of the parts of a file, in bytes, where the file does not say
+                itself where it may be split; by default files are not split.
+
+        Raises:
+            ExpressionError: The filter does not fit the schema.
+            CorruptFileError: A manifest cannot be read.
+        """
+        from icecomb.format.plan_batch import PlannedBatches
+
+        if split_size is not None and split_size < 1:
+            raise ValidationError(f"split_size is a positive number of bytes, not {split_size}")
+        planner, manifests, deletes = self._planning()
+        return PlannedBatches(
+            self.metadata, planner, manifests, deletes, split_size=split_size, limit=self.limit
+        )
+
     def plan_tasks(
         self,
         target_size: int | None = None,
@@ -240,6 +267,15 @@ class TableScan:
             case_sensitive=self.case_sensitive,
             limit=self.limit,
         )
+
+    def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
+        """What plans the scan, the manifests to look at, and what is deleted from their files."""
+        from icecomb.format.delete_index import DeleteFileIndex
+        from icecomb.format.scan_planner import ScanPlanner
+
+        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
+        snapshot = self.snapshot()
+        return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
 
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)

@@ -56,8 +56,14 @@ class _SpecFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selected:
-    """The chosen rows of a manifest; None for all of them."""
+class Selected:
+    """The chosen entries of a manifest.
+
+    Attributes:
+        columns: The manifest, without statistics.
+        rows: Which of its rows; None for all.
+        residuals: What is left of the filter for each of them; empty when that is the filter.
+    """
 
     columns: ManifestColumns
     rows: list[int] | None
@@ -65,7 +71,23 @@ class _Selected:
 
     @property
     def count(self) -> int:
+        """How many entries there are."""
         return len(self.columns) if self.rows is None else len(self.rows)
+
+    def part(self, start: int, end: int) -> Selected:
+        """Some of the entries."""
+        if start == 0 and end >= self.count:
+            return self
+        rows = range(self.count) if self.rows is None else self.rows
+        return Selected(self.columns, list(rows[start:end]), self.residuals[start:end])
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the chosen entries."""
+        return self.chosen(self.columns.column(name))
+
+    def chosen(self, array: pa.Array) -> pa.Array:
+        """The values of the chosen entries, of a column of the manifest."""
+        return array if self.rows is None else array.take(integers(self.rows))
 
 
 class _LazyFiles:
@@ -123,9 +145,13 @@ class ScanPlanner:
         """
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
-        manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
-        deletes = self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
+        manifests, deletes = self.live(snapshot)
         yield from self.plan_manifests(manifests, deletes, limit=limit)
+
+    def live(self, snapshot: Snapshot) -> tuple[list[ManifestFile], DeleteFileIndex]:
+        """The manifests of a snapshot that have files, and the deletes that may matter."""
+        manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
+        return manifests, self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
 
     def plan_manifests(
         self,
@@ -141,11 +167,22 @@ class ScanPlanner:
             deletes: What is deleted from their files.
             limit: Stop when the files surely hold so many matching rows.
         """
+        for selected in self.selected(manifests, deletes, limit=limit):
+            yield from self._tasks(selected, deletes)
+
+    def selected(
+        self,
+        manifests: Sequence[ManifestFile],
+        deletes: DeleteFileIndex,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[Selected]:
+        """The chosen entries, a manifest at a time; see `plan_manifests`."""
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
         missing = limit
         for selected in self._select_all(self._prune(manifests, ManifestContent.DATA)):
-            yield from self._tasks(selected, deletes)
+            yield selected
             if missing is not None and not deletes:
                 missing -= _sure_rows(selected)
                 if missing <= 0:
@@ -188,12 +225,12 @@ class ScanPlanner:
             index.add(columns, _rows(mask), unpartitioned=found.spec.is_unpartitioned)
         return index
 
-    def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[_Selected]:
+    def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[Selected]:
         if len(manifests) < 2 or _WORKERS < 2:
             yield from map(self._select, manifests)
             return
         waiting = iter(manifests)
-        running: deque[Future[_Selected]] = deque()
+        running: deque[Future[Selected]] = deque()
         pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="icecomb-plan")
         try:
             for manifest in waiting:
@@ -205,12 +242,12 @@ class ScanPlanner:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _select(self, manifest: ManifestFile) -> _Selected:
+    def _select(self, manifest: ManifestFile) -> Selected:
         found = self._spec_filter(manifest.partition_spec_id)
         columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
         if not self._statistics:
             rows = _rows(self._wanted(columns))
-            return _Selected(columns.without_statistics(), rows, ())
+            return Selected(columns.without_statistics(), rows, ())
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
@@ -219,7 +256,7 @@ class ScanPlanner:
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)
         residuals = found.residuals.residuals(chosen, count)
-        return _Selected(columns.without_statistics(), rows, residuals)
+        return Selected(columns.without_statistics(), rows, residuals)
 
     def _wanted(self, columns: ManifestColumns) -> pa.BooleanArray:
         if self._added_by is None:
@@ -228,7 +265,7 @@ class ScanPlanner:
         by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._added_by)
         return pc.and_(pc.equal(columns.column("status"), added), by_these)
 
-    def _tasks(self, selected: _Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
+    def _tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
         count = selected.count
         if not count:
             return
@@ -264,10 +301,8 @@ def _rows(mask: pa.BooleanArray) -> list[int] | None:
     return rows
 
 
-def _sure_rows(selected: _Selected) -> int:
-    counts: Any = selected.columns.column("record_count")
-    if selected.rows is not None:
-        counts = counts.take(integers(selected.rows))
+def _sure_rows(selected: Selected) -> int:
+    counts: Any = selected.column("record_count")
     if not selected.residuals:
         return int(pc.sum(counts).as_py() or 0)
     sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())

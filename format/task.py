@@ -18,8 +18,8 @@ SPLIT_LOOKBACK = 10
 """The default of table property `read.split.planning-lookback`, in groups."""
 SPLIT_OPEN_FILE_COST = 4 * 1024 * 1024
 """The default of table property `read.split.open-file-cost`, in bytes."""
-
-_SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
+SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
+"""The formats of which a part can be read."""
 
 
 class DataFileSource(Protocol):
@@ -104,7 +104,7 @@ class FileScanTask:
         offsets = self._usable_offsets()
         end = self.start + self.length
         if offsets is None:
-            if self.file.file_format not in _SPLITTABLE or self.length <= target_size:
+            if self.file.file_format not in SPLITTABLE or self.length <= target_size:
                 yield self
                 return
             offsets = tuple(range(self.start, end, target_size))
