@@ -14,6 +14,7 @@ from pyiceberg.table import StaticTable
 from icecomb.catalog import load_catalog
 from icecomb.format.data_writer import DataWriter
 from icecomb.format.errors import (
+    CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
     ExpressionError,
@@ -667,3 +668,42 @@ def test_delete_files_that_cannot_be_written_are_refused_first(lake, properties)
     with pytest.raises((ConfigurationError, UnsupportedError)):
         table.delete("id = 1")
     assert len(table.refresh().snapshots()) == 1
+
+
+@pytest.mark.parametrize("properties", [{}, MERGE], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("raced", [False, True])
+def test_several_operations_in_a_transaction_see_each_other_or_none_happens(
+    lake, properties, raced
+):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), **properties)
+    before = data_files(table)
+    transaction = table.transaction()
+    transaction.delete("id = 1")
+    transaction.append(frame((10, "x", 1.0), (11, "y", 1.0)))
+    assert transaction.upsert(frame((2, "B", 2.0), (10, "X", 1.0)), ["id"]).rows_updated == 2
+    transaction.overwrite(frame((30, "z", 0.0)), "id = 11")
+    if raced:
+        lake.load_table("db.t").append(frame((99, "other", 0.0)))
+        with pytest.raises(CommitFailedError):
+            transaction.commit_transaction()
+        assert len(data_files(table) - before) == 1
+        assert len(rows(table.refresh())) == 4
+    else:
+        transaction.commit_transaction()
+        assert [r[:2] for r in rows(table)] == [(10, "X"), (2, "B"), (3, "c"), (30, "z")]
+        assert live_files(table) <= data_files(table)
+
+
+@pytest.mark.parametrize("city", ["a", "b"])
+def test_a_partition_that_others_change_meanwhile_is_not_replaced(lake, city):
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 1.0)), partition=[("s", "identity")])
+    stale = lake.load_table("db.t")
+    table.append(frame((3, city, 3.0)))
+    before = data_files(table)
+    if city == "a":
+        with pytest.raises(ValidationError, match="conflicting"):
+            stale.dynamic_partition_overwrite(frame((4, "a", 4.0)))
+        assert data_files(table) == before
+    else:
+        stale.dynamic_partition_overwrite(frame((4, "a", 4.0)))
+        assert [r[0] for r in rows(stale)] == [2, 3, 4]
