@@ -148,9 +148,11 @@ class Transaction(RowOperations, MetadataOperations):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._ended:
+            return
         if kind is None:
             self.commit_transaction()
-        elif not self._ended:
+        else:
             self._ended = True
             self.clean_up(None)
 

@@ -35,7 +35,7 @@ class PendingUpdate(ABC):
 
     def __init__(self, commit: Commit | None = None) -> None:
         self._commit = commit
-        self._done = False
+        self._tried = False
 
     @abstractmethod
     def apply(self, base: TableMetadata) -> Changes:
@@ -61,11 +61,15 @@ class PendingUpdate(ABC):
             CommitFailedError: Others were first; nothing was committed.
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
-        if self._commit is None or self._done:
-            state = "was committed already" if self._done else "belongs to no table"
-            raise ValidationError(f"Cannot commit: this change {state}")
+        if self._commit is None:
+            raise ValidationError("Cannot commit: this change belongs to no table")
+        if self._tried:
+            raise ValidationError(
+                "Cannot commit: this change was committed already, or refused",
+                hint="Begin a new one.",
+            )
+        self._tried = True
         self._commit(self)
-        self._done = True
 
     def __enter__(self) -> Self:
         return self
@@ -76,9 +80,11 @@ class PendingUpdate(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._tried:
+            return  # its files may be needed: only the commit knows what came of it
         if kind is None:
             self.commit()
-        elif not self._done:
+        else:
             self.clean_up(None)
 
 

@@ -16,6 +16,7 @@ from icecomb.format.errors import (
     SchemaError,
     ValidationError,
 )
+from icecomb.format.operation.append import FastAppend
 from icecomb.format.types import DoubleType, LongType, StringType
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
@@ -196,6 +197,49 @@ def test_no_file_is_deleted_unless_the_expiration_is_proven(table, monkeypatch):
                 expire.commit()
         assert data_files(table) == before
         assert expire.result is None
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_nothing_is_deleted_when_the_outcome_is_unknown(table, monkeypatch, inside):
+    staged = FastAppend(table.io, stage_only=True)
+    staged.append_data_file(next(iter(table.scan().plan_files())).file)
+    table.commit(staged)
+    table.append(ROWS)
+
+    def fail(*_):
+        raise CommitStateUnknownError("who knows")
+
+    monkeypatch.setattr("icecomb.catalog.commit.settle", fail)
+
+    def pick():
+        with table.manage_snapshots() as manage:
+            manage.cherry_pick(staged.snapshot_id)
+            if inside:
+                manage.commit()
+
+    def append():
+        with table.transaction() as transaction:
+            transaction.append(ROWS)
+            if inside:
+                transaction.commit_transaction()
+
+    for change, kinds in ((pick, {"avro"}), (append, {"avro", "parquet"})):
+        before = files(table)
+        with pytest.raises(CommitStateUnknownError):
+            change()
+        assert {name.rpartition(".")[2] for name in files(table) - before} >= kinds
+
+
+def test_a_change_is_committed_once(table):
+    with table.update_properties() as update:
+        update.set("owner", "me")
+        update.commit()
+    with table.transaction() as transaction:
+        transaction.set_properties(color="red")
+        transaction.commit_transaction()
+    assert (table.properties["owner"], table.properties["color"]) == ("me", "red")
+    with pytest.raises(ValidationError, match="already"):
+        update.commit()
 
 
 def test_a_transaction_is_seen_whole_or_not_at_all(lake, table):
