@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import FALSE, TRUE, ZERO, mask
+from icecomb.format.arrow_build import FALSE, TRUE, ZERO, mask, scalar
 from icecomb.format.binding import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -29,6 +29,7 @@ from icecomb.format.expression import (
     Operation,
     Or,
 )
+from icecomb.format.types import UUIDType
 
 _IN_LIMIT = 200
 """Longer lists are compared with bounds by their least and greatest value only."""
@@ -128,7 +129,7 @@ def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArr
 
 def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
-    lower, upper = metrics.lower_bound(term), metrics.upper_bound(term)
+    lower, upper = _bounds(term, metrics)
     if isinstance(predicate, BoundSetPredicate):
         if operation is Operation.IN:
             might = _might_hold_any(predicate.literals, lower, _reliable(lower, upper))
@@ -173,7 +174,7 @@ def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
 
 def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
-    lower, upper = metrics.lower_bound(term), metrics.upper_bound(term)
+    lower, upper = _bounds(term, metrics)
     if operation in (Operation.NOT_EQ, Operation.NOT_IN):
         literals = _literals(predicate)
         might = _might_hold_any(literals, lower, _reliable(lower, upper))
@@ -191,6 +192,46 @@ def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boolea
     bound = upper if operation in (Operation.LT, Operation.LT_EQ) else lower
     inside = bound.compare(operation, literal).fill_null(FALSE)
     return pc.and_(inside, _no_nan(metrics, term))
+
+
+def _bounds(
+    term: BoundReference, metrics: FileMetrics
+) -> tuple[ComparableColumn, ComparableColumn]:
+    lower, upper = metrics.lower_bound(term), metrics.upper_bound(term)
+    if isinstance(term.field_type, UUIDType):
+        return _uuid_bounds(lower, upper)
+    return lower, upper
+
+
+def _uuid_bounds(
+    lower: ComparableColumn, upper: ComparableColumn
+) -> tuple[ComparableColumn, ComparableColumn]:
+    """Bounds that hold whichever way their writer ordered UUIDs.
+
+    The order is that of the bytes. Iceberg Java (1.11 and before) takes them for two signed
+    numbers, and its manifest lists have the bounds of that order.
+    """
+    low, high = lower.values, upper.values
+    kind = low.type
+    same_sign = pc.equal(_is_negative(low), _is_negative(high))
+    # Of two signs, only one order puts the lower bound first; of one sign, both orders agree on the
+    # first halves.
+    known = pc.or_(same_sign, pc.less(low, high))
+    unclear = pc.invert(known.fill_null(FALSE))
+    exact = pc.or_(pc.invert(same_sign), pc.equal(low, high))
+    first_halves = (pc.binary_slice(bound, 0, 8) for bound in (low, high))
+    least, greatest = (
+        pc.binary_join_element_wise(half, scalar(rest, kind), scalar(b"", kind))
+        for half, rest in zip(first_halves, (b"\x00" * 8, b"\xff" * 8), strict=True)
+    )
+    return (
+        ComparableColumn(pc.if_else(exact, low, least), UUIDType()).without(unclear),
+        ComparableColumn(pc.if_else(exact, high, greatest), UUIDType()).without(unclear),
+    )
+
+
+def _is_negative(values: pa.Array) -> pa.BooleanArray:
+    return pc.greater_equal(pc.binary_slice(values, 0, 1), scalar(b"\x80", values.type))
 
 
 def _literals(predicate: BoundPredicate) -> frozenset[Any]:

@@ -549,3 +549,46 @@ def _array(kind, values):
     if kind == "uuid":
         values = [None if v is None else v.bytes for v in values]
     return pa.array(values, _arrow(kind), from_pandas=False)
+
+
+SIGNED = [UUID(int=2**127), UUID(int=2**127 + 5), UUID(int=0), UUID(int=7), UUID(int=2**63 + 1)]
+"""In the order of Iceberg Java, which takes a UUID for two signed numbers."""
+
+
+def signed_key(value):
+    return struct.unpack(">qq", value.bytes)
+
+
+@settings(max_examples=200)
+@given(
+    values=st.lists(st.one_of(st.sampled_from(SIGNED), st.uuids()), min_size=1, max_size=4),
+    literal=st.one_of(st.sampled_from(SIGNED), st.uuids()),
+    operation=st.sampled_from(
+        [
+            Operation.LT,
+            Operation.LT_EQ,
+            Operation.GT,
+            Operation.GT_EQ,
+            Operation.EQ,
+            Operation.NOT_EQ,
+        ]
+    ),
+    key=st.sampled_from([signed_key, lambda value: value.bytes]),
+)
+def test_bounds_of_uuids_hold_in_the_order_of_either_writer(values, literal, operation, key):
+    ordered = sorted(values, key=key)
+    low, high = {10: ordered[0].bytes}, {10: ordered[-1].bytes}
+    counts = {10: len(values)}
+    file = File({10: values}, len(values), counts, {10: 0}, lower=low, upper=high)
+    predicate = bind(SCHEMA, literal_predicate(operation, "c10", literal))
+    holds = {
+        Operation.LT: lambda v: v.bytes < literal.bytes,
+        Operation.LT_EQ: lambda v: v.bytes <= literal.bytes,
+        Operation.GT: lambda v: v.bytes > literal.bytes,
+        Operation.GT_EQ: lambda v: v.bytes >= literal.bytes,
+        Operation.EQ: lambda v: v == literal,
+        Operation.NOT_EQ: lambda v: v != literal,
+    }[operation]
+    matching = [holds(value) for value in values]
+    assert might_match(predicate, Columns([file])).to_pylist()[0] or not any(matching)
+    assert not must_match(predicate, Columns([file])).to_pylist()[0] or all(matching)
