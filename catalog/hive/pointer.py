@@ -197,6 +197,8 @@ class HivePointer:
             return settlement.after_answer(error)
         except ReplyLostError as error:
             return settlement.after_silence(error)
+        except RefusedError as error:
+            return settlement.after_refusal(error)
         return Committed()
 
     def _replace(

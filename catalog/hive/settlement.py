@@ -101,17 +101,12 @@ class Settlement:
             RefusedError: the change itself is refused, and it is proven that it did not happen.
         """
         outcome = self.after_answer(error)
-        unmoved = (
-            isinstance(outcome, Conflict)
-            and self._expected is not None
-            and outcome.current == self._expected.location
-        )
+        expected = self._expected.location if self._expected else None
+        unmoved = isinstance(outcome, Conflict) and outcome.current == expected
         if MODIFIED in error.answer or not unmoved:
             return outcome
         if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
-            return Unknown(
-                error.message, self._expected.location if self._expected else None, error
-            )
+            return Unknown(error.message, expected, error)
         raise error
 
     def _log(self, location: str | None) -> frozenset[str] | None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
-from icecomb.catalog.hive.client import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.client import FieldSchema, HiveClient, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.failure import RefusedError
 from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,
@@ -256,6 +257,21 @@ def test_purging_deletes_every_reachable_file(catalog, table, rows):
     foreign.write_text("not ours")
     catalog.purge_table(table.identifier)
     assert [p for p in _path(table.location()).rglob("*") if p.is_file()] == [foreign]
+
+
+def test_a_table_that_was_made_although_the_metastore_complained_is_kept(
+    catalog, namespace, rows, monkeypatch
+):
+    create = HiveClient.create_table
+
+    def complain(self, table):
+        create(self, table)
+        raise RefusedError("no", kind="MetaException", answer="JDO: the commit timed out")
+
+    monkeypatch.setattr(HiveClient, "create_table", complain)
+    table = catalog.create_table(f"{namespace}.made", rows.schema)
+    table.append(rows)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
 
 
 def test_a_read_that_fails_once_does_not_let_shared_files_be_purged(
