@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from icecomb.format.sort import SortOrder
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_OWNER: Final = {"owner"}
+"""Spark names who makes a namespace; of a folder the file system knows."""
 _NAMESPACE: Final = "a namespace"
 _TABLE: Final = "a table"
 _OWN_FOLDERS: Final = {"data", "metadata"}
@@ -92,7 +94,7 @@ class HadoopCatalog(Catalog):
         """
         parts = parse_identifier(namespace)
         _check_new_name(parts)
-        if properties:
+        if (properties or {}).keys() - _OWNER:
             raise _no_properties(parts)
         for depth in range(1, len(parts)):
             above = self._kind(parts[:depth])
