@@ -6,6 +6,7 @@ import itertools
 import math
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,9 +26,10 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.expression import AlwaysFalse, EqualTo, LessThan
-from icecomb.format.manifest import DataFileContent
+from icecomb.format.manifest import DataFile, DataFileContent
 from icecomb.format.manifest_columns import read_manifest
 from icecomb.format.manifest_list import read_manifests
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.position_delete_writer import PositionDeleteWriter
 from icecomb.format.schema_update import UpdateSchema
@@ -707,3 +709,33 @@ def test_a_partition_that_others_change_meanwhile_is_not_replaced(lake, city):
     else:
         stale.dynamic_partition_overwrite(frame((4, "a", 4.0)))
         assert [r[0] for r in rows(stale)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("properties", [{}, MERGE], ids=["copy-on-write", "merge-on-read"])
+def test_rows_that_equality_deletes_removed_stay_away_and_may_come_back(lake, properties):
+    table = new_table(lake, frame(*((i, "a", 1.0) for i in range(10))), **properties)
+    path = f"{table.location()}/data/equal.parquet"
+    schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    pq.write_table(pa.table([[3, 4, 5]], schema=schema), path.removeprefix("file:"))
+    deletes = DataFile(
+        content=DataFileContent.EQUALITY_DELETES,
+        file_path=path,
+        record_count=3,
+        file_size_in_bytes=table.io.size(path),
+        equality_ids=(1,),
+    )
+    table.commit(RowDelta(table.io).add_deletes(deletes))
+    table.delete("id in (1, 3)")
+    result = table.upsert(frame((2, "b", 1.0), (4, "back", 1.0)), ["id"])
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    found = {row["id"]: row["s"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {0: "a", 2: "b", 4: "back", 6: "a", 7: "a", 8: "a", 9: "a"}
+
+
+def test_frames_of_pandas_and_polars_and_batches_are_taken(lake):
+    table = new_table(lake, frame((1, "a", 1.0)))
+    new = frame((1, "b", 1.0), (2, "c", None))
+    table.overwrite(new.to_batches()[0])
+    table.upsert(pl.DataFrame({"id": [2, 3], "s": ["C", "d"], "x": [None, 0.5]}), ["id"])
+    table.overwrite(frame((3, "e", 0.5)).to_pandas(), "id = 3")
+    assert rows(table) == [(1, "b", 1.0), (2, "C", None), (3, "e", 0.5)]
