@@ -98,6 +98,7 @@ class TableLock:
         self._reply_lost = False
         self._released = threading.Event()
         self._lost: str | None = None
+        self._confirmed = 0.0
         self._beats: threading.Thread | None = None
 
     def acquire(self) -> None:
@@ -119,6 +120,7 @@ class TableLock:
         self._beats.start()
 
     def _wait(self, started: float) -> None:
+        self._confirmed = time.monotonic()
         answer = self._request()
         self.lock_id = answer.lock_id
         while answer.state is LockState.WAITING:
@@ -126,6 +128,7 @@ class TableLock:
             if waited >= self._settings.timeout:
                 raise self._timed_out(waited)
             time.sleep(min(self._pause(waited), self._settings.timeout - waited + 0.001))
+            self._confirmed = time.monotonic()
             answer = self._client.check_lock(answer.lock_id)
         if answer.state is not LockState.ACQUIRED:
             raise MetastoreError(
@@ -135,10 +138,14 @@ class TableLock:
             )
 
     def is_alive(self, *, ask: bool) -> bool:
-        """Whether it is known to be held: by heartbeats so far, with ``ask`` by one more now."""
-        if self._lost is None and ask and self.lock_id is not None:
+        """Whether it is known to be held: by heartbeats so far, with ``ask`` by one more now.
+
+        One more is sent, too, when heartbeats are overdue: this process may have been stopped.
+        """
+        overdue = time.monotonic() - self._confirmed > self._interval
+        if self._lost is None and (ask or overdue) and self.lock_id is not None:
             try:
-                self._client.heartbeat(self.lock_id)
+                self._beat(self.lock_id)
             except RefusedError as error:
                 self._lost = error.answer
             except MetastoreError:
@@ -189,13 +196,18 @@ class TableLock:
     def _rows(self) -> list[LockRow]:
         return self._client.locks(self._database, self._table)
 
+    def _beat(self, lock_id: int) -> None:
+        now = time.monotonic()
+        self._client.heartbeat(lock_id)
+        self._confirmed = now
+
     def _keep_alive(self) -> None:
         wait = self._interval / 2
         while not self._released.wait(wait):
             wait = self._interval / 2
             try:
                 if self.lock_id is not None:
-                    self._client.heartbeat(self.lock_id)
+                    self._beat(self.lock_id)
             except RefusedError as error:
                 self._lost = error.answer
                 break

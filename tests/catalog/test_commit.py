@@ -16,6 +16,7 @@ from icecomb.catalog.hive import server
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import LockState
+from icecomb.catalog.hive.lock import TableLock
 from icecomb.format.data_writer import write_data
 from icecomb.format.errors import (
     CommitFailedError,
@@ -262,6 +263,27 @@ def test_an_expired_lock_never_loses_an_update(catalog, proxied, proxy, table, r
     proxy.before(ALTER, break_and_commit)
     mine.append(rows)
     assert mine.refresh().scan().to_arrow().num_rows == 9
+
+
+def test_a_writer_whose_heartbeats_stopped_asks_before_it_alters(
+    catalog, metastore, proxy, table, rows, monkeypatch
+):
+    mine = load_catalog("m", uri=proxy.uri, **{"iceberg.hive.lock-heartbeat-interval-ms": "100"})
+    mine = mine.load_table(table.identifier)
+    mine.append(rows)
+    held = []
+
+    def stall_and_lose_the_lock():
+        (row,) = catalog.client.locks(*table.identifier)
+        catalog.client.unlock(row.lock_id)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(TableLock, "_keep_alive", lambda _: None)
+    proxy.before("get_table_req", stall_and_lose_the_lock)
+    proxy.before(ALTER, lambda: held.extend(catalog.client.locks(*table.identifier)))
+    mine.append(rows)
+    assert len(held) == 1
+    assert mine.refresh().scan().to_arrow().num_rows == 6
 
 
 def test_a_lost_answer_to_the_lock_is_found_by_its_stamp(catalog, proxied, proxy, table, rows):
