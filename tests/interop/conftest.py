@@ -98,7 +98,10 @@ class Readers:
         for reader in (self.python, self.spark, self.peer):
             if reader.__name__ not in but:
                 found = reader(table, where, columns)
-                assert found == expected, f"{reader.__name__}: {table} where {where}"
+                assert found == expected, (
+                    f"{reader.__name__} reads {table} where {where} otherwise: "
+                    f"{difference(found, expected)}"
+                )
         return expected
 
     def java_plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
@@ -170,7 +173,9 @@ def plain(value: Any) -> Any:
         return str(
             value.astimezone(dt.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
         )
-    if isinstance(value, Decimal | dt.date | dt.time | uuid.UUID):
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    if isinstance(value, dt.date | dt.time | uuid.UUID):
         return str(value)
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
@@ -185,6 +190,18 @@ def plain(value: Any) -> Any:
 
 def ordered(rows: Iterable[Any]) -> list[list[Any]]:
     return sorted(([plain(value) for value in row] for row in rows), key=repr)
+
+
+def difference(found: list[list[Any]], expected: list[list[Any]]) -> Any:
+    """Where two answers differ, briefly."""
+    if len(found) != len(expected):
+        return f"{len(found)} rows, not {len(expected)}"
+    return [
+        (row, place, value, other)
+        for row, (left, right) in enumerate(zip(found, expected, strict=True))
+        for place, (value, other) in enumerate(zip(left, right, strict=True))
+        if value != other
+    ][:5]
 
 
 @pytest.fixture(scope="module")

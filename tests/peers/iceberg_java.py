@@ -23,7 +23,9 @@ def plain(value: object) -> object:
         return [plain(item) for item in value]
     if isinstance(value, bytearray | bytes):
         return value.hex()
-    if isinstance(value, decimal.Decimal | dt.date | dt.datetime):
+    if isinstance(value, decimal.Decimal):
+        return f"{value.normalize():f}"
+    if isinstance(value, dt.date | dt.datetime):
         return str(value)
     return value
 
