@@ -121,16 +121,18 @@ def snapshots(application: Application, table: str) -> None:
 
 @click.command()
 @click.argument("table")
+@click.option("--purge", is_flag=True, help="Delete every file of the table, too: no way back.")
 @click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
 @click.pass_obj
-def drop(application: Application, table: str, *, yes: bool) -> None:
-    """Drop an Iceberg table from the catalog. Its files stay where they are."""
+def drop(application: Application, table: str, *, purge: bool, yes: bool) -> None:
+    """Drop an Iceberg table from the catalog. Its files stay unless --purge is given."""
     catalog = application.catalog()
     loaded = catalog.load_table(table)
     if yes:
-        catalog.drop_table(table)
-    facts = {"table": ".".join(loaded.name()), "dropped": yes, "files kept in": loaded.location()}
-    application.output.facts(facts)
+        catalog.drop_table(table, purge_requested=purge)
+    fate = "files deleted in" if purge else "files kept in"
+    name = ".".join(loaded.name())
+    application.output.facts({"table": name, "dropped": yes, fate: loaded.location()})
     if not yes:
         application.warn("dry run: add --yes to drop it")
 

@@ -143,6 +143,20 @@ def test_drop_is_a_dry_run_until_yes_and_keeps_the_files(
     assert sorted(location.rglob("*")) == files
 
 
+def test_drop_with_purge_deletes_the_files_only_after_yes(
+    icecomb: Any, catalog: Any, orders: str
+) -> None:
+    location = Path(catalog.load_table(orders).location().removeprefix("file:"))
+    files = sorted(location.rglob("*"))
+    code, out, _ = icecomb("--output", "json", "drop", orders, "--purge")
+    assert code == 0
+    assert json.loads(out)["files deleted in"] == catalog.load_table(orders).location()
+    assert sorted(location.rglob("*")) == files
+    assert icecomb("drop", orders, "--purge", "--yes")[0] == 0
+    assert not catalog.table_exists(orders)
+    assert [path for path in location.rglob("*") if path.is_file()] == []
+
+
 COMMANDS = [
     ("describe", "{}"),
     ("head", "{}"),
