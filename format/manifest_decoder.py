@@ -81,6 +81,7 @@ def decode_manifest(
         raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
     try:
         columns = _entry_columns(table, manifest) | _file_columns(file, location)
+        columns = {name: _owned(array) for name, array in columns.items()}
         columns |= {name: _statistic(file, name) for name in STATISTICS if name in set(statistics)}
         fields, arrays = _partition_arrays(container, file, spec)
         _check_codes(columns, location)
@@ -88,7 +89,7 @@ def decode_manifest(
         raise CorruptFileError(
             f"{location} is no manifest that can be read: {error}", path=location
         ) from error
-    return ManifestColumns(manifest, columns, fields, arrays)
+    return ManifestColumns(manifest, columns, fields, tuple(map(_owned, arrays)))
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
@@ -110,6 +111,11 @@ def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
         existing_rows_count=counts[existing],
         deleted_rows_count=counts[deleted],
     )
+
+
+def _owned(array: pa.Array) -> pa.Array:
+    """A copy: a column of the decoder's table keeps all of that in memory, statistics included."""
+    return pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import tempfile
+import time
 import zlib
 from pathlib import Path
 from threading import Lock
@@ -34,6 +35,8 @@ _CHECKSUM_BYTES: Final = 4
 _SUFFIX: Final = ".arrow"
 _ROOM: Final = 0.9
 """How full the folder is after files were dropped."""
+_WRITING_NS: Final = 600 * 10**9
+"""How long a file may take to be written before its writer counts as dead."""
 
 
 class ManifestStore:
@@ -107,14 +110,18 @@ class ManifestStore:
 
     def _drop_old(self, size: int) -> int:
         """Drop files until another one fits; returns how many bytes are left."""
-        found = []
+        found, being_written = [], 0
+        written_off = time.time_ns() - _WRITING_NS
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if entry.name.endswith((_SUFFIX, ".tmp")):
                     with contextlib.suppress(FileNotFoundError):
                         status = entry.stat()
-                        found.append((status.st_mtime_ns, status.st_size, entry.path))
-        held = sum(length for _, length, _ in found)
+                        if entry.name.endswith(".tmp") and status.st_mtime_ns > written_off:
+                            being_written += status.st_size
+                        else:
+                            found.append((status.st_mtime_ns, status.st_size, entry.path))
+        held = being_written + sum(length for _, length, _ in found)
         if held + size <= self.limit:
             return held
         for _, length, path in sorted(found):

@@ -9,6 +9,7 @@ from decimal import Decimal
 from subprocess import PIPE
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import ConfigurationError
@@ -308,3 +309,11 @@ def test_a_configured_folder_is_used_by_reading(tmp_path):
     assert (
         len(read_manifest_columns(CountingIO({"io.manifest.cache-enabled": "false"}), written)) == 6
     )
+
+
+def test_columns_without_statistics_do_not_keep_the_decoded_statistics_in_memory(tmp_path):
+    written = manifest(tmp_path, count=500)
+    before = pa.total_allocated_bytes()
+    columns = read_manifest_columns(FileIO(), written, (), cache=None)
+    # all of it is memory of their own, nothing is borrowed from the decoder
+    assert pa.total_allocated_bytes() - before >= columns.nbytes
