@@ -15,6 +15,7 @@ from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
 
 _STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
 """Words of answers in which the server says that its own database failed, perhaps at the commit."""
@@ -119,7 +120,16 @@ class Settlement:
             metadata = read_metadata(self._io, location)
         except (IcecombError, OSError):
             return None
-        return frozenset(entry.metadata_file for entry in metadata.metadata_log)
+        known = frozenset(entry.metadata_file for entry in metadata.metadata_log)
+        # A log may be cut to its last entry, so the new snapshot is proof as well.
+        return known | {self._new.location} if self._has_new_snapshot(metadata) else known
+
+    def _has_new_snapshot(self, metadata: TableMetadata) -> bool:
+        if self._expected is None:
+            return False
+        before = self._expected.metadata
+        newest = [snapshot.snapshot_id for snapshot in self._new.metadata.snapshots[-1:]]
+        return any(metadata.has_snapshot(i) and not before.has_snapshot(i) for i in newest)
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:

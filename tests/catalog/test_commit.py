@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from icecomb.catalog.hive import server
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import LockState
+from icecomb.catalog.hive.failure import RefusedError
 from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.pointer import HivePointer
 from icecomb.format.data_writer import write_data
 from icecomb.format.errors import (
     CommitFailedError,
@@ -284,6 +287,33 @@ def test_a_writer_whose_heartbeats_stopped_asks_before_it_alters(
     mine.append(rows)
     assert len(held) == 1
     assert mine.refresh().scan().to_arrow().num_rows == 6
+
+
+def test_a_success_that_the_server_refuses_is_found_though_the_log_was_cut(
+    catalog, namespace, rows, monkeypatch
+):
+    short = {
+        "write.metadata.previous-versions-max": "1",
+        "engine.hive.lock-enabled": "false",
+    }
+    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=short)
+    other = catalog.load_table(table.identifier)
+    alter = HiveClient.alter_table
+
+    def repeated_by_the_server(self, *arguments, **named):
+        monkeypatch.setattr(HiveClient, "alter_table", alter)
+        alter(self, *arguments, **named)
+        for _ in range(2):
+            other.refresh().append(rows)
+        answer = "The table has been modified. The parameter value for key 'metadata_location' is"
+        raise RefusedError(answer, kind="MetaException", answer=answer)
+
+    monkeypatch.setattr(HiveClient, "alter_table", repeated_by_the_server)
+    # the others are in other processes, where our queue is not
+    monkeypatch.setattr(HivePointer, "queue", lambda _: nullcontext(enter_result=False))
+    table.append(rows)
+    assert table.refresh().scan().to_arrow().num_rows == 9
+    assert len(table.snapshots()) == 3
 
 
 def test_a_lost_answer_to_the_lock_is_found_by_its_stamp(catalog, proxied, proxy, table, rows):
