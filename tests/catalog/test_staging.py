@@ -162,3 +162,15 @@ def test_the_choice_of_manifests_and_their_clusters_are_passed_on(table):
     manifests = read_manifests(table.io, table.current_snapshot())
     assert sorted(m.existing_files_count for m in manifests) == [0, 1, 2]
     assert ids(table) == [1, 2, 3, 4, 5]
+
+
+def test_transactions_rewrite_and_publish_with_other_changes(table):
+    table.append(rows(3), {"wap.id": "load-1"})
+    with table.transaction() as change:
+        change.append(rows(4))
+        change.publish_changes("load-1")
+        change.rewrite_manifests()
+    assert ids(table) == [1, 2, 3, 4]
+    assert len(read_manifests(table.io, table.current_snapshot())) == 1
+    operations = [snapshot.operation for snapshot in table.snapshots()]
+    assert operations == ["append", "append", "append", "append", "replace"]
