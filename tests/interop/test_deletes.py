@@ -64,7 +64,8 @@ def test_position_deletes_of_iceberg_java_are_seen(java_deletes, readers):
     "where", ["id = 7", "k = 1", "k = 9 and id > 100", "s = 'updated'", "k is null", "id >= 650"]
 )
 def test_deletes_and_filters_go_together(java_deletes, readers, where):
-    assert readers.agree(java_deletes, where)
+    but = ["spark", "peer"] if java_deletes.endswith("file") else []
+    assert readers.agree(java_deletes, where, but=but)
     assert readers.plan(java_deletes, where) == readers.java_plan(java_deletes, where)
 
 
