@@ -144,7 +144,9 @@ def _attempts(
 def _newest(pointer: MetadataPointer, base: MetadataVersion) -> MetadataVersion:
     """What the pointer points at now, if it is the table of ``base`` still."""
     newest = pointer.load()
-    if newest.metadata.table_uuid != base.metadata.table_uuid:
+    # A table of format version 1 may get its identity only with a later commit.
+    known = base.metadata.table_uuid
+    if known is not None and newest.metadata.table_uuid != known:
         raise CommitFailedError(
             f"{pointer.name} was dropped, and a new table has its name",
             hint="load the table again and repeat the change, if it is meant for the new one",

@@ -612,3 +612,22 @@ def test_the_command_line_takes_a_catalog_of_folders_and_single_places(
     assert "cannot be dropped without its files" in capsys.readouterr().err
     assert run(["describe", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_two_writers_of_a_version_1_table_without_uuid_both_append(tmp_path):
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    lake.create_table("db.t", rows.schema, properties={"format-version": "1"})
+    first = tmp_path / "db" / "t" / "metadata" / "v1.metadata.json"
+    content = json.loads(first.read_text())
+    del content["table-uuid"]
+    first.write_text(json.dumps(content))
+
+    one, other = lake.load_table("db.t"), lake.load_table("db.t")
+    assert one.metadata.table_uuid is None
+    one.append(rows)
+    other.append(rows)
+    found = lake.load_table("db.t")
+    assert found.scan().to_arrow().num_rows == 2
+    assert found.metadata.table_uuid == one.metadata.table_uuid
