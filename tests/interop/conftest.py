@@ -174,7 +174,7 @@ def plain(value: Any) -> Any:
             value.astimezone(dt.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
         )
     if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
+        return f"{value.normalize():f}" if "E" in str(value) else str(value)
     if isinstance(value, dt.date | dt.time | uuid.UUID):
         return str(value)
     if isinstance(value, bytes | bytearray):

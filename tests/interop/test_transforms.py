@@ -201,7 +201,9 @@ def shown(value, kind):
         return str(epoch + dt.timedelta(microseconds=value))
     if isinstance(value, bytes):
         return value.hex()
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else value
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if "E" in str(value) else str(value)
+    return value
 
 
 def conditions(column: str, kind: str) -> list[str]:

@@ -24,7 +24,7 @@ def plain(value: object) -> object:
     if isinstance(value, bytearray | bytes):
         return value.hex()
     if isinstance(value, decimal.Decimal):
-        return f"{value.normalize():f}"
+        return f"{value.normalize():f}" if "E" in str(value) else str(value)
     if isinstance(value, dt.date | dt.datetime):
         return str(value)
     return value
