@@ -42,7 +42,7 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
             outputs.append(run.stdout)
     finally:
         metastore.stop(warehouse)
-    assert outputs[0].rstrip().endswith("3 6")
+    assert outputs[0].rstrip().endswith("3 5")
     assert "close" in outputs[1]
     assert "open" not in outputs[1]
 
