@@ -7,11 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from icecomb.catalog.identifier import Identifier
-from icecomb.format.errors import NamespaceAlreadyExistsError, NoSuchTableError
+from icecomb.format.errors import (
+    NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
+    NoSuchTableError,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.catalog.creation import CreateTableTransaction, ReplaceTableTransaction
+    from icecomb.catalog.pointer import MetadataVersion
     from icecomb.catalog.table import Table
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
@@ -133,7 +139,6 @@ class Catalog(ABC):
             NoSuchTableError: there is no such table.
         """
 
-    @abstractmethod
     def create_table(  # noqa: PLR0917 - PyIceberg's signature
         self,
         identifier: Name,
@@ -156,7 +161,173 @@ class Catalog(ABC):
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: there is no such namespace.
+            ValidationError: the name, the location or a property is none that this catalog can
+                take.
         """
+        return self.create_table_transaction(
+            identifier, schema, location, partition_spec, sort_order, properties
+        ).commit_transaction()
+
+    def create_table_transaction(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> CreateTableTransaction:
+        """Makes a table together with changes of it: others see all of it or nothing.
+
+        >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+        ...     new.append(rows)
+
+        The arguments and errors are those of `create_table`. When others take the name
+        meanwhile, the commit raises `TableAlreadyExistsError`, and what was written is removed.
+        """
+        from icecomb.catalog.creation import CreateTableTransaction
+
+        return CreateTableTransaction(
+            self.draft(identifier, schema, location, partition_spec, sort_order, properties)
+        )
+
+    def replace_table(  # noqa: PLR0917 - the signature of create_table
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Makes a table another one, empty; its snapshots, history, branches and tags stay.
+
+        Args:
+            identifier: Its name.
+            schema: Its columns; they keep the ids of the old columns of the same names.
+            location: Its folder; default the old one.
+            partition_spec: Default unpartitioned.
+            sort_order: Default unsorted.
+            properties: Are added to the old ones; ``format-version`` upgrades the table.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the table was replaced.
+        """
+        return self.replace_table_transaction(
+            identifier, schema, location, partition_spec, sort_order, properties
+        ).commit_transaction()
+
+    def replace_table_transaction(  # noqa: PLR0917 - the signature of create_table
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> ReplaceTableTransaction:
+        """Makes a table another one together with changes: others see the old one or the new one.
+
+        >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+        ...     new.append(rows)
+
+        The arguments and errors are those of `replace_table`.
+        """
+        from icecomb.catalog.creation import ReplaceTableTransaction
+        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
+        from icecomb.format.replacement import TableReplacement
+        from icecomb.format.sort import UNSORTED_SORT_ORDER
+
+        table = self.load_table(identifier)
+        defaults = self._properties_below("table-default.")
+        # what new tables begin with is no wish to take an old one back
+        defaults.pop("format-version", None)
+        overrides = self._properties_below("table-override.")
+        return ReplaceTableTransaction(
+            table,
+            TableReplacement(
+                _iceberg_schema(schema),
+                partition_spec or UNPARTITIONED_PARTITION_SPEC,
+                sort_order or UNSORTED_SORT_ORDER,
+                location=None if location is None else self.new_location(table, location),
+                properties={**defaults, **(properties or {}), **overrides},
+            ),
+        )
+
+    def create_or_replace_table(  # noqa: PLR0917 - the signature of create_table
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """`replace_table` if there is such a table, else `create_table`."""
+        return self.create_or_replace_table_transaction(
+            identifier, schema, location, partition_spec, sort_order, properties
+        ).commit_transaction()
+
+    def create_or_replace_table_transaction(  # noqa: PLR0917 - the signature of create_table
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> CreateTableTransaction | ReplaceTableTransaction:
+        """`replace_table_transaction` if there is such a table, else `create_table_transaction`.
+
+        Which of them is decided now: the commit of a creation fails when others take the name.
+        """
+        try:
+            return self.replace_table_transaction(
+                identifier, schema, location, partition_spec, sort_order, properties
+            )
+        except NoSuchIcebergTableError:
+            raise
+        except NoSuchTableError:
+            return self.create_table_transaction(
+                identifier, schema, location, partition_spec, sort_order, properties
+            )
+
+    @abstractmethod
+    def draft(  # noqa: PLR0917 - the signature of create_table
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """A table that `publish` can make; nothing of it is written yet.
+
+        Raises:
+            TableAlreadyExistsError, NoSuchNamespaceError, ValidationError: see `create_table`.
+        """
+
+    @abstractmethod
+    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+        """Makes a table of a draft.
+
+        Raises:
+            TableAlreadyExistsError: the name was taken meanwhile.
+        """
+
+    def forget(self, draft: Table) -> None:  # noqa: B027 - most catalogs keep nothing of it
+        """Removes what is left of a draft that was not published and whose files are deleted."""
+
+    def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002
+        """The new folder of a table that is replaced, as metadata names it.
+
+        Raises:
+            ValidationError: the table cannot be there.
+        """
+        return location.rstrip("/")
 
     @abstractmethod
     def register_table(self, identifier: Name, metadata_location: str) -> Table:

@@ -58,12 +58,8 @@ class Unknown:
 Outcome: TypeAlias = "Committed | Conflict | Unknown"
 
 
-class MetadataPointer(Protocol):
-    """One table's pointer."""
-
-    @property
-    def name(self) -> str:
-        """The table, for messages."""
+class WriteGuard(Protocol):
+    """Says whether a table may be changed."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Refuses, before anything is written, a table that must not be changed from here.
@@ -74,6 +70,14 @@ class MetadataPointer(Protocol):
         Raises:
             UnsupportedError, ValidationError: it must not.
         """
+
+
+class MetadataPointer(WriteGuard, Protocol):
+    """One table's pointer."""
+
+    @property
+    def name(self) -> str:
+        """The table, for messages."""
 
     def load(self) -> MetadataVersion:
         """What the pointer points at now.

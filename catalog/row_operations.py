@@ -12,7 +12,7 @@ from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
-    from icecomb.catalog.pointer import MetadataPointer
+    from icecomb.catalog.pointer import WriteGuard
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.upsert import UpsertResult
@@ -30,7 +30,7 @@ class RowOperations(ABC):
     """
 
     io: FileIO
-    _pointer: MetadataPointer
+    _pointer: WriteGuard
 
     @property
     @abstractmethod

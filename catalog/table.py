@@ -52,7 +52,7 @@ class Table(RowOperations, MetadataOperations):
         self.io = io
         self.catalog = catalog
         self._version = version
-        self._pointer = pointer
+        self._pointer: MetadataPointer = pointer
 
     def __repr__(self) -> str:
         snapshot = self.metadata.current_snapshot_id

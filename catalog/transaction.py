@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.catalog.commit import Producer
+    from icecomb.catalog.pointer import WriteGuard
     from icecomb.catalog.table import Table
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.requirement import TableRequirement
@@ -42,7 +43,7 @@ class Transaction(RowOperations, MetadataOperations):
 
     def __init__(self, table: Table) -> None:
         self.io = table.io
-        self._pointer = table._pointer  # noqa: SLF001 - a part of its table
+        self._pointer: WriteGuard = table._pointer  # noqa: SLF001 - a part of its table
         self._table = table
         self._base = table.metadata
         self._metadata = table.metadata

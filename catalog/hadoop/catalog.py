@@ -154,7 +154,7 @@ class HadoopCatalog(Catalog):
         pointer = self._pointer(parts)
         return self._table(parts, pointer.load(), pointer)
 
-    def create_table(  # noqa: PLR0917 - PyIceberg's signature
+    def draft(  # noqa: PLR0917 - the signature of create_table
         self,
         identifier: Name,
         schema: Schema | pa.Schema,
@@ -163,7 +163,7 @@ class HadoopCatalog(Catalog):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """See `Catalog.create_table`.
+        """See `Catalog.draft`.
 
         Raises:
             ValidationError: a location other than the folder of this name is given, the name
@@ -178,7 +178,28 @@ class HadoopCatalog(Catalog):
                 hint="leave the location out",
             )
         metadata = self.new_metadata(schema, folder, partition_spec, sort_order, properties)
-        return self._make(parts, metadata)
+        pointer = self._pointer(parts)
+        check_commit_allowed(pointer.name, metadata)
+        pointer.stage(None, metadata)  # refuses what it cannot hold, and writes nothing
+        return self._table(parts, MetadataVersion("", metadata), pointer)
+
+    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+        """See `Catalog.publish`."""
+        return self._make(draft.name(), metadata)._version  # noqa: SLF001 - a new table
+
+    def forget(self, draft: Table) -> None:
+        """See `Catalog.forget`: empty folders would look like a namespace."""
+        self._delete_empty(self._folder(draft.name()))
+
+    def new_location(self, table: Table, location: str) -> str:
+        """See `Catalog.new_location`: a file-system table stays where it is."""
+        if absolute(location).rstrip("/") != table.location().rstrip("/"):
+            raise ValidationError(
+                f"{'.'.join(table.name())} cannot be moved to {location}: a file-system table "
+                f"stays in its folder, {table.location()}",
+                hint="leave the location out",
+            )
+        return table.location()
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
         """Makes a table of an existing metadata file: a copy of it becomes the first version.
@@ -303,6 +324,13 @@ class HadoopCatalog(Catalog):
         if kind is not None:
             raise _taken(parts, kind)
         return parts
+
+    def _delete_empty(self, folder: str) -> None:
+        """Deletes folders without files; another writer's file keeps its folders."""
+        with suppress(FileMissingError):
+            for name in self.io.folders(folder):
+                self._delete_empty(f"{folder}/{name}")
+            self.io.delete_folder(folder)
 
     def _delete_tree(self, folder: str) -> None:
         with suppress(FileMissingError):

@@ -187,7 +187,7 @@ class HiveCatalog(Catalog):
         pointer = self.pointer(place)
         return self._table(place, pointer.load(), pointer)
 
-    def create_table(  # noqa: PLR0917 - PyIceberg's signature
+    def draft(  # noqa: PLR0917 - the signature of create_table
         self,
         identifier: Name,
         schema: Schema | pa.Schema,
@@ -196,7 +196,7 @@ class HiveCatalog(Catalog):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """See `Catalog.create_table`."""
+        """See `Catalog.draft`."""
         place = database_and_table(identifier)
         self._check_free(place)
         metadata = self.new_metadata(
@@ -207,14 +207,20 @@ class HiveCatalog(Catalog):
             properties,
         )
         check_commit_allowed(".".join(place), metadata)
+        return self._table(place, MetadataVersion("", metadata), self.pointer(place))
+
+    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+        """See `Catalog.publish`."""
+        place = database_and_table(draft.name())
         pointer = self.pointer(place)
+        check_commit_allowed(pointer.name, metadata)
         try:
             with pointer.queue():
                 new = pointer.stage(None, metadata)
                 settle(pointer, None, new)
         except CommitFailedError as error:
             raise self._taken(place, error) from error
-        return self._table(place, new, pointer)
+        return new
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
         """See `Catalog.register_table`."""

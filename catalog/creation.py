@@ -1,0 +1,136 @@
+"""Transactions that make a table, or make it another one: it appears together with its changes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.commit import check_commit_allowed
+from icecomb.catalog.transaction import Transaction
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    ValidationError,
+)
+from icecomb.format.requirement import AssertTableUUID
+from icecomb.format.update import Changes, update_table_metadata
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from icecomb.catalog.table import Table
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.replacement import TableReplacement
+
+
+class CreateTableTransaction(Transaction):
+    """Makes a table together with changes of it; it is not tried again when the name is taken.
+
+    >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+    ...     new.append(rows)
+
+    Args:
+        draft: The table, of which nothing is written yet.
+    """
+
+    def __init__(self, draft: Table) -> None:
+        super().__init__(draft)
+        self._pointer = _Draft(".".join(draft.name()))
+
+    def commit_transaction(self) -> Table:
+        """Makes the table, with all changes; a context manager does so at its end.
+
+        Raises:
+            TableAlreadyExistsError: the name was taken meanwhile; what was written is removed.
+            CommitStateUnknownError: it cannot be told whether the table was made.
+        """
+        if self._ended:
+            raise ValidationError("The transaction is over; begin a new one")
+        self._ended = True
+        draft = self._table
+        try:
+            # one fold over all updates: the history is not to show what was never visible
+            metadata = update_table_metadata(self._base, self._changes.updates)
+            draft._version = draft.catalog.publish(draft, metadata)  # noqa: SLF001
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            self._give_up()
+            raise
+        with suppress(IcecombError, OSError):
+            self.clean_up(draft.metadata)
+        return draft
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ended:
+            return
+        if kind is None:
+            self.commit_transaction()
+        else:
+            self._ended = True
+            self._give_up()
+
+    def _give_up(self) -> None:
+        with suppress(IcecombError, OSError):
+            self.clean_up(None)
+        with suppress(IcecombError, OSError):
+            self._table.catalog.forget(self._table)
+
+
+class ReplaceTableTransaction(Transaction):
+    """Makes a table another one together with changes of it; the history stays.
+
+    When others commit first, it is the old table of theirs that is replaced.
+
+    >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+    ...     new.append(rows)
+
+    Args:
+        table: The table as it is.
+        replacement: What it becomes.
+    """
+
+    def __init__(self, table: Table, replacement: TableReplacement) -> None:
+        super().__init__(table)
+        self._pointer.check_writable(table.metadata)
+        self.commit(replacement)
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `Producer.apply`: nothing of the old table but its identity must be as it was."""
+        changes = super().apply(base)
+        return Changes((AssertTableUUID(base.table_uuid),), changes.updates)
+
+    def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
+        """Refuse files written with ids that the newer table uses for something else."""
+        same = (
+            seen.schema().fields == metadata.schema().fields
+            and seen.spec() == metadata.spec()
+            and seen.sort_order() == metadata.sort_order()
+        )
+        if not same:
+            raise CommitFailedError(
+                "The schema or the partitioning of the table was changed while its replacement was "
+                "written with ids that mean something else now",
+                hint="Begin the transaction again.",
+            )
+
+
+class _Draft:
+    """A table without a place: only what can never be written is refused.
+
+    Args:
+        name: The table, for messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """See `MetadataPointer.check_writable`."""
+        check_commit_allowed(self._name, metadata)
