@@ -236,8 +236,8 @@ class Catalog(ABC):
         The arguments and errors are those of `replace_table`.
         """
         from icecomb.catalog.creation import ReplaceTableTransaction
+        from icecomb.format.evolution.replacement import TableReplacement
         from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-        from icecomb.format.replacement import TableReplacement
         from icecomb.format.sort import UNSORTED_SORT_ORDER
 
         table = self.load_table(identifier)
@@ -408,6 +408,6 @@ def _iceberg_schema(schema: Schema | pa.Schema) -> Schema:
 
     if isinstance(schema, Schema):
         return schema
-    from icecomb.format.arrow import pyarrow_to_schema
+    from icecomb.format.rows.arrow import pyarrow_to_schema
 
     return pyarrow_to_schema(schema)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from icecomb.catalog.table import Table
+    from icecomb.format.evolution.replacement import TableReplacement
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.replacement import TableReplacement
 
 
 class CreateTableTransaction(Transaction):

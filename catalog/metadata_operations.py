@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from icecomb.catalog.commit import Producer
+    from icecomb.format.evolution.property_update import UpdateProperties
+    from icecomb.format.evolution.schema_update import UpdateSchema
+    from icecomb.format.evolution.snapshot_management import ManageSnapshots
+    from icecomb.format.evolution.sort_update import UpdateSortOrder
+    from icecomb.format.evolution.spec_update import UpdateSpec
     from icecomb.format.file_io import FileIO
-    from icecomb.format.manifest import DataFile, ManifestFile
+    from icecomb.format.manifests.manifest import DataFile, ManifestFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.expire import ExpireSnapshots
-    from icecomb.format.property_update import UpdateProperties
-    from icecomb.format.schema_update import UpdateSchema
-    from icecomb.format.snapshot_management import ManageSnapshots
-    from icecomb.format.sort_update import UpdateSortOrder
-    from icecomb.format.spec_update import UpdateSpec
 
 
 class MetadataOperations(ABC):
@@ -53,7 +53,7 @@ class MetadataOperations(ABC):
             allow_incompatible_changes: Allow what existing rows may contradict.
             case_sensitive: Whether the names given are.
         """
-        from icecomb.format.schema_update import UpdateSchema
+        from icecomb.format.evolution.schema_update import UpdateSchema
 
         return UpdateSchema(
             self.metadata,
@@ -68,7 +68,7 @@ class MetadataOperations(ABC):
         >>> with table.update_spec() as update:  # doctest: +SKIP
         ...     update.add_field("ts", "day").remove_field("city")
         """
-        from icecomb.format.spec_update import UpdateSpec
+        from icecomb.format.evolution.spec_update import UpdateSpec
 
         return UpdateSpec(self.metadata, self.commit, case_sensitive=case_sensitive)
 
@@ -78,7 +78,7 @@ class MetadataOperations(ABC):
         >>> with table.update_sort_order() as update:  # doctest: +SKIP
         ...     update.asc("city").desc("ts")
         """
-        from icecomb.format.sort_update import UpdateSortOrder
+        from icecomb.format.evolution.sort_update import UpdateSortOrder
 
         return UpdateSortOrder(self.metadata, self.commit, case_sensitive=case_sensitive)
 
@@ -88,7 +88,7 @@ class MetadataOperations(ABC):
         >>> with table.update_properties() as update:  # doctest: +SKIP
         ...     update.set("format-version", "2").remove("comment")
         """
-        from icecomb.format.property_update import UpdateProperties
+        from icecomb.format.evolution.property_update import UpdateProperties
 
         return UpdateProperties(self.commit)
 
@@ -98,7 +98,7 @@ class MetadataOperations(ABC):
         >>> with table.manage_snapshots() as manage:  # doctest: +SKIP
         ...     manage.create_tag(snapshot_id, "before-import").rollback_to_snapshot(snapshot_id)
         """
-        from icecomb.format.snapshot_management import ManageSnapshots
+        from icecomb.format.evolution.snapshot_management import ManageSnapshots
 
         return ManageSnapshots(self.metadata, self.io, self.commit)
 
@@ -160,7 +160,7 @@ class MetadataOperations(ABC):
             CommitFailedError: Others were first too often; nothing was committed.
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
-        from icecomb.format.staging import staged_snapshot
+        from icecomb.format.evolution.staging import staged_snapshot
 
         with self.manage_snapshots() as manage:
             manage.cherry_pick(staged_snapshot(self.metadata, wap_id).snapshot_id)

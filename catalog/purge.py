@@ -38,8 +38,8 @@ def purge(io: FileIO, metadata_location: str) -> None:
         io: Where the files are.
         metadata_location: The metadata file of the table when it was dropped.
     """
-    from icecomb.format.manifest_columns import read_manifest
-    from icecomb.format.manifest_list import read_manifests
+    from icecomb.format.manifests.manifest_columns import read_manifest
+    from icecomb.format.manifests.manifest_list import read_manifests
     from icecomb.format.metadata_file import read_metadata
 
     try:

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.expression import AlwaysTrue
-from icecomb.format.filter_argument import RowFilter, as_expression
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.pointer import WriteGuard
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.upsert import UpsertResult
-    from icecomb.format.write_target import WriteTarget, WrittenChange
+    from icecomb.format.row_changes.upsert import UpsertResult
+    from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 
 _EVERYTHING = AlwaysTrue()
 
@@ -66,7 +66,7 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.format.table_delete import delete_rows
+        from icecomb.format.row_changes.table_delete import delete_rows
 
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
         self._commit_change(delete_rows(target, as_expression(delete_filter)))
@@ -96,7 +96,7 @@ class RowOperations(ABC):
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
         from icecomb.catalog.frame import arrow_data
-        from icecomb.format.table_delete import overwrite_rows
+        from icecomb.format.row_changes.table_delete import overwrite_rows
 
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
         self._commit_change(overwrite_rows(target, arrow_data(df), as_expression(overwrite_filter)))
@@ -124,7 +124,7 @@ class RowOperations(ABC):
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
         from icecomb.catalog.frame import arrow_data
-        from icecomb.format.table_delete import replace_partitions
+        from icecomb.format.row_changes.table_delete import replace_partitions
 
         target = self._write_target(snapshot_properties, branch)
         self._commit_change(replace_partitions(target, arrow_data(df)))
@@ -164,7 +164,7 @@ class RowOperations(ABC):
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
         from icecomb.catalog.frame import arrow_data
-        from icecomb.format.upsert import upsert_rows
+        from icecomb.format.row_changes.upsert import upsert_rows
 
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
         change, result = upsert_rows(
@@ -209,7 +209,7 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the files were added.
         """
-        from icecomb.format.table_addition import add_files
+        from icecomb.format.row_changes.table_addition import add_files
 
         change = add_files(
             self._write_target(snapshot_properties, branch),
@@ -226,7 +226,7 @@ class RowOperations(ABC):
         *,
         case_sensitive: bool = True,
     ) -> WriteTarget:
-        from icecomb.format.write_target import WriteTarget
+        from icecomb.format.row_changes.write_target import WriteTarget
 
         self._pointer.check_writable(self.metadata)
         return WriteTarget(

@@ -15,15 +15,15 @@ from icecomb.format.snapshot import MAIN_BRANCH
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.transaction import Transaction
-    from icecomb.format.expression import BooleanExpression
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.file_io import FileIO
-    from icecomb.format.filter_argument import RowFilter
-    from icecomb.format.incremental_scan import IncrementalAppendScan
     from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.partition import PartitionSpec
-    from icecomb.format.scan import TableScan
+    from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+    from icecomb.format.scan.table_scan import TableScan
     from icecomb.format.schema import Schema
     from icecomb.format.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
     from icecomb.format.sort import SortOrder
@@ -138,11 +138,11 @@ class Table(RowOperations, MetadataOperations):
         snapshot_id: int | None = None,
         limit: int | None = None,
     ) -> TableScan:
-        """A question to the pinned state; see `icecomb.format.scan.TableScan`.
+        """A question to the pinned state; see `icecomb.format.scan.table_scan.TableScan`.
 
         >>> table.scan("amount > 100", selected_fields=("id",)).to_arrow()  # doctest: +SKIP
         """
-        from icecomb.format.scan import TableScan
+        from icecomb.format.scan.table_scan import TableScan
 
         return TableScan(
             self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
@@ -160,14 +160,14 @@ class Table(RowOperations, MetadataOperations):
     ) -> IncrementalAppendScan:
         """The rows that appends added after one snapshot, up to another (by default the current).
 
-        See `icecomb.format.incremental_scan.IncrementalAppendScan`.
+        See `icecomb.format.scan.incremental_scan.IncrementalAppendScan`.
 
         >>> seen = table.current_snapshot().snapshot_id  # doctest: +SKIP
         >>> new = table.refresh().incremental_append_scan(  # doctest: +SKIP
         ...     from_snapshot_id_exclusive=seen
         ... ).to_arrow()
         """
-        from icecomb.format.incremental_scan import IncrementalAppendScan
+        from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 
         return IncrementalAppendScan(
             self.metadata,
@@ -210,8 +210,8 @@ class Table(RowOperations, MetadataOperations):
             CommitStateUnknownError: it cannot be told whether the rows were committed.
         """
         from icecomb.catalog.frame import arrow_data
-        from icecomb.format.data_writer import write_data
-        from icecomb.format.write_target import WrittenChange
+        from icecomb.format.row_changes.write_target import WrittenChange
+        from icecomb.format.rows.data_writer import write_data
 
         self._pointer.check_writable(self.metadata)
         files = write_data(self.io, self.metadata, arrow_data(df))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.row_operations import RowOperations
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
-from icecomb.format.pending_update import PendingUpdate
-from icecomb.format.property_update import UpdateLocation
+from icecomb.format.evolution.pending_update import PendingUpdate
+from icecomb.format.evolution.property_update import UpdateLocation
 from icecomb.format.requirement import AssertRefSnapshotId
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.update import Changes, update_table_metadata
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.requirement import TableRequirement
-    from icecomb.format.write_target import WrittenChange
+    from icecomb.format.row_changes.write_target import WrittenChange
 
 
 class Transaction(RowOperations, MetadataOperations):
@@ -89,9 +89,9 @@ class Transaction(RowOperations, MetadataOperations):
     ) -> None:
         """Adds rows; see `Table.append`."""
         from icecomb.catalog.frame import arrow_data
-        from icecomb.format.data_writer import write_data
         from icecomb.format.operation.append import FastAppend
-        from icecomb.format.write_target import WrittenChange
+        from icecomb.format.row_changes.write_target import WrittenChange
+        from icecomb.format.rows.data_writer import write_data
 
         self._pointer.check_writable(self._base)
         files = write_data(self.io, self.metadata, arrow_data(df))

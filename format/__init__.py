@@ -1,5 +1,10 @@
 """Bytes to table state and back: the Iceberg specification as code.
 
+Here lie types, schemas, partitioning, sorting, snapshots, and the metadata that holds them together.
+Around it: `avro` and `manifests` (the files of a snapshot), `expressions` and `scan` (which files a
+query reads), `rows` (data and delete files), `operation` (snapshots made of files), `row_changes`
+(operations made of rows), `evolution` (everything else that changes), `inspect` (metadata tables).
+
 Names are loaded at first use, so that importing one light thing never loads a heavy library.
 """
 
@@ -132,7 +137,7 @@ _MODULES = {
         "AssertRefSnapshotId",
         "AssertTableUUID",
     ),
-    "icecomb.format.expression": (
+    "icecomb.format.expressions.expression": (
         "AlwaysFalse",
         "AlwaysTrue",
         "And",
@@ -161,7 +166,7 @@ _MODULES = {
         "FileSystem",
         "register_file_system",
     ),
-    "icecomb.format.manifest": (
+    "icecomb.format.manifests.manifest": (
         "DataFile",
         "DataFileContent",
         "FileFormat",
@@ -171,8 +176,8 @@ _MODULES = {
         "ManifestFile",
         "PartitionFieldSummary",
     ),
-    "icecomb.format.scan": ("TableScan",),
-    "icecomb.format.task": ("FileScanTask",),
+    "icecomb.format.scan.table_scan": ("TableScan",),
+    "icecomb.format.scan.task": ("FileScanTask",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

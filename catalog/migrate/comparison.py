@@ -22,7 +22,7 @@ from icecomb.format.types import IcebergType, ListType, MapType, StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.task import FileScanTask
+    from icecomb.format.scan.task import FileScanTask
 
 _WORKERS: Final = 4
 _BATCH_ROWS: Final = 65_536
@@ -178,7 +178,7 @@ def _take_in(comparison: Comparison, pair: FilePair, result: _FileResult) -> Non
 def _compare_file(
     io: FileIO, metadata: TableMetadata, schema: Schema, pair: FilePair
 ) -> _FileResult:
-    from icecomb.format.arrow_scan import read_task
+    from icecomb.format.rows.arrow_scan import read_task
 
     result = _FileResult(Side(), Side())
     hive = _hive_batches(io, pair, schema)
@@ -208,7 +208,7 @@ def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.Rec
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from icecomb.format.arrow import schema_to_pyarrow
+    from icecomb.format.rows.arrow import schema_to_pyarrow
 
     wanted = schema_to_pyarrow(schema, include_field_ids=False)
     with io.open_input(pair.location) as stream, pq.ParquetFile(stream) as file:

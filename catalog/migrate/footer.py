@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.format.errors import IcecombError
 from icecomb.format.file_io import FileIO, FileStatus
-from icecomb.format.manifest import DataFile
+from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema, children
 from icecomb.format.types import (
@@ -97,9 +97,9 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from icecomb.format.arrow_projection import file_fields
-    from icecomb.format.data_file import data_file
-    from icecomb.format.data_metrics import MetricsConfig, parquet_metrics
+    from icecomb.format.rows.arrow_projection import file_fields
+    from icecomb.format.rows.data_file import data_file
+    from icecomb.format.rows.data_metrics import MetricsConfig, parquet_metrics
 
     try:
         with io.open_input(status.location) as stream:
@@ -181,7 +181,7 @@ class _Comparison:
                 )
 
     def _id(self, field: NestedField, found: pa.Field, path: str) -> None:
-        from icecomb.format.arrow import field_id
+        from icecomb.format.rows.arrow import field_id
 
         number = field_id(found)
         if self.any_ids and number != field.field_id:
@@ -236,7 +236,7 @@ def _same_leaf(physical: str, path: str) -> bool:
 
 
 def _any_id(field: pa.Field) -> bool:
-    from icecomb.format.arrow import child_fields, field_id
+    from icecomb.format.rows.arrow import child_fields, field_id
 
     return field_id(field) is not None or any(map(_any_id, child_fields(field.type)))
 

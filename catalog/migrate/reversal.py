@@ -248,7 +248,7 @@ class Reversal:
 
 def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:
     """The locations of all data and delete files of a snapshot."""
-    from icecomb.format.scan import TableScan
+    from icecomb.format.scan.table_scan import TableScan
 
     if snapshot is None:
         return

@@ -15,7 +15,7 @@ from icecomb.format.errors import MigrationError, NoSuchSnapshotError
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.task import FileScanTask
+    from icecomb.format.scan.task import FileScanTask
 
 
 def verify(place: Workplace) -> Comparison:
@@ -64,7 +64,7 @@ def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableM
 def _tasks(
     place: Workplace, metadata: TableMetadata, snapshot_id: int | None
 ) -> dict[str, FileScanTask]:
-    from icecomb.format.scan import TableScan
+    from icecomb.format.scan.table_scan import TableScan
 
     if snapshot_id is None:
         return {}

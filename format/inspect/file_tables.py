@@ -12,8 +12,8 @@ from icecomb.format.inspect.manifest_choice import choose_manifests, each_manife
 from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
 from icecomb.format.inspect.metadata_table import Part, Request, Rows
 from icecomb.format.inspect.partition_union import partition_union
-from icecomb.format.manifest import ManifestContent, ManifestFile
-from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.schema import Schema
 from icecomb.format.snapshot import Snapshot

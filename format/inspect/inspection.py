@@ -12,8 +12,8 @@ from icecomb.format.inspect.metadata_scan import MetadataScan
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.file_io import FileIO
-    from icecomb.format.filter_argument import RowFilter
     from icecomb.format.inspect.metadata_table import MetadataTable
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.schema import Schema
@@ -221,7 +221,7 @@ class Inspect:
 
     def _entry_table(self, name: str, snapshots: Any) -> MetadataTable:
         from icecomb.format.inspect.file_tables import EntryTable
-        from icecomb.format.manifest import ManifestContent
+        from icecomb.format.manifests.manifest import ManifestContent
 
         contents = frozenset(ManifestContent)
         if name.endswith("data_files"):

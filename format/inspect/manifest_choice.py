@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icecomb.format.arrow import type_to_pyarrow
-from icecomb.format.binding import BoundPredicate
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import (
+from icecomb.format.expressions.binding import BoundPredicate
+from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -20,16 +19,17 @@ from icecomb.format.expression import (
     conjunction,
     disjunction,
 )
+from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.inspect.metadata_schema import CONTENT_ID, SPEC_ID_ID, STATUS_ID
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_evaluator import select_manifests
-from icecomb.format.manifest_list import read_manifests
-from icecomb.format.row_filter import row_mask
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.rows.arrow import type_to_pyarrow
+from icecomb.format.rows.row_filter import row_mask
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO

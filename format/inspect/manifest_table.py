@@ -17,11 +17,11 @@ from icecomb.format.inspect.metadata_schema import (
     REFERENCE_SNAPSHOT_ID,
 )
 from icecomb.format.inspect.metadata_table import Part, Request, Rows, batch_rows
-from icecomb.format.manifest import ManifestContent, ManifestFile
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.partition import PartitionSpec
-from icecomb.format.row_filter import row_mask
+from icecomb.format.rows.row_filter import row_mask
 from icecomb.format.schema import Schema
 from icecomb.format.single_value import from_bytes
 from icecomb.format.snapshot import Snapshot
@@ -84,7 +84,7 @@ class ManifestTable:
         # Lists of format version 1 may leave the counts out; the manifest itself has them.
         if all(getattr(manifest, name) is not None for name in _COUNTS):
             return manifest
-        from icecomb.format.manifest_decoder import count_manifest
+        from icecomb.format.manifests.manifest_decoder import count_manifest
 
         return count_manifest(self.io.read(manifest.manifest_path), manifest)
 

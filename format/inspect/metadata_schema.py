@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.inspect.partition_union import partition_union
 from icecomb.format.inspect.readable_metrics import readable_metrics_field
-from icecomb.format.metadata_columns import (
+from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
     FILE_PATH,

@@ -8,9 +8,9 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.arrow import schema_to_pyarrow
-from icecomb.format.arrow_projection import Projection, file_fields
-from icecomb.format.expression import BooleanExpression
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow_projection import Projection, file_fields
 from icecomb.format.schema import Schema
 from icecomb.format.types import NestedField, StructType
 

@@ -14,7 +14,7 @@ from icecomb.format.types import NestedField, PrimitiveType, StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.manifest_columns import ManifestColumns
+    from icecomb.format.manifests.manifest_columns import ManifestColumns
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
 
@@ -63,8 +63,8 @@ def union_columns(
     """
     import pyarrow as pa
 
-    from icecomb.format.arrow import type_to_pyarrow
     from icecomb.format.inspect.value_array import internal_to_arrow
+    from icecomb.format.rows.arrow import type_to_pyarrow
 
     positions = {field.field_id: at for at, field in enumerate(spec.fields)}
     positions |= {

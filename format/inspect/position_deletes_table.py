@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_projection import Projection
-from icecomb.format.data_file_reader import open_data_file
-from icecomb.format.expression import AlwaysTrue
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
+from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.file_io import FileIO
 from icecomb.format.inspect.entry_rows import EntryRows
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of, weakened
@@ -24,15 +24,25 @@ from icecomb.format.inspect.metadata_schema import (
 )
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, leaf_arrays
 from icecomb.format.inspect.partition_union import partition_union
-from icecomb.format.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
-from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
-from icecomb.format.manifest_list import read_manifests
-from icecomb.format.manifest_metrics import METRICS, ManifestMetrics
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestFile,
+)
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.metadata import TableMetadata
-from icecomb.format.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS, FILE_PATH, SPEC_ID
-from icecomb.format.metrics_evaluator import might_match
 from icecomb.format.name_mapping import MappedField, NameMapping
-from icecomb.format.row_filter import row_mask
+from icecomb.format.rows.arrow_projection import Projection
+from icecomb.format.rows.data_file_reader import open_data_file
+from icecomb.format.rows.metadata_columns import (
+    DELETE_FILE_PATH,
+    DELETE_FILE_POS,
+    FILE_PATH,
+    SPEC_ID,
+)
+from icecomb.format.rows.row_filter import row_mask
 from icecomb.format.schema import Schema, prune, walk
 from icecomb.format.snapshot import Snapshot
 from icecomb.format.types import NestedField, StructType

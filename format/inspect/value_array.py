@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow import type_to_pyarrow
-from icecomb.format.comparison import as_binary, bounds_column
+from icecomb.format.expressions.comparison import as_binary, bounds_column
+from icecomb.format.rows.arrow import type_to_pyarrow
 from icecomb.format.types import (
     BinaryType,
     BooleanType,

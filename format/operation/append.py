@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_new_file,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.ancestry import ancestors_of, is_ancestor
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.manifest import ManifestContent, ManifestEntryStatus
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.update import Changes, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:

@@ -15,21 +15,21 @@ from uuid import UUID
 
 import numpy as np
 
-from icecomb.format.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.manifest import (
+from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.manifest_filter import PartitionValues, partition_key
 from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.snapshot import Operation
 
 if TYPE_CHECKING:

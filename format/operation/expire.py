@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.evolution.pending_update import Commit, PendingUpdate
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
-from icecomb.format.pending_update import Commit, PendingUpdate
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.update import (
     Changes,

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifest import ManifestContent
-from icecomb.format.manifest_columns import read_manifest_columns
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.manifest_columns import read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.name_mapping import create_name_mapping
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import spec_of
@@ -22,7 +22,7 @@ from icecomb.format.update import Changes, SetPropertiesUpdate
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
-    from icecomb.format.manifest import DataFile
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
 

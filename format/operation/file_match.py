@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from icecomb.format.binding import bind
-from icecomb.format.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
-from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
-from icecomb.format.manifest_evaluator import select_manifests
-from icecomb.format.manifest_metrics import METRICS, ManifestMetrics, partition_columns
-from icecomb.format.metrics_evaluator import might_match, must_match
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.expressions.manifest_evaluator import select_manifests
+from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics, partition_columns
+from icecomb.format.expressions.metrics_evaluator import might_match, must_match
+from icecomb.format.expressions.projection import project_inclusive
+from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import spec_of
-from icecomb.format.projection import project_inclusive
-from icecomb.format.residual import ResidualEvaluator
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
-    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.metadata import TableMetadata
 
 Mask = Any

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import BooleanExpression, disjunction
-from icecomb.format.manifest import (
+from icecomb.format.expressions.expression import BooleanExpression, disjunction
+from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.snapshot_producer import spec_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import read_manifest_columns
+from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
     TARGET_SIZE_DEFAULT,
     TARGET_SIZE_KEY,

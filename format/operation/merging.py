@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,

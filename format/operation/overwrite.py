@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.expression_parser import parse
-from icecomb.format.manifest import (
+from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,

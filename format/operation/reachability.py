@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.manifest import ManifestContent
-from icecomb.format.manifest_columns import read_manifest_columns
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.manifest_columns import read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from icecomb.format.file_io import FileIO
-    from icecomb.format.manifest import ManifestFile
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
     ManifestContent,
@@ -17,7 +17,7 @@ from icecomb.format.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
     TARGET_SIZE_DEFAULT,
     TARGET_SIZE_KEY,
@@ -244,7 +244,7 @@ class RewriteManifests(SnapshotProducer):
 
 def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     """A manifest to add, with what its file says of itself."""
-    from icecomb.format.manifest_decoder import count_manifest
+    from icecomb.format.manifests.manifest_decoder import count_manifest
 
     path = manifest.manifest_path
     unowned = replace(manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ)

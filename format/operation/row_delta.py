@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import BooleanExpression
-from icecomb.format.expression_parser import parse
-from icecomb.format.manifest import DataFile, ManifestContent
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.manifests.manifest import DataFile, ManifestContent
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.snapshot import Operation
 

@@ -15,19 +15,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, ValidationError
-from icecomb.format.manifest import (
+from icecomb.format.evolution.staging import is_staged
+from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
     check_data_file,
 )
-from icecomb.format.manifest_list import read_manifests, write_manifest_list
-from icecomb.format.manifest_writer import ManifestWriter, assign_sequence_number
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
+from icecomb.format.manifests.manifest_writer import ManifestWriter, assign_sequence_number
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
-from icecomb.format.staging import is_staged
 from icecomb.format.update import (
     AddSnapshotUpdate,
     Changes,
@@ -394,7 +394,7 @@ def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     )
     if None not in counts:
         return manifest
-    from icecomb.format.manifest_decoder import count_manifest
+    from icecomb.format.manifests.manifest_decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)
 

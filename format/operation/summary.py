@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
 
 if TYPE_CHECKING:
     from icecomb.format.partition import PartitionSpec

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.expression import (
+from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
     And,

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.partition import PartitionSpec
+from icecomb.format.scan.task import FileScanTask, plan_task_groups
 from icecomb.format.schema import Schema
-from icecomb.format.task import FileScanTask, plan_task_groups
 from icecomb.format.transform import IdentityTransform
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.split_size import split_size
@@ -146,7 +146,7 @@ class _Deletes:
         return self._index.get(id(file))
 
     def _read(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
-        from icecomb.format.position_delete import PositionDeletes
+        from icecomb.format.rows.position_delete import PositionDeletes
 
         reader = PositionDeletes(state.io)
         for task in tasks:

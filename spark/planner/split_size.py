@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.task import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
+from icecomb.format.scan.task import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
 
 _TARGET: Final = "read.split.target-size"
 _OPEN_COST: Final = "read.split.open-file-cost"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchSnapshotError
-from icecomb.format.scan import TableScan
+from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
-    from icecomb.format.manifest import DataFile
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.append import FastAppend
 
@@ -209,8 +209,8 @@ def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:
 def _data_files(
     table: Table, write: Mapping[str, Any], files: list[dict[str, Any]]
 ) -> list[DataFile]:
-    from icecomb.format.data_file import data_file_from_parquet
-    from icecomb.format.data_metrics import MetricsConfig
+    from icecomb.format.rows.data_file import data_file_from_parquet
+    from icecomb.format.rows.data_metrics import MetricsConfig
 
     schema = table.metadata.schema_by_id(write["schema_id"])
     spec = table.metadata.specs()[write["spec_id"]]

@@ -22,9 +22,9 @@ def version() -> str:
 def import_planning(*, cached: bool) -> None:
     """Import what planning needs; only manifests that are not cached are decoded with polars."""
     import icecomb.catalog.static
-    import icecomb.format.expression_parser
-    import icecomb.format.scan
-    import icecomb.format.scan_planner
+    import icecomb.format.expressions.expression_parser
+    import icecomb.format.scan.scan_planner
+    import icecomb.format.scan.table_scan
 
     assert icecomb
     if not cached:
@@ -108,7 +108,7 @@ def append(table: Any, rows: pa.Table) -> None:
 
 def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
     """Commit data files that are written already."""
-    from icecomb.format.manifest import DataFile, FileFormat
+    from icecomb.format.manifests.manifest import DataFile, FileFormat
 
     change = table.new_fast_append()
     for file in files:

@@ -20,7 +20,6 @@ from icecomb.catalog.hive.entity import LockState
 from icecomb.catalog.hive.failure import RefusedError
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.pointer import HivePointer
-from icecomb.format.data_writer import write_data
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -29,6 +28,7 @@ from icecomb.format.errors import (
     MetastoreError,
     ValidationError,
 )
+from icecomb.format.rows.data_writer import write_data
 
 pytestmark = pytest.mark.jvm
 

@@ -13,7 +13,6 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
-from icecomb.format.data_writer import DataWriter
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -25,16 +24,17 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.expression import AlwaysFalse, EqualTo, LessThan
-from icecomb.format.manifest import DataFile, DataFileContent
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.evolution.schema_update import UpdateSchema
+from icecomb.format.evolution.snapshot_management import ManageSnapshots
+from icecomb.format.evolution.spec_update import UpdateSpec
+from icecomb.format.expressions.expression import AlwaysFalse, EqualTo, LessThan
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.position_delete_writer import PositionDeleteWriter
-from icecomb.format.schema_update import UpdateSchema
-from icecomb.format.snapshot_management import ManageSnapshots
-from icecomb.format.spec_update import UpdateSpec
+from icecomb.format.rows.data_writer import DataWriter
+from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
 from icecomb.format.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])

@@ -7,7 +7,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.schema import Schema
 from icecomb.format.types import LongType, NestedField
 

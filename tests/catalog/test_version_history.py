@@ -12,9 +12,9 @@ import re
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
-from icecomb.format.manifest import DataFile, ManifestEntryStatus
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest import DataFile, ManifestEntryStatus
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import ReplacePartitions, RewriteFiles
 from icecomb.format.partition import PartitionField, PartitionSpec

@@ -9,9 +9,9 @@ import pytest
 
 from icecomb.format.errors import CommitFailedError, ConfigurationError, ValidationError
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, DataFileContent
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import new_snapshot_id

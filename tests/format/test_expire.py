@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from icecomb.format.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
+from icecomb.format.evolution.schema_update import UpdateSchema
+from icecomb.format.evolution.snapshot_management import ManageSnapshots
+from icecomb.format.evolution.spec_update import UpdateSpec
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.expire import Expiration, ExpireSnapshots
@@ -19,11 +22,8 @@ from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend, Rewrite
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.schema import Schema
-from icecomb.format.schema_update import UpdateSchema
 from icecomb.format.snapshot import SnapshotRef
-from icecomb.format.snapshot_management import ManageSnapshots
 from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.spec_update import UpdateSpec
 from icecomb.format.transform import parse_transform
 from icecomb.format.types import LongType, NestedField, StringType
 from icecomb.format.update import (

@@ -12,26 +12,26 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from icecomb.format.arrow import field_id
 from icecomb.format.errors import (
     CorruptFileError,
     ExpressionError,
     NoSuchSnapshotError,
     ValidationError,
 )
-from icecomb.format.expression import EqualTo
+from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.file_io import FileIO
 from icecomb.format.inspect import Inspect
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
-from icecomb.format.manifest import DataFile, DataFileContent
-from icecomb.format.manifest_cache import MANIFEST_CACHE
-from icecomb.format.manifest_list import read_manifests, write_manifest_list
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_cache import MANIFEST_CACHE
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.metadata import TableMetadata, new_table_metadata
-from icecomb.format.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.rows.arrow import field_id
+from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.schema import Schema
 from icecomb.format.single_value import to_bytes
 from icecomb.format.snapshot import SnapshotRef, SnapshotRefType

@@ -6,16 +6,16 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expression import AlwaysTrue
+from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
 )
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import (

@@ -10,23 +10,23 @@ import pytest
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.file_io import FileIO
-from icecomb.format.manifest import (
+from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
 )
-from icecomb.format.manifest_columns import read_manifest
-from icecomb.format.manifest_list import read_manifests
-from icecomb.format.manifest_writer import write_manifest
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_writer import write_manifest
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.scan import TableScan
+from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.schema import Schema
 from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.transform import parse_transform

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from icecomb.format.manifest import DataFile, ManifestContent
-from icecomb.format.manifest_list import read_manifests
-from icecomb.format.scan import TableScan
+from icecomb.format.manifests.manifest import DataFile, ManifestContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

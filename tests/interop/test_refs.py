@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_list import read_manifests
 
 pytestmark = pytest.mark.jvm
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.format.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.transform import parse_transform

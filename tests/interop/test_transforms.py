@@ -122,7 +122,7 @@ SPEC = PartitionSpec(
 
 
 def rows_of(writer: str) -> pa.Table:
-    from icecomb.format.arrow import schema_to_pyarrow
+    from icecomb.format.rows.arrow import schema_to_pyarrow
 
     arrow = schema_to_pyarrow(SCHEMA)
     columns = [pa.array(range(ROWS), pa.int64()), pa.array([writer] * ROWS)]

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icecomb.format.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow import schema_to_pyarrow
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
     BinaryType,

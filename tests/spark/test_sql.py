@@ -436,8 +436,8 @@ def test_a_hive_table_shows_in_spark_catalog_and_is_not_taken_for_iceberg(spark,
 def test_a_table_with_equality_deletes_is_refused_rather_than_read_wrongly(events, catalog):
     """The planner's part is enough here: nobody in this house writes equality deletes yet."""
     from icecomb.format.errors import UnsupportedError
-    from icecomb.format.manifest import DataFile, DataFileContent
-    from icecomb.format.task import FileScanTask
+    from icecomb.format.manifests.manifest import DataFile, DataFileContent
+    from icecomb.format.scan.task import FileScanTask
     from icecomb.spark.planner.scan import _check
     from icecomb.spark.planner.states import TableState
 

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg import types as peer
 
-from icecomb.format.data_file import data_file_from_parquet
-from icecomb.format.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import parent_manifests
+from icecomb.format.rows.data_file import data_file_from_parquet
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
     DecimalType,

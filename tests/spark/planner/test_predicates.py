@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.format.binding import bind
-from icecomb.format.expression import AlwaysTrue
-from icecomb.format.row_filter import row_mask
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.rows.row_filter import row_mask
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
     DecimalType,

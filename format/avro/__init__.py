@@ -1,0 +1,1 @@
+"""Avro as Iceberg uses it: schemas with field ids, blocks, codecs."""

@@ -1,0 +1,159 @@
+"""Replacing a table: new schema, partitioning, order and no rows, on the old history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.pending_update import Commit, PendingUpdate
+from icecomb.format.metadata import (
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_DEFAULT,
+    RESERVED_PROPERTIES,
+)
+from icecomb.format.partition import (
+    PartitionField,
+    PartitionSpec,
+    assign_fresh_partition_spec_ids,
+)
+from icecomb.format.requirement import AssertTableUUID
+from icecomb.format.schema import assign_fresh_schema_ids
+from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.sort import assign_fresh_sort_order_ids
+from icecomb.format.transform import VoidTransform
+from icecomb.format.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    Changes,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.schema import Schema
+    from icecomb.format.sort import SortOrder
+
+_FORMAT_VERSION = "format-version"
+
+
+class TableReplacement(PendingUpdate):
+    """Makes a table another one without rows; snapshots, history and refs but ``main`` stay.
+
+    Columns keep the ids that the old schema has under their names, whatever their types.
+
+    Args:
+        schema: The columns, with any ids.
+        partition_spec: How rows are put into partitions; its sources are ids of ``schema``.
+        sort_order: How new files are sorted; its sources are ids of ``schema``.
+        location: The new folder; the old one unless given.
+        properties: Are added to the old ones; ``format-version`` upgrades the table.
+        commit: See `PendingUpdate`.
+
+    Raises:
+        ValidationError: ``format-version`` is not a number.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        partition_spec: PartitionSpec,
+        sort_order: SortOrder,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        commit: Commit | None = None,
+    ) -> None:
+        super().__init__(commit)
+        self._schema = schema
+        self._spec = partition_spec
+        self._order = sort_order
+        self._location = location
+        given = dict(properties or {})
+        version = given.pop(_FORMAT_VERSION, None)
+        if version is not None and not (version.isascii() and version.isdigit()):
+            raise ValidationError(f"Property {_FORMAT_VERSION} is {version!r}, not a number")
+        self._version = None if version is None else int(version)
+        self._properties = {
+            PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT,
+            **{key: value for key, value in given.items() if key not in RESERVED_PROPERTIES},
+        }
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `PendingUpdate.apply`."""
+        fresh = assign_fresh_schema_ids(self._schema, base.schema(), base.last_column_id)
+        spec = _with_known_ids(
+            assign_fresh_partition_spec_ids(self._spec, self._schema, fresh), base
+        )
+        # a spec or an order of the old table is used again unseen, but a column may differ in type
+        spec.check(fresh)
+        order = assign_fresh_sort_order_ids(self._order, self._schema, fresh)
+        order.check(fresh)
+        updates: list[TableUpdate] = []
+        if self._version is not None:
+            updates.append(UpgradeFormatVersionUpdate(self._version))
+        updates += (
+            RemoveSnapshotRefUpdate(MAIN_BRANCH),
+            AddSchemaUpdate(fresh),
+            SetCurrentSchemaUpdate(),
+            AddPartitionSpecUpdate(spec),
+            SetDefaultSpecUpdate(),
+            AddSortOrderUpdate(order),
+            SetDefaultSortOrderUpdate(),
+        )
+        if self._location is not None:
+            updates.append(SetLocationUpdate(self._location))
+        updates.append(SetPropertiesUpdate(self._properties))
+        return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
+
+
+def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
+    """The spec with the field ids that the table's specs have for the same values."""
+    unused = count(base.last_partition_id + 1)
+    if base.format_version == 1:
+        return replace(spec, fields=_after_old_fields(spec, base.spec(), unused))
+    known: dict[tuple[int, str], int] = {}
+    for old in base.partition_specs:
+        for f in old.fields:
+            known[_values(f)] = max(f.field_id, known.get(_values(f), 0))
+    fields = []
+    for f in spec.fields:
+        if _values(f) not in known:
+            known[_values(f)] = next(unused)
+        fields.append(replace(f, field_id=known[_values(f)]))
+    return replace(spec, fields=tuple(fields))
+
+
+def _after_old_fields(
+    spec: PartitionSpec, old: PartitionSpec, unused: count[int]
+) -> tuple[PartitionField, ...]:
+    """The old fields in their places, void where the spec lacks them, then the new ones.
+
+    Format version 1 knows partition fields by their position only.
+    """
+    names = {f.name for f in spec.fields}
+    new = {_values(f): f for f in spec.fields}
+    fields = []
+    for f in old.fields:
+        kept = new.pop(_values(f), None)
+        if kept is not None:
+            fields.append(replace(kept, field_id=f.field_id))
+            continue
+        name = f"{f.name}_{f.field_id}" if f.name in names else f.name
+        fields.append(replace(f, name=name, transform=VoidTransform()))
+    fields += (replace(f, field_id=next(unused)) for f in new.values())
+    return tuple(fields)
+
+
+def _values(f: PartitionField) -> tuple[int, str]:
+    return f.source_id, str(f.transform)

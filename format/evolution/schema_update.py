@@ -1,0 +1,283 @@
+"""Changing the schema of a table (spec: Schema Evolution)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
+from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
+from icecomb.format.evolution.schema_edit import Path, SchemaEdit
+from icecomb.format.metadata import DEFAULT_NAME_MAPPING
+from icecomb.format.name_mapping import update_name_mapping
+from icecomb.format.requirement import (
+    AssertCurrentSchemaId,
+    AssertLastAssignedFieldId,
+    AssertTableUUID,
+)
+from icecomb.format.schema import Schema
+from icecomb.format.transform import VoidTransform
+from icecomb.format.update import (
+    AddSchemaUpdate,
+    Changes,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+    from typing_extensions import Self
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.types import IcebergType
+    from icecomb.format.update import TableUpdate
+
+_COLUMN_PROPERTIES: Final = (
+    "write.metadata.metrics.column.",
+    "write.parquet.bloom-filter-enabled.column.",
+    "write.parquet.stats-enabled.column.",
+)
+
+
+class UpdateSchema(RecordedUpdate[SchemaEdit]):
+    """Adds, changes, drops and moves columns, and fields inside them.
+
+    A field is named by the name it has before the update, fields inside columns with dots or as a
+    tuple: ``"address.street"``, ``("address", "street")``. For structs in lists and maps
+    ``"points.x"`` is short for ``"points.element.x"``. Existing files stay as they are: fields are
+    known by their ids.
+
+    Args:
+        base: The table.
+        commit: See `PendingUpdate`.
+        allow_incompatible_changes: Allow what existing rows may contradict.
+        case_sensitive: Whether the names given tell `Id` from `id`.
+    """
+
+    def __init__(
+        self,
+        base: TableMetadata,
+        commit: Commit | None = None,
+        *,
+        allow_incompatible_changes: bool = False,
+        case_sensitive: bool = True,
+    ) -> None:
+        super().__init__(base, commit)
+        self._allow_incompatible = allow_incompatible_changes
+        self._case_sensitive = case_sensitive
+
+    def case_sensitive(self, case_sensitive: bool) -> Self:  # noqa: FBT001 - PyIceberg's signature
+        """Choose whether the names given from now on tell `Id` from `id`."""
+
+        def choose(edit: SchemaEdit) -> None:
+            edit.case_sensitive = case_sensitive
+
+        self._record(choose)
+        return self
+
+    def add_column(
+        self,
+        path: Path,
+        field_type: IcebergType,
+        doc: str | None = None,
+        required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        default_value: Any = None,
+    ) -> Self:
+        """Add a column, or a field inside one, behind the others.
+
+        Args:
+            path: Its name.
+            field_type: Its type; field ids inside it are given out anew.
+            doc: A comment.
+            required: Refuse nulls; only with `allow_incompatible_changes`.
+            default_value: Belongs to format version 3 and is refused.
+
+        Raises:
+            SchemaError: The name is taken, also in another case, or there is no such parent.
+        """
+        self._record(
+            lambda edit: edit.add(path, field_type, doc, required=required, default=default_value)
+        )
+        return self
+
+    def delete_column(self, path: Path) -> Self:
+        """Drop a column with all inside it.
+
+        Raises:
+            ValidationError: There is no such column.
+            SchemaError: It is a list element, a map's key or value, or changed in this update.
+        """
+        self._record(lambda edit: edit.delete(path))
+        return self
+
+    def rename_column(self, path_from: Path, new_name: str) -> Self:
+        """Give a field another name.
+
+        Args:
+            path_from: The field.
+            new_name: Its new name, without its parents'.
+
+        Raises:
+            ValidationError: There is no such field.
+        """
+        self._record(lambda edit: edit.rename(path_from, new_name))
+        return self
+
+    def update_column(
+        self,
+        path: Path,
+        field_type: IcebergType | None = None,
+        required: bool | None = None,  # noqa: FBT001 - PyIceberg's signature
+        doc: str | None = None,
+    ) -> Self:
+        """Widen a field's type, change whether it may be null, or replace its comment.
+
+        Args:
+            path: The field.
+            field_type: int may become long, float double, and a decimal may get more digits.
+            required: False allows nulls; True only with `allow_incompatible_changes`.
+            doc: The new comment.
+
+        Raises:
+            SchemaError: The type does not widen, or nulls were allowed.
+        """
+        self._record(lambda edit: edit.update(path, field_type, doc, required=required))
+        return self
+
+    def make_column_optional(self, path: Path) -> Self:
+        """Allow nulls in a field."""
+        self._record(lambda edit: edit.update(path, required=False))
+        return self
+
+    def move_first(self, path: Path) -> Self:
+        """Move a field before all its siblings."""
+        self._record(lambda edit: edit.move(path, "first"))
+        return self
+
+    def move_before(self, path: Path, before_path: Path) -> Self:
+        """Move a field before a sibling."""
+        self._record(lambda edit: edit.move(path, "before", before_path))
+        return self
+
+    def move_after(self, path: Path, after_name: Path) -> Self:
+        """Move a field behind a sibling."""
+        self._record(lambda edit: edit.move(path, "after", after_name))
+        return self
+
+    def set_identifier_fields(self, *fields: str) -> Self:
+        """Choose the fields that identify a row, by the names they have after the update.
+
+        Raises:
+            ValidationError: There is no such field, or it may not identify a row.
+        """
+        self._record(lambda edit: edit.set_identifiers(fields))
+        return self
+
+    def union_by_name(self, new_schema: Schema | pa.Schema) -> Self:
+        """Add the columns that another schema has more, and widen those it has wider.
+
+        Columns that only this table has stay. What the other schema has narrower stays, too.
+
+        Raises:
+            SchemaError: A column has types that do not fit.
+        """
+        if not isinstance(new_schema, Schema):
+            from icecomb.format.rows.arrow import pyarrow_to_schema
+
+            new_schema = pyarrow_to_schema(new_schema)
+        new = new_schema.as_struct()
+        self._record(lambda edit: edit.union(new))
+        return self
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `PendingUpdate.apply`."""
+        edit = self._replayed(base)
+        if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
+            raise CommitFailedError(
+                f"Column {moved[0]!r} is another one by now: the schema was changed concurrently",
+                hint="Refresh the table, and look at its schema before you change it.",
+            )
+        schema = edit.result()
+        before = edit.schema
+        if schema.fields == before.fields and set(schema.identifier_field_ids) == set(
+            before.identifier_field_ids
+        ):
+            return Changes()
+        _check_uses(base, schema)
+        return Changes(
+            (
+                AssertTableUUID(base.table_uuid),
+                AssertCurrentSchemaId(base.current_schema_id),
+                AssertLastAssignedFieldId(base.last_column_id),
+            ),
+            (AddSchemaUpdate(schema), SetCurrentSchemaUpdate(), *_properties(base, edit, schema)),
+        )
+
+    def _begin(self, base: TableMetadata) -> SchemaEdit:
+        return SchemaEdit(
+            base.schema(),
+            base.last_column_id,
+            case_sensitive=self._case_sensitive,
+            allow_incompatible=self._allow_incompatible,
+        )
+
+
+def _check_uses(base: TableMetadata, schema: Schema) -> None:
+    """Refuse a schema that the partition spec or the sort order does not fit any more."""
+    uses = [
+        (f"partition field {f.name!r}", f.source_id)
+        for f in base.spec().fields
+        if not isinstance(f.transform, VoidTransform)
+    ]
+    uses += [(f"sort field {f.transform}", f.source_id) for f in base.sort_order().fields]
+    for user, source_id in uses:
+        if not schema.contains(source_id):
+            name = base.schema().find_column_name(source_id)
+            raise SchemaError(
+                f"Cannot drop column {name!r}: {user} needs it",
+                hint="Change the partition spec or the sort order first.",
+            )
+    for used in (base.spec(), base.sort_order()):
+        try:
+            used.check(base.schema())
+        except ValidationError:
+            continue  # it did not fit before, so this change is not to blame
+        used.check(schema)
+
+
+def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterable[TableUpdate]:
+    changed: dict[str, str] = {}
+    mapping = base.name_mapping()
+    if mapping is not None:
+        updated = update_name_mapping(mapping, edit.updates, edit.adds)
+        if updated != mapping:
+            changed[DEFAULT_NAME_MAPPING] = updated.to_json()
+    renamed = {
+        name: schema.find_column_name(field_id)
+        for field_id in edit.schema.field_ids
+        if (name := edit.schema.find_column_name(field_id)) != schema.find_column_name(field_id)
+    }
+    gone, moved = _column_properties(base.properties, renamed)
+    changed.update(moved)
+    if gone := gone - changed.keys():
+        yield RemovePropertiesUpdate(tuple(sorted(gone)))
+    if changed:
+        yield SetPropertiesUpdate(changed)
+
+
+def _column_properties(
+    properties: Mapping[str, str], renamed: Mapping[str | None, str | None]
+) -> tuple[set[str], dict[str, str]]:
+    """The properties of single columns that go, and those that stand under a new name."""
+    gone: set[str] = set()
+    moved: dict[str, str] = {}
+    for key, value in properties.items():
+        for prefix in _COLUMN_PROPERTIES:
+            column = key.removeprefix(prefix)
+            if column != key and column in renamed:
+                gone.add(key)
+                if (name := renamed[column]) is not None:
+                    moved[prefix + name] = value
+    return gone, moved

@@ -1,0 +1,120 @@
+"""Changing the sort order of a table (spec: Sorting)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import CommitFailedError
+from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
+from icecomb.format.requirement import AssertDefaultSortOrderId, AssertTableUUID
+from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
+from icecomb.format.transform import IdentityTransform, Transform, parse_transform
+from icecomb.format.update import AddSortOrderUpdate, Changes, SetDefaultSortOrderUpdate
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.metadata import TableMetadata
+
+
+class UpdateSortOrder(RecordedUpdate["SortEdit"]):
+    """Replaces the sort order: the keys are given in order; none at all is unsorted.
+
+    Args:
+        base: The table.
+        commit: See `PendingUpdate`.
+        case_sensitive: Whether the names given tell `Id` from `id`.
+    """
+
+    def __init__(
+        self, base: TableMetadata, commit: Commit | None = None, *, case_sensitive: bool = True
+    ) -> None:
+        super().__init__(base, commit)
+        self._case_sensitive = case_sensitive
+
+    def asc(
+        self,
+        source_column_name: str,
+        transform: str | Transform = IdentityTransform(),  # noqa: B008 - a constant
+        null_order: NullOrder | None = None,
+    ) -> Self:
+        """Sort upwards by a column, after the keys given before.
+
+        Args:
+            source_column_name: The column.
+            transform: What is done to its values first, for example ``"bucket[16]"``.
+            null_order: Where nulls stand; first by default.
+
+        Raises:
+            ValidationError: There is no such column, or the transform does not fit it.
+        """
+        return self._add(source_column_name, transform, SortDirection.ASC, null_order)
+
+    def desc(
+        self,
+        source_column_name: str,
+        transform: str | Transform = IdentityTransform(),  # noqa: B008 - a constant
+        null_order: NullOrder | None = None,
+    ) -> Self:
+        """Sort downwards by a column; see `asc`. Nulls stand last by default."""
+        return self._add(source_column_name, transform, SortDirection.DESC, null_order)
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `PendingUpdate.apply`."""
+        edit = self._replayed(base)
+        if [f.source_id for f in edit.fields] != [f.source_id for f in self._edit.fields]:
+            raise CommitFailedError(
+                "A column of the sort order is another one by now: the schema was changed",
+                hint="Refresh the table, and look at its schema.",
+            )
+        order = SortOrder(0 if not edit.fields else 1, tuple(edit.fields))
+        order.check(base.schema())
+        if order.fields == base.sort_order().fields:
+            return Changes()
+        return Changes(
+            (
+                AssertTableUUID(base.table_uuid),
+                AssertDefaultSortOrderId(base.default_sort_order_id),
+            ),
+            (AddSortOrderUpdate(order), SetDefaultSortOrderUpdate()),
+        )
+
+    def _add(
+        self,
+        column: str,
+        transform: str | Transform,
+        direction: SortDirection,
+        null_order: NullOrder | None,
+    ) -> Self:
+        given = parse_transform(transform) if isinstance(transform, str) else transform
+        self._record(lambda edit: edit.add(column, given, direction, null_order))
+        return self
+
+    def _begin(self, base: TableMetadata) -> SortEdit:
+        return SortEdit(base, case_sensitive=self._case_sensitive)
+
+
+class SortEdit:
+    """A sort order in the making.
+
+    Args:
+        base: The table.
+        case_sensitive: Whether names of columns tell `Id` from `id`.
+    """
+
+    def __init__(self, base: TableMetadata, *, case_sensitive: bool) -> None:
+        self._schema = base.schema()
+        self._case_sensitive = case_sensitive
+        self.fields: list[SortField] = []
+
+    def add(
+        self,
+        column: str,
+        transform: Transform,
+        direction: SortDirection,
+        null_order: NullOrder | None,
+    ) -> None:
+        """Add a key behind the others."""
+        source = self._schema.find_field(column, self._case_sensitive)
+        transform.check(source.field_type)
+        self.fields.append(SortField(source.field_id, transform, direction, null_order))

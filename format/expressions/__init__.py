@@ -1,0 +1,1 @@
+"""Predicates: written, parsed, bound, projected, and judged on columns of metrics."""

@@ -1,0 +1,360 @@
+"""Filters written with pyarrow (`pc.field("a") > 3`) as expressions of ours.
+
+pyarrow does not say what is in an expression, but it pickles one as an Arrow file: the schema's
+metadata is the expression in prefix notation, the columns hold the constants with their types.
+That form is read here; the text form of an expression would be ambiguous.
+
+What is translated selects the same rows as in pyarrow, whose functions treat nulls and NaN in
+other ways than SQL: `~(a > 3)` selects NaN, `~a.isin([1])` selects nulls. A constant is converted
+to the type of the column, as in every filter of a table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime as dt
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.expression import (
+    AlwaysFalse,
+    AlwaysTrue,
+    BooleanExpression,
+    EqualTo,
+    In,
+    IsNaN,
+    IsNull,
+    NotIn,
+    NotNaN,
+    NotNull,
+    Operation,
+    StartsWith,
+    conjunction,
+    disjunction,
+    literal_predicate,
+)
+
+_COMPARISONS: Final = {
+    "equal": Operation.EQ,
+    "not_equal": Operation.NOT_EQ,
+    "less": Operation.LT,
+    "less_equal": Operation.LT_EQ,
+    "greater": Operation.GT,
+    "greater_equal": Operation.GT_EQ,
+}
+_MIRRORED: Final = {
+    Operation.LT: Operation.GT,
+    Operation.LT_EQ: Operation.GT_EQ,
+    Operation.GT: Operation.LT,
+    Operation.GT_EQ: Operation.LT_EQ,
+}
+_HINT: Final = (
+    "Comparisons with a constant, isin, is_null, is_valid, pc.is_nan and pc.starts_with of a "
+    "column can be used, joined by & | ~."
+)
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times count from it, too
+_NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
+_SHOWN: Final = 300
+"""So much of a filter is shown in messages, in characters."""
+
+
+def from_arrow(expression: pc.Expression) -> BooleanExpression:
+    """The expression that is true for the same rows.
+
+    Args:
+        expression: A filter made with `pyarrow.compute` or `pyarrow.dataset`.
+
+    Raises:
+        ExpressionError: A part of it has no exact counterpart; the message names it.
+    """
+    return _Translation(expression).selected()
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    scalar: pa.Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    function: str
+    arguments: tuple[_Node, ...]
+    options: Mapping[str, Any]
+
+
+_Node = _Column | _Constant | _Call
+
+
+class _Translation:
+    """One filter: for each of its parts, the rows where it is true, and those where it is false."""
+
+    def __init__(self, expression: pc.Expression) -> None:
+        self._whole = expression
+        self._functions: dict[str, Callable[[_Call, bool], BooleanExpression]] = {
+            "and_kleene": self._join,
+            "or_kleene": self._join,
+            "invert": lambda call, wanted: self._rows(call.arguments[0], not wanted),
+            "is_null": self._is_null,
+            "is_valid": lambda call, wanted: _null(self._column(call), not wanted),
+            "true_unless_null": self._known,
+            "is_nan": self._is_nan,
+            "is_in": self._is_in,
+            "starts_with": self._starts_with,
+            **dict.fromkeys(_COMPARISONS, self._compare),
+        }
+
+    def selected(self) -> BooleanExpression:
+        try:
+            return self._rows(self._parsed(), wanted=True)
+        except RecursionError:
+            raise ExpressionError(f"The filter is nested too deeply: {self._text}") from None
+
+    @property
+    def _text(self) -> str:
+        text = str(self._whole)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+    def _parsed(self) -> _Node:
+        try:
+            stored = self._whole.__reduce__()[1][0]
+            batch = pa.ipc.open_file(stored).get_batch(0)
+        except pa.ArrowException as error:
+            raise ExpressionError(
+                f"Not a filter that can be taken over: {self._text}: {error}",
+                hint="Name columns: pc.field('a'), not pc.field(0).",
+            ) from error
+        try:
+            return _tree(_metadata(batch.schema), batch)
+        except (StopIteration, KeyError, IndexError, ValueError) as error:
+            raise ExpressionError(
+                f"This version of pyarrow stores filters in an unknown way: {self._text}"
+            ) from error
+
+    def _rows(self, node: _Node, wanted: bool) -> BooleanExpression:  # noqa: FBT001 - true or false
+        """The rows for which a part is true, or is false; for others it is unknown."""
+        if isinstance(node, _Column):
+            return EqualTo(node.name, wanted)
+        if isinstance(node, _Constant):
+            if not pa.types.is_boolean(node.scalar.type) and node.scalar.is_valid:
+                self._refuse(node)
+            return AlwaysTrue() if node.scalar.as_py() is wanted else AlwaysFalse()
+        function = self._functions.get(node.function)
+        if function is None:
+            self._refuse(node)
+        return function(node, wanted)
+
+    def _join(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        parts = []
+        waiting: list[_Node] = [call]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, _Call) and node.function == call.function:
+                waiting += reversed(node.arguments)
+            else:
+                parts.append(self._rows(node, wanted))
+        return (
+            conjunction(parts) if wanted is (call.function == "and_kleene") else disjunction(parts)
+        )
+
+    def _compare(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        operation = _COMPARISONS[call.function]
+        left, right = call.arguments
+        if isinstance(left, _Constant):
+            left, right = right, left
+            operation = _MIRRORED.get(operation, operation)
+        if not isinstance(left, _Column) or not isinstance(right, _Constant):
+            self._refuse(call)
+        if not right.scalar.is_valid:
+            return AlwaysFalse()
+        value = self._value(right)
+        if isinstance(value, float) and math.isnan(value):
+            # no number compares with NaN; all differ from it
+            always = (operation is Operation.NOT_EQ) is wanted
+            return NotNull(left.name) if always else AlwaysFalse()
+        if wanted:
+            return literal_predicate(operation, left.name, value)
+        negated = literal_predicate(operation.negated, left.name, value)
+        if operation in _MIRRORED:
+            return disjunction((negated, IsNaN(left.name)))
+        return negated
+
+    def _is_null(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        name = self._column(call)
+        if not call.options.get("nan_is_null"):
+            return _null(name, wanted)
+        if wanted:
+            return disjunction((IsNull(name), IsNaN(name)))
+        return conjunction((NotNull(name), NotNaN(name)))
+
+    def _known(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        return NotNull(self._column(call)) if wanted else AlwaysFalse()
+
+    def _is_nan(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        name = self._column(call)
+        return IsNaN(name) if wanted else conjunction((NotNull(name), NotNaN(name)))
+
+    def _starts_with(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        name, prefix = self._column(call), call.options.get("pattern")
+        if call.options.get("ignore_case") is not False or not isinstance(prefix, str):
+            self._refuse(call)
+        return StartsWith(name, prefix) if wanted else ~StartsWith(name, prefix)
+
+    def _is_in(self, call: _Call, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+        name, found = self._column(call), call.options["value_set"]
+        nulls = call.options["null_matching_behavior"]
+        if nulls not in (_NULL_MATCHES, _NULL_IS_SKIPPED):
+            self._refuse(call)
+        values = [self._value(_Constant(item)) for item in found if item.is_valid]
+        numbers = [value for value in values if value == value]  # noqa: PLR0124 - all but NaN
+        null = found.null_count > 0 and nulls == _NULL_MATCHES
+        nan = len(numbers) < len(values)
+        if wanted:
+            listed = [IsNull(name)] * null + [IsNaN(name)] * nan
+            return disjunction((In(name, numbers), *listed))
+        others = conjunction((NotIn(name, numbers), *([NotNaN(name)] * nan)))
+        # NotIn of nothing is all rows, so null must be taken out there
+        there = conjunction((others, NotNull(name)))
+        return there if null else disjunction((there, IsNull(name)))
+
+    def _column(self, call: _Call) -> str:
+        column = call.arguments[0]
+        if not isinstance(column, _Column):
+            self._refuse(call)
+        return column.name
+
+    def _value(self, constant: _Constant) -> Any:
+        try:
+            return _python_value(constant.scalar)
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise ExpressionError(
+                f"A constant that no column can hold: {constant.scalar} in {self._text}: {error}"
+            ) from error
+
+    def _refuse(self, node: _Node) -> NoReturn:
+        raise ExpressionError(
+            f"Not a filter that can be taken over exactly: {_described(node)} in {self._text}",
+            hint=_HINT,
+        )
+
+
+def _null(name: str, wanted: bool) -> BooleanExpression:  # noqa: FBT001
+    return IsNull(name) if wanted else NotNull(name)
+
+
+def _python_value(scalar: pa.Scalar) -> Any:
+    """A constant in the Python type that predicates take.
+
+    Raises:
+        ValueError: There is none.
+    """
+    kind = scalar.type
+    if isinstance(scalar, pa.ExtensionScalar):
+        return scalar.as_py()
+    if pa.types.is_dictionary(kind):
+        return _python_value(scalar.value)
+    if pa.types.is_timestamp(kind):
+        # not as_py: it would give a pandas value, and look the zone up
+        micros = scalar.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).as_py()
+        value = _EPOCH + dt.timedelta(microseconds=micros)
+        return value.replace(tzinfo=dt.timezone.utc) if kind.tz else value
+    if pa.types.is_time(kind):
+        return scalar.cast(pa.time64("us")).as_py()
+    plain = (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_date(kind)
+    )
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    data = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    if plain or text or data or pa.types.is_fixed_size_binary(kind):
+        return scalar.as_py()
+    raise ValueError(f"it is a {kind}")
+
+
+def _tree(metadata: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
+    """The expression from its prefix notation; without recursion, as long chains nest deeply.
+
+    Raises:
+        ValueError: It is none.
+    """
+    arguments: list[_Node] = []
+    outer: list[tuple[str, list[_Node]]] = []
+    options: Mapping[str, Any] = {}
+    tokens = iter(metadata)
+    for kind, value in tokens:
+        if kind == "call":
+            outer.append((value, arguments))
+            arguments = []
+        elif kind == "end":
+            function, around = outer.pop()
+            around.append(_Call(function, tuple(arguments), options))
+            arguments, options = around, {}
+        elif kind == "options":
+            options = _options(batch.column(int(value))[0])
+        elif kind == "literal":
+            arguments.append(_Constant(batch.column(int(value))[0]))
+        elif kind == "field_ref":
+            arguments.append(_Column(value))
+        elif kind == "nested_field_ref":
+            names = [next(tokens) for _ in range(int(value))]
+            if any(part != "field_ref" for part, _ in names):
+                raise ValueError(names)
+            arguments.append(_Column(".".join(name for _, name in names)))
+        else:
+            raise ValueError(kind)
+    (root,) = arguments
+    return root
+
+
+def _options(scalar: pa.StructScalar) -> dict[str, Any]:
+    """The options of a function; a set of values stays Arrow's."""
+    return {
+        name: value.values if isinstance(value, pa.ListScalar) else value.as_py()
+        for name, value in scalar.items()
+    }
+
+
+def _described(node: _Node) -> str:
+    if isinstance(node, _Column):
+        return node.name
+    if isinstance(node, _Constant):
+        return str(node.scalar)
+    return f"{node.function}({', '.join(map(_described, node.arguments))})"
+
+
+def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Keys and values of a schema's metadata in their order, repeated ones included.
+
+    `Schema.metadata` is a dict, in which repeated keys are lost; the C data interface has them all.
+    """
+    capsule = schema.__arrow_c_schema__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # struct ArrowSchema { const char* format; const char* name; const char* metadata; ...
+    fields = ctypes.cast(pointer(capsule, b"arrow_schema"), ctypes.POINTER(ctypes.c_void_p))
+    address = fields[2]
+    found: list[tuple[str, str]] = []
+    if address:
+        (count,), address = struct.unpack("=i", ctypes.string_at(address, 4)), address + 4
+        for _ in range(count):
+            pair = []
+            for _ in range(2):
+                (length,) = struct.unpack("=i", ctypes.string_at(address, 4))
+                pair.append(ctypes.string_at(address + 4, length).decode())
+                address += 4 + length
+            found.append((pair[0], pair[1]))
+    return iter(found)

@@ -1,0 +1,292 @@
+"""Columns of internal values compared with literals, vectorised on Arrow arrays.
+
+Every column is brought into a form whose natural order is Iceberg's: dates and times are integers,
+text and UUIDs bytes, and a decimal that is stored as bytes becomes bytes that sort like its value.
+Results are three-valued: null where the value is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import FALSE, ZERO, mask, null, scalar
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundReference,
+    BoundSetPredicate,
+)
+from icecomb.format.expressions.expression import AlwaysTrue, And, BooleanExpression, Operation, Or
+from icecomb.format.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_KERNELS: dict[Operation, Callable[[Any, Any], Any]] = {
+    Operation.LT: pc.less,
+    Operation.LT_EQ: pc.less_equal,
+    Operation.GT: pc.greater,
+    Operation.GT_EQ: pc.greater_equal,
+    Operation.EQ: pc.equal,
+    Operation.NOT_EQ: pc.not_equal,
+}
+_TRUE_FOR_LESS = (Operation.LT, Operation.LT_EQ, Operation.NOT_EQ)
+_DECIMAL_BYTES = 16
+_INTEGERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
+_SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]], ...] = (
+    ((IntegerType, DateType), {4: pa.int32()}),
+    # A column promoted from int or float keeps the bounds of old files in four bytes.
+    ((LongType,), {8: pa.int64(), 4: pa.int32()}),
+    ((TimeType, TimestampType, TimestamptzType), {8: pa.int64()}),
+    ((FloatType,), {4: pa.float32()}),
+    ((DoubleType,), {8: pa.float64(), 4: pa.float32()}),
+)
+
+
+class ComparableColumn:
+    """Values of one type that can be compared with a literal of that type.
+
+    Args:
+        values: An Arrow array whose order is that of the type.
+        field_type: The type.
+    """
+
+    __slots__ = ("_field_type", "values")
+
+    def __init__(self, values: pa.Array, field_type: IcebergType) -> None:
+        self.values = values
+        self._field_type = field_type
+
+    def compare(self, operation: Operation, literal: Any) -> pa.BooleanArray:
+        """Where the comparison with a literal holds; null where the value is null."""
+        if not self._fits(literal):
+            above = operation in _TRUE_FOR_LESS if literal > 0 else operation not in _TRUE_FOR_LESS
+            holds = operation is Operation.NOT_EQ or (above and operation is not Operation.EQ)
+            return _constant(self.values, holds)
+        return _KERNELS[operation](self.values, self._scalar(literal))
+
+    def starts_with(self, prefix: Any) -> pa.BooleanArray:
+        """Where the value begins with a prefix; null where the value is null."""
+        pattern = prefix.encode() if isinstance(prefix, str) else prefix
+        return pc.starts_with(self.values, pattern)
+
+    def is_in(self, literals: frozenset[Any]) -> pa.BooleanArray:
+        """Where the value is one of the literals; null where the value is null."""
+        values = self.values
+        wanted = [self._scalar(literal) for literal in literals if self._fits(literal)]
+        kind = wanted[0].type if wanted else values.type
+        value_set = pa.array([one.as_py() for one in wanted], kind)
+        values = values if values.type == kind else values.cast(kind)
+        if pa.types.is_floating(kind):
+            # Lookup tells -0.0 from 0.0, which comparisons do not; adding zero makes them one.
+            zero = scalar(0.0, kind)
+            values, value_set = pc.add(values, zero), pc.add(value_set, zero)
+        found = pc.is_in(values, value_set=value_set)
+        return pc.if_else(self.values.is_valid(), found, null(pa.bool_()))
+
+    def is_nan(self) -> pa.BooleanArray:
+        """Where the value is NaN; false for null."""
+        if not pa.types.is_floating(self.values.type):
+            return mask(len(self.values), value=False)
+        return pc.is_nan(self.values).fill_null(FALSE)
+
+    def without(self, dropped: pa.BooleanArray) -> ComparableColumn:
+        """The same values, null where the mask is true."""
+        kept = pc.if_else(dropped, null(self.values.type), self.values)
+        return ComparableColumn(kept, self._field_type)
+
+    def _fits(self, literal: Any) -> bool:
+        return not pa.types.is_integer(self.values.type) or -(1 << 63) <= literal < 1 << 63
+
+    def _scalar(self, literal: Any) -> pa.Scalar:
+        kind = self.values.type
+        if pa.types.is_integer(kind):
+            return scalar(literal, pa.int64())
+        if pa.types.is_floating(kind):
+            return scalar(literal, pa.float64())
+        if pa.types.is_decimal(kind):
+            return pa.scalar(literal, pa.decimal256(76, kind.scale))
+        if isinstance(self._field_type, DecimalType):
+            return scalar(decimal_key(literal, self._field_type.scale), kind)
+        if isinstance(literal, bool):
+            return scalar(b"\x01" if literal else b"\x00", kind)
+        if isinstance(literal, str):
+            return scalar(literal.encode(), kind)
+        return scalar(literal.bytes if isinstance(literal, UUID) else literal, kind)
+
+
+def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
+    """A column whose Arrow type says what it holds: partition values, or rows."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if isinstance(field_type, _INTEGERS):
+        if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+            array = array.view(pa.int32())
+        elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+            array = array.cast(_microseconds(kind)).view(pa.int64())
+    elif isinstance(field_type, BooleanType):
+        kind = pa.binary()
+        array = pc.if_else(array, scalar(b"\x01", kind), scalar(b"\x00", kind))
+    elif not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        array = as_binary(array)
+    return ComparableColumn(array, field_type)
+
+
+def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
+    """A column of serialised single values (spec: Appendix D, binary); null where unreadable."""
+    array = as_binary(array)
+    for types, by_width in _SERIALISED:
+        if isinstance(field_type, types):
+            return ComparableColumn(_fixed_width(array, by_width), field_type)
+    if isinstance(field_type, DecimalType):
+        return ComparableColumn(_decimal_keys(array), field_type)
+    if isinstance(field_type, (BooleanType, UUIDType)):
+        width = 1 if isinstance(field_type, BooleanType) else 16
+        lengths = pc.binary_length(array)
+        fits = pc.equal(lengths, scalar(width, lengths.type))
+        array = pc.if_else(fits, array, null(array.type))
+    return ComparableColumn(array, field_type)
+
+
+def evaluate(
+    expression: BooleanExpression, column: Callable[[BoundReference], ComparableColumn]
+) -> pa.BooleanArray | bool:
+    """Evaluate a bound expression on columns of values.
+
+    Args:
+        expression: Bound.
+        column: Gives the column of a reference; called once a predicate.
+
+    Returns:
+        Where the expression is true, without nulls; or one bool for every row.
+    """
+    result = _evaluate(expression, column)
+    return result if isinstance(result, bool) else result.fill_null(FALSE)
+
+
+def decimal_key(value: Decimal, scale: int) -> bytes:
+    """Bytes that sort as decimals of one scale do."""
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
+    unscaled = -unscaled if sign else unscaled
+    first = b"\x00" if unscaled < 0 else b"\x01"
+    digits_in_order: bytes = unscaled.to_bytes(_DECIMAL_BYTES + 4, "big", signed=True)
+    return first + digits_in_order
+
+
+def as_binary(array: pa.Array) -> pa.Array:
+    """Text or bytes of any Arrow layout as plain binary."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return array
+    if pa.types.is_large_string(kind):
+        return array.view(pa.large_binary())
+    if pa.types.is_string(kind):
+        return array.view(pa.binary())
+    return array.cast(pa.large_binary())
+
+
+def _evaluate(
+    expression: BooleanExpression, column: Callable[[BoundReference], ComparableColumn]
+) -> Any:
+    if isinstance(expression, (And, Or)):
+        is_and = isinstance(expression, And)
+        combine = pc.and_kleene if is_and else pc.or_kleene
+        result: Any = None
+        for operand in expression.operands:
+            part = _evaluate(operand, column)
+            if isinstance(part, bool):
+                if part is not is_and:
+                    return part
+                continue
+            result = part if result is None else combine(result, part)
+        return is_and if result is None else result
+    if isinstance(expression, BoundPredicate):
+        return _evaluate_predicate(expression, column(expression.term))
+    return isinstance(expression, AlwaysTrue)
+
+
+def _evaluate_predicate(predicate: BoundPredicate, column: ComparableColumn) -> pa.BooleanArray:
+    operation = predicate.operation
+    if isinstance(predicate, BoundSetPredicate):
+        found = column.is_in(predicate.literals)
+        return found if operation is Operation.IN else pc.invert(found)
+    if isinstance(predicate, BoundLiteralPredicate):
+        if operation is Operation.STARTS_WITH:
+            return column.starts_with(predicate.literal)
+        if operation is Operation.NOT_STARTS_WITH:
+            return pc.invert(column.starts_with(predicate.literal))
+        return column.compare(operation, predicate.literal)
+    if operation is Operation.IS_NULL:
+        return column.values.is_null()
+    if operation is Operation.NOT_NULL:
+        return column.values.is_valid()
+    if operation is Operation.IS_NAN:
+        return column.is_nan()
+    if operation is Operation.NOT_NAN:
+        return pc.invert(column.is_nan())
+    raise ExpressionError(f"Cannot evaluate {predicate}")
+
+
+def _constant(values: pa.Array, holds: bool) -> pa.BooleanArray:  # noqa: FBT001 - the value itself
+    return pc.if_else(values.is_valid(), mask(len(values), value=holds), null(pa.bool_()))
+
+
+def _microseconds(kind: pa.DataType) -> pa.DataType:
+    return pa.time64("us") if pa.types.is_time64(kind) else pa.timestamp("us", kind.tz)
+
+
+def _fixed_width(array: pa.Array, by_width: dict[int, pa.DataType]) -> pa.Array:
+    lengths = pc.binary_length(array)
+    parts = []
+    for width, kind in by_width.items():
+        fits = pc.equal(lengths, scalar(width, lengths.type)).fill_null(FALSE)
+        matching = fits.true_count
+        if not matching:
+            continue
+        # Selecting packs the bytes, so that they can be looked at as numbers without a copy.
+        packed = array.filter(fits)
+        numbers = pa.Array.from_buffers(kind, matching, [None, packed.buffers()[2]])
+        if matching == len(array):
+            return numbers
+        empty = pa.nulls(len(array), kind)
+        parts.append(pc.replace_with_mask(empty, fits, numbers))
+    if not parts:
+        return pa.nulls(len(array), next(iter(by_width.values())))
+    widest = next(iter(by_width.values()))
+    return pc.coalesce(*(part.cast(widest) for part in parts))
+
+
+def _decimal_keys(array: pa.Array) -> pa.Array:
+    lengths = pc.binary_length(array)
+    longest = scalar(_DECIMAL_BYTES + 4, lengths.type)
+    fits = pc.and_(pc.greater(lengths, ZERO.cast(lengths.type)), pc.less_equal(lengths, longest))
+    array = pc.if_else(fits, array, null(array.type))
+    kind = array.type
+    negative = pc.greater_equal(pc.binary_slice(array, 0, 1), scalar(b"\x80", kind))
+    fill = pc.if_else(negative, scalar(b"\xff", kind), scalar(b"\x00", kind))
+    first = pc.if_else(negative, scalar(b"\x00", kind), scalar(b"\x01", kind))
+    padding = pc.binary_repeat(fill, pc.subtract(longest, pc.binary_length(array)))
+    return pc.binary_join_element_wise(first, padding, array, scalar(b"", kind))

@@ -1,0 +1,88 @@
+"""The columns of a decoded manifest as what predicates ask for: metrics and partition values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from icecomb.format.arrow_build import integers
+from icecomb.format.expressions.binding import BoundReference
+from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
+from icecomb.format.manifests.manifest_columns import ManifestColumns
+from icecomb.format.partition import PartitionSpec
+
+METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+"""The statistics that evaluating a predicate on metrics may need."""
+
+
+class ManifestMetrics:
+    """Metrics of the files of a manifest, one column id at a time, each picked once.
+
+    Args:
+        columns: The manifest, with the statistics of `METRICS`.
+    """
+
+    def __init__(self, columns: ManifestColumns) -> None:
+        self._columns = columns
+        self._picked: dict[tuple[str, int], pa.Array] = {}
+        self.record_count: pa.Array = columns.column("record_count")
+
+    def value_count(self, field_id: int) -> pa.Array:
+        """Values of a column, nulls and NaNs included."""
+        return self._pick("value_counts", field_id)
+
+    def null_count(self, field_id: int) -> pa.Array:
+        """Nulls of a column."""
+        return self._pick("null_value_counts", field_id)
+
+    def nan_count(self, field_id: int) -> pa.Array:
+        """NaNs of a column."""
+        return self._pick("nan_value_counts", field_id)
+
+    def lower_bound(self, reference: BoundReference) -> ComparableColumn:
+        """A value that no value of a column is less than."""
+        return bounds_column(self._pick("lower_bounds", reference.field_id), reference.field_type)
+
+    def upper_bound(self, reference: BoundReference) -> ComparableColumn:
+        """A value that no value of a column is greater than."""
+        return bounds_column(self._pick("upper_bounds", reference.field_id), reference.field_type)
+
+    def _pick(self, name: str, field_id: int) -> pa.Array:
+        found = self._picked.get((name, field_id))
+        if found is None:
+            found = self._columns.statistic(name, field_id)
+            self._picked[name, field_id] = found
+        return found
+
+
+def partition_columns(
+    columns: ManifestColumns, spec: PartitionSpec, rows: Sequence[int] | None = None
+) -> Callable[[BoundReference], ComparableColumn]:
+    """The partition values of a manifest's files, by partition field.
+
+    Args:
+        columns: The manifest.
+        spec: Its partition spec.
+        rows: Which of its rows; all by default.
+    """
+    indices = None if rows is None else integers(rows)
+    positions = {field.field_id: at for at, field in enumerate(spec.fields)}
+    positions |= {
+        column.field_id: at
+        for at, column in enumerate(columns.partition_columns)
+        if column.field_id is not None
+    }
+
+    def column(reference: BoundReference) -> ComparableColumn:
+        position = positions[reference.field_id]
+        if position >= len(columns.partition_columns):
+            return ComparableColumn(
+                pa.nulls(len(columns) if rows is None else len(rows), pa.int64()),
+                reference.field_type,
+            )
+        values = columns.partition(position)
+        values = values if indices is None else values.take(indices)
+        return typed_column(values, reference.field_type)
+
+    return column

@@ -1,0 +1,327 @@
+"""Which files of a manifest can, or must, hold rows that match: from their column metrics.
+
+The inclusive evaluator leaves out a file only when no row can match; the strict one selects a file
+only when every row matches. Both answer for all files of a manifest at once, on Arrow columns.
+Metrics that are missing prove nothing; bounds may be truncated and are never taken for values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import FALSE, TRUE, ZERO, mask, scalar
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundReference,
+    BoundSetPredicate,
+)
+from icecomb.format.expressions.comparison import ComparableColumn
+from icecomb.format.expressions.expression import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Operation,
+    Or,
+)
+from icecomb.format.types import UUIDType
+
+_IN_LIMIT = 200
+"""Longer lists are compared with bounds by their least and greatest value only."""
+
+
+class FileMetrics(Protocol):
+    """The metrics of some files: one row a file, null where a file does not state one."""
+
+    @property
+    def record_count(self) -> pa.Array:
+        """Rows a file."""
+
+    def value_count(self, field_id: int) -> pa.Array:
+        """Values of a column, nulls and NaNs included."""
+
+    def null_count(self, field_id: int) -> pa.Array:
+        """Nulls of a column."""
+
+    def nan_count(self, field_id: int) -> pa.Array:
+        """NaNs of a column."""
+
+    def lower_bound(self, reference: BoundReference) -> ComparableColumn:
+        """A value that no value of a column is less than."""
+
+    def upper_bound(self, reference: BoundReference) -> ComparableColumn:
+        """A value that no value of a column is greater than."""
+
+
+def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
+    """Where a file can hold a row that matches.
+
+    Args:
+        expression: Bound, without `Not`.
+        metrics: Of the files.
+
+    Returns:
+        One value a file, never null.
+    """
+    result = _combine(expression, lambda predicate: _inclusive(predicate, metrics))
+    rows = metrics.record_count
+    if isinstance(result, bool):
+        result = mask(len(rows), value=result)
+    # A negative count stands for an unknown one (old Avro imports).
+    result = pc.or_(result, pc.less(rows, ZERO).fill_null(FALSE))
+    return pc.and_(result, pc.not_equal(rows, ZERO).fill_null(TRUE))
+
+
+def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
+    """Where every row of a file matches.
+
+    Args:
+        expression: Bound, without `Not`.
+        metrics: Of the files.
+
+    Returns:
+        One value a file, never null.
+    """
+    result = _combine(expression, lambda predicate: _strict(predicate, metrics))
+    rows = metrics.record_count
+    if isinstance(result, bool):
+        result = mask(len(rows), value=result)
+    return pc.or_(result, pc.equal(rows, ZERO).fill_null(FALSE))
+
+
+def _combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
+    if isinstance(expression, (And, Or)):
+        is_and = isinstance(expression, And)
+        combine = pc.and_ if is_and else pc.or_
+        result: Any = None
+        for operand in expression.operands:
+            part = _combine(operand, leaf)
+            if isinstance(part, bool):
+                if part is not is_and:
+                    return part
+                continue
+            result = part if result is None else combine(result, part)
+        return is_and if result is None else result
+    if isinstance(expression, BoundPredicate):
+        return leaf(expression)
+    return isinstance(expression, AlwaysTrue)
+
+
+def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
+    operation, term = predicate.operation, predicate.term
+    field_id = term.field_id
+    if operation is Operation.IS_NULL:
+        return _not_zero(metrics.null_count(field_id))
+    all_null = _all_null(metrics, field_id)
+    if operation is Operation.NOT_NULL:
+        return pc.invert(all_null)
+    if operation is Operation.NOT_NAN:
+        return pc.invert(_all_nan(metrics, term))
+    if operation is Operation.IS_NAN:
+        return pc.and_(_not_zero(metrics.nan_count(field_id)), pc.invert(all_null))
+    return pc.and_not(_inclusive_bounds(predicate, metrics), all_null)
+
+
+def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
+    operation, term = predicate.operation, predicate.term
+    lower, upper = _bounds(term, metrics)
+    if isinstance(predicate, BoundSetPredicate):
+        if operation is Operation.IN:
+            might = _might_hold_any(predicate.literals, lower, _reliable(lower, upper))
+            return pc.and_not(might, _all_nan(metrics, term))
+        return pc.invert(_is_constant(metrics, term, lower, upper, predicate.literals))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+    literal = predicate.literal
+    if operation is Operation.NOT_EQ:
+        return pc.invert(_is_constant(metrics, term, lower, upper, frozenset((literal,))))
+    if operation is Operation.STARTS_WITH:
+        return pc.invert(_disjoint_with_prefix(lower, upper, literal))
+    if operation is Operation.NOT_STARTS_WITH:
+        both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
+        return pc.invert(both.fill_null(FALSE))
+    if operation in (Operation.LT, Operation.LT_EQ):
+        might = _unless(lower.compare(operation.negated, literal))
+    elif operation in (Operation.GT, Operation.GT_EQ):
+        might = _unless(upper.compare(operation.negated, literal))
+    else:
+        might = _might_hold(literal, lower, _reliable(lower, upper)).fill_null(TRUE)
+    return pc.and_not(might, _all_nan(metrics, term))
+
+
+def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
+    operation, term = predicate.operation, predicate.term
+    field_id = term.field_id
+    if term.nested:
+        # Counts of a nested field may leave out the rows in which a struct around it is null.
+        return _none(metrics)
+    if operation is Operation.IS_NULL:
+        return _all_null(metrics, field_id)
+    if operation is Operation.NOT_NULL:
+        return _zero(metrics.null_count(field_id))
+    if operation is Operation.IS_NAN:
+        return _all_nan(metrics, term)
+    if operation is Operation.NOT_NAN:
+        return pc.or_(_zero(metrics.nan_count(field_id)), _all_null(metrics, field_id))
+    no_null = _zero(metrics.null_count(field_id)) if term.may_be_null else _every(metrics)
+    return pc.and_(_strict_bounds(predicate, metrics), no_null)
+
+
+def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
+    operation, term = predicate.operation, predicate.term
+    lower, upper = _bounds(term, metrics)
+    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        literals = _literals(predicate)
+        might = _might_hold_any(literals, lower, _reliable(lower, upper))
+        return pc.or_(pc.invert(might), _all_nan(metrics, term))
+    if operation in (Operation.EQ, Operation.IN):
+        return _is_constant(metrics, term, lower, upper, _literals(predicate))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+    literal = predicate.literal
+    if operation is Operation.STARTS_WITH:
+        both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
+        return both.fill_null(FALSE)
+    if operation is Operation.NOT_STARTS_WITH:
+        return _disjoint_with_prefix(lower, upper, literal)
+    bound = upper if operation in (Operation.LT, Operation.LT_EQ) else lower
+    inside = bound.compare(operation, literal).fill_null(FALSE)
+    return pc.and_(inside, _no_nan(metrics, term))
+
+
+def _bounds(
+    term: BoundReference, metrics: FileMetrics
+) -> tuple[ComparableColumn, ComparableColumn]:
+    lower, upper = metrics.lower_bound(term), metrics.upper_bound(term)
+    if isinstance(term.field_type, UUIDType):
+        return _uuid_bounds(lower, upper)
+    return lower, upper
+
+
+def _uuid_bounds(
+    lower: ComparableColumn, upper: ComparableColumn
+) -> tuple[ComparableColumn, ComparableColumn]:
+    """Bounds that hold whichever way their writer ordered UUIDs.
+
+    The order is that of the bytes. Iceberg Java (1.11 and before) takes them for two signed
+    numbers, and its manifest lists have the bounds of that order.
+    """
+    low, high = lower.values, upper.values
+    kind = low.type
+    same_sign = pc.equal(_is_negative(low), _is_negative(high))
+    # Of two signs, only one order puts the lower bound first; of one sign, both orders agree on the
+    # first halves.
+    known = pc.or_(same_sign, pc.less(low, high))
+    unclear = pc.invert(known.fill_null(FALSE))
+    exact = pc.or_(pc.invert(same_sign), pc.equal(low, high))
+    first_halves = (pc.binary_slice(bound, 0, 8) for bound in (low, high))
+    least, greatest = (
+        pc.binary_join_element_wise(half, scalar(rest, kind), scalar(b"", kind))
+        for half, rest in zip(first_halves, (b"\x00" * 8, b"\xff" * 8), strict=True)
+    )
+    return (
+        ComparableColumn(pc.if_else(exact, low, least), UUIDType()).without(unclear),
+        ComparableColumn(pc.if_else(exact, high, greatest), UUIDType()).without(unclear),
+    )
+
+
+def _is_negative(values: pa.Array) -> pa.BooleanArray:
+    return pc.greater_equal(pc.binary_slice(values, 0, 1), scalar(b"\x80", values.type))
+
+
+def _literals(predicate: BoundPredicate) -> frozenset[Any]:
+    if isinstance(predicate, BoundSetPredicate):
+        return predicate.literals
+    if isinstance(predicate, BoundLiteralPredicate):
+        return frozenset((predicate.literal,))
+    raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+
+
+def _reliable(lower: ComparableColumn, upper: ComparableColumn) -> ComparableColumn:
+    # A NaN as a bound comes from a writer that did not leave NaNs out: neither bound counts then.
+    if not pa.types.is_floating(lower.values.type):
+        return upper
+    return upper.without(lower.is_nan())
+
+
+def _might_hold(literal: Any, lower: ComparableColumn, upper: ComparableColumn) -> pa.BooleanArray:
+    """Whether a literal lies within bounds: null where a missing bound leaves it open."""
+    above = pc.or_(lower.compare(Operation.LT_EQ, literal), lower.is_nan())
+    below = pc.or_(upper.compare(Operation.GT_EQ, literal), upper.is_nan())
+    return pc.and_kleene(above, below)
+
+
+def _might_hold_any(
+    literals: Iterable[Any], lower: ComparableColumn, upper: ComparableColumn
+) -> pa.BooleanArray:
+    ordered = sorted(literals)
+    if len(ordered) > _IN_LIMIT:
+        above = pc.or_(lower.compare(Operation.LT_EQ, ordered[-1]), lower.is_nan())
+        below = pc.or_(upper.compare(Operation.GT_EQ, ordered[0]), upper.is_nan())
+        return pc.and_kleene(above, below).fill_null(TRUE)
+    found = _might_hold(ordered[0], lower, upper)
+    for literal in ordered[1:]:
+        found = pc.or_kleene(found, _might_hold(literal, lower, upper))
+    return found.fill_null(TRUE)
+
+
+def _is_constant(
+    metrics: FileMetrics,
+    term: BoundReference,
+    lower: ComparableColumn,
+    upper: ComparableColumn,
+    literals: frozenset[Any],
+) -> pa.BooleanArray:
+    """Whether every value that is not null is one of the literals: the bounds meet in it."""
+    meets = pc.equal(lower.values, upper.values).fill_null(FALSE)
+    found = pc.and_(meets, lower.is_in(literals).fill_null(FALSE))
+    return pc.and_(found, _no_nan(metrics, term))
+
+
+def _disjoint_with_prefix(
+    lower: ComparableColumn, upper: ComparableColumn, prefix: Any
+) -> pa.BooleanArray:
+    below = upper.compare(Operation.LT, prefix).fill_null(FALSE)
+    above = lower.compare(Operation.GT, prefix).fill_null(FALSE)
+    return pc.or_(below, pc.and_not(above, lower.starts_with(prefix).fill_null(FALSE)))
+
+
+def _all_null(metrics: FileMetrics, field_id: int) -> pa.BooleanArray:
+    values, nulls = metrics.value_count(field_id), metrics.null_count(field_id)
+    return pc.equal(values, nulls).fill_null(FALSE)
+
+
+def _all_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
+    if not term.may_be_nan:
+        return _none(metrics)
+    values, nans = metrics.value_count(term.field_id), metrics.nan_count(term.field_id)
+    return pc.equal(values, nans).fill_null(FALSE)
+
+
+def _no_nan(metrics: FileMetrics, term: BoundReference) -> pa.BooleanArray:
+    return _zero(metrics.nan_count(term.field_id)) if term.may_be_nan else _every(metrics)
+
+
+def _unless(proof: pa.BooleanArray) -> pa.BooleanArray:
+    return pc.invert(proof.fill_null(FALSE))
+
+
+def _zero(counts: pa.Array) -> pa.BooleanArray:
+    return pc.equal(counts, ZERO).fill_null(FALSE)
+
+
+def _not_zero(counts: pa.Array) -> pa.BooleanArray:
+    return pc.not_equal(counts, ZERO).fill_null(TRUE)
+
+
+def _none(metrics: FileMetrics) -> pa.BooleanArray:
+    return mask(len(metrics.record_count), value=False)
+
+
+def _every(metrics: FileMetrics) -> pa.BooleanArray:
+    return mask(len(metrics.record_count), value=True)

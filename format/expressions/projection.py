@@ -1,0 +1,333 @@
+"""Predicates on columns as predicates on partition values (spec: Scan Planning).
+
+The *inclusive* projection is true for every partition that can hold a matching row: it prunes. The
+*strict* projection is true only for partitions in which every row matches: it makes filtering rows
+unnecessary. Both are bound expressions whose columns are the partition fields, by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundReference,
+    BoundSetPredicate,
+    BoundUnaryPredicate,
+    bind_set,
+)
+from icecomb.format.expressions.expression import (
+    AlwaysFalse,
+    And,
+    BooleanExpression,
+    Operation,
+    Or,
+    conjunction,
+    disjunction,
+)
+from icecomb.format.expressions.literal import integer_range
+from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.transform import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+from icecomb.format.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IcebergType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+)
+
+Apply = Callable[[Any], Any]
+
+_TIME_TRANSFORMS = (YearTransform, MonthTransform, DayTransform, HourTransform)
+_NULL_CHECKS = (Operation.IS_NULL, Operation.NOT_NULL)
+
+
+def project_inclusive(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
+    """What must hold of a partition for any of its rows to match.
+
+    Args:
+        expression: Bound to the table's schema.
+        spec: The partition spec of the files in question.
+    """
+    return _project(expression, spec, inclusive=True)
+
+
+def project_strict(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
+    """What suffices of a partition for all of its rows to match; arguments as for inclusive."""
+    return _project(expression, spec, inclusive=False)
+
+
+def project_predicate(
+    predicate: BoundPredicate, spec: PartitionSpec, *, inclusive: bool
+) -> BooleanExpression:
+    """The projection of one predicate through every field of a spec made of its column."""
+    projected = [
+        _project_field(predicate, field, inclusive=inclusive)
+        for field in spec.fields
+        if field.source_id == predicate.term.field_id
+    ]
+    found = [expression for expression in projected if expression is not None]
+    return conjunction(found) if inclusive else disjunction(found)
+
+
+def _project(
+    expression: BooleanExpression, spec: PartitionSpec, *, inclusive: bool
+) -> BooleanExpression:
+    if isinstance(expression, And):
+        return conjunction(_project(o, spec, inclusive=inclusive) for o in expression.operands)
+    if isinstance(expression, Or):
+        return disjunction(_project(o, spec, inclusive=inclusive) for o in expression.operands)
+    if isinstance(expression, BoundPredicate):
+        return project_predicate(expression, spec, inclusive=inclusive)
+    return expression
+
+
+def _project_field(
+    predicate: BoundPredicate, field: PartitionField, *, inclusive: bool
+) -> BooleanExpression | None:
+    transform, source_type = field.transform, predicate.term.field_type
+    if not isinstance(source_type, PrimitiveType):
+        return None
+    term = _partition_reference(field, source_type)
+    if isinstance(transform, IdentityTransform):
+        return _onto(term, predicate)
+    if predicate.operation in _NULL_CHECKS and not _is_opaque(transform):
+        return BoundUnaryPredicate(predicate.operation, term)
+    if isinstance(transform, BucketTransform):
+        return _project_bucket(predicate, term, _applier(transform, source_type), inclusive)
+    if isinstance(transform, TruncateTransform):
+        return _project_truncate(predicate, term, transform, inclusive=inclusive)
+    if isinstance(transform, _TIME_TRANSFORMS):
+        apply = _applier(transform, source_type)
+        project = _inclusive_number if inclusive else _strict_number
+        projected = project(predicate, term, apply)
+        if isinstance(transform, DayTransform) and isinstance(source_type, DateType):
+            return projected
+        return None if projected is None else _with_wrong_negatives(projected, inclusive=inclusive)
+    return None
+
+
+def _is_opaque(transform: Transform) -> bool:
+    known = (IdentityTransform, BucketTransform, TruncateTransform, *_TIME_TRANSFORMS)
+    return not isinstance(transform, known)
+
+
+def _partition_reference(field: PartitionField, source_type: PrimitiveType) -> BoundReference:
+    result = field.transform.result_type(source_type)
+    return BoundReference(NestedField(field.field_id, field.name, result), field.name)
+
+
+def _applier(transform: Transform, source_type: PrimitiveType) -> Apply:
+    return lambda value: transform.apply(value, source_type)
+
+
+def _onto(term: BoundReference, predicate: BoundPredicate) -> BooleanExpression:
+    if isinstance(predicate, BoundLiteralPredicate):
+        return BoundLiteralPredicate(predicate.operation, term, predicate.literal)
+    if isinstance(predicate, BoundSetPredicate):
+        return BoundSetPredicate(predicate.operation, term, predicate.literals)
+    return BoundUnaryPredicate(predicate.operation, term)
+
+
+def _literals(predicate: BoundPredicate) -> frozenset[Any]:
+    if isinstance(predicate, BoundSetPredicate):
+        return predicate.literals
+    if isinstance(predicate, BoundLiteralPredicate):
+        return frozenset((predicate.literal,))
+    return frozenset()
+
+
+def _project_bucket(
+    predicate: BoundPredicate,
+    term: BoundReference,
+    apply: Apply,
+    inclusive: bool,  # noqa: FBT001 - which of two projections
+) -> BooleanExpression | None:
+    wanted = (Operation.EQ, Operation.IN) if inclusive else (Operation.NOT_EQ, Operation.NOT_IN)
+    if predicate.operation not in wanted:
+        return None
+    return bind_set(
+        Operation.IN if inclusive else Operation.NOT_IN, term, map(apply, _literals(predicate))
+    )
+
+
+def _project_truncate(
+    predicate: BoundPredicate,
+    term: BoundReference,
+    transform: TruncateTransform,
+    *,
+    inclusive: bool,
+) -> BooleanExpression | None:
+    source_type = predicate.term.field_type
+    assert isinstance(source_type, PrimitiveType)  # noqa: S101 - checked by the caller
+    apply = _applier(transform, source_type)
+    if not isinstance(source_type, (StringType, BinaryType, FixedType)):
+        project = _inclusive_number if inclusive else _strict_number
+        projected = project(predicate, term, apply)
+        limits = integer_range(source_type)
+        if limits is None or not isinstance(projected, BoundLiteralPredicate):
+            return projected
+        return _with_wrapped_labels(projected, predicate, limits[1] - transform.width)
+    if predicate.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+        return _project_prefix(predicate, term, transform.width, inclusive=inclusive)
+    return (_inclusive_text if inclusive else _strict_text)(predicate, term, apply)
+
+
+def _inclusive_number(
+    predicate: BoundPredicate, term: BoundReference, apply: Apply
+) -> BooleanExpression | None:
+    operation = predicate.operation
+    if operation in (Operation.EQ, Operation.IN):
+        return bind_set(Operation.IN, term, map(apply, _literals(predicate)))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return None
+    literal, source_type = predicate.literal, predicate.term.field_type
+    if operation in (Operation.LT, Operation.GT):
+        below = operation is Operation.LT
+        neighbour = _neighbour(literal, source_type, -1 if below else 1)
+        if neighbour is None:
+            return AlwaysFalse()
+        operation = Operation.LT_EQ if below else Operation.GT_EQ
+        return BoundLiteralPredicate(operation, term, apply(neighbour))
+    if operation in (Operation.LT_EQ, Operation.GT_EQ):
+        return BoundLiteralPredicate(operation, term, apply(literal))
+    return None
+
+
+def _strict_number(
+    predicate: BoundPredicate, term: BoundReference, apply: Apply
+) -> BooleanExpression | None:
+    operation = predicate.operation
+    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        return bind_set(Operation.NOT_IN, term, map(apply, _literals(predicate)))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return None
+    literal, source_type = predicate.literal, predicate.term.field_type
+    if operation in (Operation.LT_EQ, Operation.GT_EQ):
+        below = operation is Operation.LT_EQ
+        neighbour = _neighbour(literal, source_type, 1 if below else -1)
+        if neighbour is None:
+            return BoundUnaryPredicate(Operation.NOT_NULL, term)
+        operation = Operation.LT if below else Operation.GT
+        return BoundLiteralPredicate(operation, term, apply(neighbour))
+    if operation in (Operation.LT, Operation.GT):
+        return BoundLiteralPredicate(operation, term, apply(literal))
+    return None
+
+
+def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
+    """The next value of a type with discrete values; None past its end."""
+    if isinstance(source_type, DecimalType):
+        unscaled = int(value.scaleb(source_type.scale)) + step
+        if abs(unscaled) >= 10**source_type.precision:
+            return None
+        sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
+        return Decimal((sign, digits, -source_type.scale))
+    limits = integer_range(source_type)
+    neighbour = value + step
+    return neighbour if limits is None or limits[0] <= neighbour <= limits[1] else None
+
+
+def _with_wrapped_labels(
+    projected: BoundLiteralPredicate, predicate: BoundPredicate, last: int
+) -> BooleanExpression | None:
+    """Allow for the least integers, which truncation wraps around to the greatest labels.
+
+    Args:
+        projected: The projection as if there were none.
+        predicate: What was projected.
+        last: The greatest label that no such integer has.
+    """
+    operation, term = projected.operation, projected.term
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return projected
+    wrapped = predicate.literal < 0 < projected.literal
+    if operation is Operation.LT_EQ:
+        return projected | BoundLiteralPredicate(Operation.GT, term, last)
+    if operation is Operation.GT_EQ and wrapped:
+        return BoundUnaryPredicate(Operation.NOT_NULL, term)
+    if operation is Operation.LT and wrapped:
+        return None
+    if operation is Operation.GT:
+        return projected & BoundLiteralPredicate(Operation.LT_EQ, term, last)
+    return projected
+
+
+def _inclusive_text(
+    predicate: BoundPredicate, term: BoundReference, apply: Apply
+) -> BooleanExpression | None:
+    operation = predicate.operation
+    if operation in (Operation.EQ, Operation.IN):
+        return bind_set(Operation.IN, term, map(apply, _literals(predicate)))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return None
+    if operation in (Operation.LT, Operation.LT_EQ):
+        return BoundLiteralPredicate(Operation.LT_EQ, term, apply(predicate.literal))
+    if operation in (Operation.GT, Operation.GT_EQ):
+        return BoundLiteralPredicate(Operation.GT_EQ, term, apply(predicate.literal))
+    return None
+
+
+def _strict_text(
+    predicate: BoundPredicate, term: BoundReference, apply: Apply
+) -> BooleanExpression | None:
+    operation = predicate.operation
+    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        return bind_set(Operation.NOT_IN, term, map(apply, _literals(predicate)))
+    if not isinstance(predicate, BoundLiteralPredicate):
+        return None
+    if operation in (Operation.LT, Operation.LT_EQ):
+        return BoundLiteralPredicate(Operation.LT, term, apply(predicate.literal))
+    if operation in (Operation.GT, Operation.GT_EQ):
+        return BoundLiteralPredicate(Operation.GT, term, apply(predicate.literal))
+    return None
+
+
+def _project_prefix(
+    predicate: BoundPredicate, term: BoundReference, width: int, *, inclusive: bool
+) -> BooleanExpression | None:
+    assert isinstance(predicate, BoundLiteralPredicate)  # noqa: S101 - prefixes have a literal
+    prefix, positive = predicate.literal, predicate.operation is Operation.STARTS_WITH
+    if len(prefix) <= width:
+        # What is left after truncation still shows whether the value begins so.
+        return BoundLiteralPredicate(predicate.operation, term, prefix)
+    if positive is inclusive:
+        equality = Operation.EQ if positive else Operation.NOT_EQ
+        return BoundLiteralPredicate(equality, term, prefix[:width])
+    return None
+
+
+def _with_wrong_negatives(projected: BooleanExpression, *, inclusive: bool) -> BooleanExpression:
+    """Allow for partitions of times before 1970 that old writers named one too high.
+
+    Early Iceberg versions rounded toward zero, so a file of -1 may be labelled 0: as Iceberg Java
+    does, such partitions are included by the inclusive projection and not trusted by the strict.
+    """
+    if isinstance(projected, BoundSetPredicate):
+        literals = projected.literals | {v + 1 for v in projected.literals if v < 0}
+        return BoundSetPredicate(projected.operation, projected.term, literals)
+    if not isinstance(projected, BoundLiteralPredicate) or projected.literal >= 0:
+        return projected
+    operation, term, value = projected.operation, projected.term, projected.literal
+    if operation in (Operation.EQ, Operation.NOT_EQ):
+        as_set = Operation.IN if operation is Operation.EQ else Operation.NOT_IN
+        return BoundSetPredicate(as_set, term, frozenset((value, value + 1)))
+    widens = Operation.LT_EQ if inclusive else Operation.GT
+    if operation is widens:
+        return BoundLiteralPredicate(operation, term, value + 1)
+    return projected

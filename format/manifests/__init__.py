@@ -1,0 +1,1 @@
+"""Manifests and manifest lists: what is in a snapshot, read into columns."""

@@ -1,0 +1,240 @@
+"""Manifests as values: the files of a snapshot and the entries that track them (spec: Manifests).
+
+A manifest is an Avro file of entries, each a data or delete file that was added, kept or deleted.
+`manifest_columns` decodes one, `manifest_writer` writes one, `manifest_list` reads and writes the
+list of a snapshot's manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import ValidationError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+UNASSIGNED_SEQ = -1
+"""The sequence number of a manifest whose commit has not been attempted yet."""
+
+
+class _Code(int, Enum):
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class DataFileContent(_Code):
+    """What a file tracked by a manifest holds."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+class ManifestContent(_Code):
+    """Whether a manifest tracks data files or delete files; never both."""
+
+    DATA = 0
+    DELETES = 1
+
+
+class ManifestEntryStatus(_Code):
+    """What happened to a file in the snapshot that wrote the manifest."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class FileFormat(str, Enum):
+    """The format of a data or delete file; manifests spell it in either case."""
+
+    AVRO = "AVRO"
+    ORC = "ORC"
+    PARQUET = "PARQUET"
+    PUFFIN = "PUFFIN"
+
+    @classmethod
+    def _missing_(cls, value: object) -> FileFormat | None:
+        return cls.__members__.get(str(value).upper())
+
+    def __repr__(self) -> str:
+        return f"FileFormat.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data or delete file of a table (spec: Manifests, `data_file`).
+
+    Attributes:
+        content: Data, position deletes or equality deletes.
+        file_path: The location, spelled as it must be found in delete files.
+        file_format: Parquet, ORC or Avro.
+        partition: The partition tuple in the order of the spec's fields, internal values.
+        record_count: Rows in the file.
+        file_size_in_bytes: The file's length.
+        column_sizes: Column id to bytes on disk.
+        value_counts: Column id to number of values, nulls and NaNs included.
+        null_value_counts: Column id to number of nulls.
+        nan_value_counts: Column id to number of NaNs.
+        lower_bounds: Column id to a value not greater than any, as Appendix D serialises it.
+        upper_bounds: Column id to a value not less than any.
+        key_metadata: Encryption key metadata, kept as it is.
+        split_offsets: Where the file may be split, ascending.
+        equality_ids: The columns that an equality delete file compares.
+        sort_order_id: The order of the rows; None means unknown.
+        referenced_data_file: The one data file that all these position deletes refer to.
+        spec_id: The partition spec of `partition`; a manifest stores it once for all its files.
+    """
+
+    content: DataFileContent = DataFileContent.DATA
+    file_path: str
+    file_format: FileFormat = FileFormat.PARQUET
+    partition: tuple[Any, ...] = ()
+    record_count: int
+    file_size_in_bytes: int
+    column_sizes: Mapping[int, int] | None = None
+    value_counts: Mapping[int, int] | None = None
+    null_value_counts: Mapping[int, int] | None = None
+    nan_value_counts: Mapping[int, int] | None = None
+    lower_bounds: Mapping[int, bytes] | None = None
+    upper_bounds: Mapping[int, bytes] | None = None
+    key_metadata: bytes | None = None
+    split_offsets: tuple[int, ...] | None = None
+    equality_ids: tuple[int, ...] | None = None
+    sort_order_id: int | None = None
+    referenced_data_file: str | None = None
+    spec_id: int = 0
+
+    def __hash__(self) -> int:
+        return hash(self.file_path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One file in one manifest, with what it inherits from the manifest already filled in.
+
+    Attributes:
+        status: Existing, added or deleted.
+        snapshot_id: The snapshot that added the file, or deleted it.
+        sequence_number: The data sequence number: which deletes apply to these rows.
+        file_sequence_number: The sequence number of the commit that added the file.
+        data_file: The file.
+    """
+
+    status: ManifestEntryStatus
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+    data_file: DataFile
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file belongs to the snapshot."""
+        return self.status is not ManifestEntryStatus.DELETED
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFieldSummary:
+    """The values of one partition field in all files of a manifest.
+
+    Attributes:
+        contains_null: Whether any is null.
+        contains_nan: Whether any is NaN; None when the writer did not say.
+        lower_bound: The least value that is neither, serialised as Appendix D says, or None.
+        upper_bound: The greatest.
+    """
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One manifest of a snapshot, as its manifest list describes it.
+
+    A count that the writer did not state is None; then there may be such files.
+
+    Attributes:
+        manifest_path: The location.
+        manifest_length: The file's length in bytes.
+        partition_spec_id: The partition spec of all its files.
+        content: Data files or delete files.
+        sequence_number: Of the commit that added the manifest; 0 in format version 1.
+        min_sequence_number: The least data sequence number of its live files.
+        added_snapshot_id: The snapshot that added the manifest.
+        added_files_count: Entries with status ADDED.
+        existing_files_count: Entries with status EXISTING.
+        deleted_files_count: Entries with status DELETED.
+        added_rows_count: Rows in the added files.
+        existing_rows_count: Rows in the existing files.
+        deleted_rows_count: Rows in the deleted files.
+        partitions: A summary a partition field, in the order of the spec.
+        key_metadata: Encryption key metadata, kept as it is.
+    """
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int = 0
+    content: ManifestContent = ManifestContent.DATA
+    sequence_number: int = 0
+    min_sequence_number: int = 0
+    added_snapshot_id: int | None = None
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[PartitionFieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+
+    def has_added_files(self) -> bool:
+        """Whether there may be files with status ADDED."""
+        return self.added_files_count != 0
+
+    def has_existing_files(self) -> bool:
+        """Whether there may be files with status EXISTING."""
+        return self.existing_files_count != 0
+
+    def has_deleted_files(self) -> bool:
+        """Whether there may be files with status DELETED."""
+        return self.deleted_files_count != 0
+
+    def has_live_files(self) -> bool:
+        """Whether there may be files that belong to the snapshot."""
+        return self.has_added_files() or self.has_existing_files()
+
+    def fetch_manifest_entry(
+        self,
+        io: FileIO,
+        discard_deleted: bool = True,  # noqa: FBT001, FBT002
+    ) -> list[ManifestEntry]:
+        """Read the entries; see `manifest_columns.read_manifest`."""
+        from icecomb.format.manifests.manifest_columns import read_manifest
+
+        return read_manifest(io, self, discard_deleted=discard_deleted)
+
+
+def check_data_file(file: DataFile) -> None:
+    """Refuse a file that no manifest could describe.
+
+    Raises:
+        ValidationError: Says which file and why.
+    """
+    problem = None
+    if not file.file_path:
+        problem = "has no path"
+    elif file.record_count < 0 or file.file_size_in_bytes < 0:
+        problem = "has a negative size"
+    elif file.content is DataFileContent.EQUALITY_DELETES and not file.equality_ids:
+        problem = "holds equality deletes but names no columns"
+    elif file.content is not DataFileContent.EQUALITY_DELETES and file.equality_ids:
+        problem = "names equality columns but holds no equality deletes"
+    if problem:
+        raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)

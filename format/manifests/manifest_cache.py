@@ -1,0 +1,137 @@
+"""Decoded manifests that are kept: in memory, and in a folder if one is configured.
+
+Manifests never change, so what was decoded once stays right. The properties of a `FileIO` decide:
+
+* `io.manifest.cache-enabled` (default `true`): whether anything is kept,
+* `io.manifest.cache.max-total-bytes` (default 256 MiB): how much memory may be used,
+* `io.manifest.cache.folder` (default none): a local folder that later processes find them in,
+* `io.manifest.cache.folder-max-total-bytes` (default 4 GiB): how much that folder may hold.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.manifests.manifest import ManifestFile
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest_columns import ManifestColumns
+    from icecomb.format.manifests.manifest_store import ManifestStore
+
+CACHE_BYTES: Final = 256 * 1024 * 1024
+"""How much memory decoded manifests may keep by default."""
+STORE_BYTES: Final = 4 * 1024 * 1024 * 1024
+"""How much a folder of decoded manifests may hold by default."""
+
+
+class ManifestCache:
+    """Decoded manifests, the least recently used ones dropped first; safe for threads.
+
+    Args:
+        limit: How many bytes of columns to keep in memory.
+        store: Where they are looked for after that, and kept, too.
+    """
+
+    def __init__(self, limit: int = CACHE_BYTES, store: ManifestStore | None = None) -> None:
+        self.limit = limit
+        self.store = store
+        self._kept: OrderedDict[tuple[Any, ...], ManifestColumns] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
+        """The manifest's columns if they are here with these statistics."""
+        with self._lock:
+            found = self._kept.get(cache_key(manifest))
+            if found is not None and statistics <= found.statistics:
+                self._kept.move_to_end(cache_key(manifest))
+                return found
+        stored = None if self.store is None else self.store.find(manifest, statistics)
+        if stored is not None:
+            self._remember(stored)
+        return stored
+
+    def keep(self, columns: ManifestColumns) -> None:
+        """Remember a manifest."""
+        self._remember(columns)
+        if self.store is not None:
+            self.store.keep(columns)
+
+    def clear(self) -> None:
+        """Forget what is in memory."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    def _remember(self, columns: ManifestColumns) -> None:
+        size, key = columns.nbytes, cache_key(columns.manifest)
+        with self._lock:
+            replaced = self._kept.pop(key, None)
+            if replaced is not None:
+                self._bytes -= replaced.nbytes
+            if size > self.limit:
+                return
+            self._kept[key] = columns
+            self._bytes += size
+            while self._bytes > self.limit:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+
+def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
+    """What decoded columns depend on: the file, and what its entries inherit."""
+    return (
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.partition_spec_id,
+    )
+
+
+def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
+    """The cache of this process that these properties of a `FileIO` ask for; None for none.
+
+    Raises:
+        ConfigurationError: A property makes no sense.
+    """
+    enabled = properties.get("io.manifest.cache-enabled", "true").lower()
+    if enabled not in {"true", "false"}:
+        raise ConfigurationError(f"io.manifest.cache-enabled is true or false, not {enabled!r}")
+    if enabled == "false":
+        return None
+    limit = _bytes(properties, "io.manifest.cache.max-total-bytes", CACHE_BYTES)
+    folder = properties.get("io.manifest.cache.folder")
+    if not folder:
+        return MANIFEST_CACHE if limit == CACHE_BYTES else _cache(limit, None, 0)
+    stored = _bytes(properties, "io.manifest.cache.folder-max-total-bytes", STORE_BYTES)
+    return _cache(limit, folder, stored)
+
+
+def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:
+    value = properties.get(name, default)
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ConfigurationError(f"{name} is a number of bytes, not {value!r}")
+    return number
+
+
+@cache
+def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
+    if folder is None:
+        return ManifestCache(limit)
+    from icecomb.format.manifests.manifest_store import ManifestStore
+
+    return ManifestCache(limit, ManifestStore(folder, stored))
+
+
+MANIFEST_CACHE: Final = ManifestCache()
+"""What this process has decoded, with the default properties."""

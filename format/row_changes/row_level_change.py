@@ -1,0 +1,230 @@
+"""Rows taken out of the data files of a table, and new rows, as one change.
+
+`CopyOnWrite` writes a file anew without the rows; `MergeOnRead` leaves it as it is and writes
+which of its rows are deleted. Memory is bounded whatever the size of the table. When anything
+fails, every file of the attempt is removed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.operation.overwrite import OverwriteFiles
+from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.data_writer import DataWriter
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.position_delete import Positions, live_mask
+from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
+from icecomb.format.scan.task import FileScanTask
+from icecomb.format.schema import Schema
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.format.manifests.manifest import DataFile
+
+
+class RowLevelChange(ABC):
+    """What both ways have in common; a context that removes its files when it is left by an error.
+
+    Args:
+        target: The table.
+        command: Whose properties count: `delete` or `merge`.
+    """
+
+    def __init__(self, target: WriteTarget, command: str) -> None:
+        self.target = target
+        self.serializable = target.is_serializable(command)
+        self.operation_id = str(uuid.uuid4())
+        self.removed: list[DataFile] = []
+        self._writer = DataWriter(target.io, target.metadata, self.operation_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if problem is not None:
+            self.abort(problem)
+
+    def drop(self, file: DataFile) -> None:
+        """Remove a data file with all its rows."""
+        self.removed.append(file)
+
+    @abstractmethod
+    def remove(self, task: FileScanTask, positions: Positions) -> None:
+        """Remove rows of a data file.
+
+        Args:
+            task: The whole file, with the deletes that apply to it already.
+            positions: Which rows, ascending; none that is deleted already.
+        """
+
+    def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
+        """Add rows; their columns go by name.
+
+        Raises:
+            SchemaError: They do not fit the table.
+            ValidationError: A required column holds a null.
+        """
+        self._writer.write_all(data)
+
+    @abstractmethod
+    def finish(self, rows: BooleanExpression) -> WrittenChange:
+        """Complete the files.
+
+        Args:
+            rows: What the change is about: what others do to other rows is no conflict.
+        """
+
+    def abort(self, problem: BaseException) -> None:
+        """Remove all files written."""
+        self._writer.abort(problem)
+
+    def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange:
+        """The change as removed and added data files."""
+        if not added and not self.removed:
+            return WrittenChange()
+        target = self.target
+        operation = OverwriteFiles(
+            target.io,
+            target.snapshot_properties,
+            target.branch,
+            case_sensitive=target.case_sensitive,
+        )
+        operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
+        for file in self.removed:
+            operation.delete_data_file(file)
+        for file in added:
+            operation.append_data_file(file)
+        operation.validate_no_conflicting_deletes()
+        if self.serializable:
+            operation.validate_no_conflicting_data()
+        return WrittenChange(operation, tuple(f.file_path for f in added))
+
+
+class CopyOnWrite(RowLevelChange):
+    """Files that lose rows are written anew, with the table's current schema and partitioning."""
+
+    def __init__(self, target: WriteTarget, command: str) -> None:
+        super().__init__(target, command)
+        schema = target.metadata.schema()
+        self._columns = len(schema.fields)
+        self._scan = ArrowScan(
+            target.metadata, target.io, Schema((*schema.fields, ROW_POSITION)), workers=1
+        )
+
+    def remove(self, task: FileScanTask, positions: Positions) -> None:
+        """See `RowLevelChange.remove`."""
+        if not len(positions):
+            return
+        self.drop(task.file)
+        if len(positions) == task.file.record_count:
+            return
+        whole = FileScanTask(task.file, task.delete_files, spec=task.spec)
+        for batch in self._scan.read(whole):
+            kept = _without(batch, positions)
+            if kept.num_rows:
+                self._writer.write(kept.select(range(self._columns)))
+
+    def finish(self, rows: BooleanExpression) -> WrittenChange:
+        """See `RowLevelChange.finish`."""
+        return self._replacement(self._writer.close(), rows)
+
+
+class MergeOnRead(RowLevelChange):
+    """Files that lose rows stay; which of their rows are deleted is written to delete files.
+
+    Args:
+        target: The table.
+        command: Whose properties count: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because others replace them: that others remove
+            them as well is a conflict then.
+    """
+
+    def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
+        super().__init__(target, command)
+        self._replaces_rows = replaces_rows
+        self._deletes = PositionDeleteWriter(target.io, target.metadata, self.operation_id)
+        self._referenced: list[str] = []
+
+    def remove(self, task: FileScanTask, positions: Positions) -> None:
+        """See `RowLevelChange.remove`."""
+        if len(positions) == task.file.record_count:
+            self.drop(task.file)
+        elif len(positions):
+            self._referenced.append(task.file.file_path)
+            self._deletes.add(task.file, positions)
+
+    def finish(self, rows: BooleanExpression) -> WrittenChange:
+        """See `RowLevelChange.finish`."""
+        added = self._writer.close()
+        deletes = self._deletes.close()
+        if not deletes:
+            return self._replacement(added, rows)
+        target = self.target
+        operation = RowDelta(
+            target.io,
+            target.snapshot_properties,
+            target.branch,
+            case_sensitive=target.case_sensitive,
+        )
+        operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
+        for file in added:
+            operation.add_rows(file)
+        for file in deletes:
+            operation.add_deletes(file)
+        for file in self.removed:
+            operation.remove_rows(file)
+        operation.validate_data_files_exist(self._referenced)
+        if self._replaces_rows or self.removed:
+            operation.validate_deleted_files()
+        if self._replaces_rows:
+            operation.validate_no_conflicting_delete_files()
+        if self.serializable:
+            operation.validate_no_conflicting_data_files()
+        return WrittenChange(operation, tuple(f.file_path for f in (*added, *deletes)))
+
+    def abort(self, problem: BaseException) -> None:
+        """See `RowLevelChange.abort`."""
+        super().abort(problem)
+        self._deletes.abort()
+
+
+def row_level_change(
+    target: WriteTarget, command: str, *, replaces_rows: bool = False
+) -> RowLevelChange:
+    """A change by the table's `write.<command>.mode`.
+
+    Args:
+        target: The table.
+        command: `delete` or `merge`.
+        replaces_rows: Whether rows are removed because others replace them.
+
+    Raises:
+        ConfigurationError: The mode or the isolation level is unknown, or the mode cannot be used.
+    """
+    if target.merges_on_read(command):
+        return MergeOnRead(target, command, replaces_rows=replaces_rows)
+    return CopyOnWrite(target, command)
+
+
+def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
+    """The rows of a batch whose position, the last column, is not among these."""
+    own = np.asarray(batch.column(batch.num_columns - 1))
+    first = int(own[0])
+    mask = live_mask(positions, first, int(own[-1]) - first + 1)
+    return batch if mask is None else batch.filter(pa.array(mask[own - first]))

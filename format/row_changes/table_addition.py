@@ -1,0 +1,66 @@
+"""Taking files that exist already into a table, without copying their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.operation.file_addition import FileAddition, known_paths, plain_location
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.added_file import AddedFiles
+
+_ANSWERS = ("error", "skip")
+
+
+def add_files(
+    target: WriteTarget,
+    paths: Sequence[str],
+    *,
+    check_duplicate_files: bool = True,
+    on_duplicate: str = "error",
+) -> WrittenChange:
+    """Add Parquet files where they are; only their footers are read.
+
+    Args:
+        target: The table.
+        paths: The files; see `AddedFiles.describe` for what they must be like.
+        check_duplicate_files: Whether to look for files that the branch has already.
+        on_duplicate: What to do with such files, and with paths given twice: `error` or `skip`.
+
+    Returns:
+        The change to commit, which has no producer when there is nothing to add.
+
+    Raises:
+        ValidationError: A path is given twice, or the branch has the file already; or a file is
+            refused by `AddedFiles.describe`, which lists the other errors.
+    """
+    if on_duplicate not in _ANSWERS:
+        raise ValidationError(
+            f"on_duplicate cannot be {on_duplicate!r}", hint=f"Use one of: {', '.join(_ANSWERS)}."
+        )
+    skip = on_duplicate == "skip"
+    by_location: dict[str, str] = {}
+    for path in paths:
+        location = plain_location(path)
+        if location in by_location and not skip:
+            raise ValidationError(f"file {path} is given twice", path=path)
+        by_location.setdefault(location, path)
+    unique = list(by_location.values())
+    snapshot = target.snapshot()
+    if skip and check_duplicate_files and snapshot is not None:
+        there = known_paths(target.io, target.metadata, snapshot, unique, set())
+        unique = [path for path in unique if path not in there]
+    describer = AddedFiles(target.io, target.metadata)
+    files = [describer.describe(path) for path in unique]
+    if not files:
+        return WrittenChange()
+    return WrittenChange(
+        FileAddition(
+            target.io,
+            target.snapshot_properties,
+            target.branch,
+            files,
+            check=check_duplicate_files,
+            skip=skip,
+        )
+    )

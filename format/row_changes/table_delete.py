@@ -1,0 +1,130 @@
+"""Deleting and replacing rows: those that match a filter, or whole partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.operation.overwrite import ReplacePartitions
+from icecomb.format.row_changes.row_level_change import (
+    CopyOnWrite,
+    RowLevelChange,
+    row_level_change,
+)
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.data_writer import write_data
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.schema import Schema
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.position_delete import Positions
+    from icecomb.format.scan.task import FileScanTask
+
+
+def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange:
+    """Delete the rows for which a filter is true; where it is unknown, a row stays.
+
+    Files whose every row matches are removed without being read. Of the others, rows are removed
+    as the property `write.delete.mode` says. What other writers may do meanwhile is said by
+    `write.delete.isolation-level`.
+
+    Args:
+        target: The table.
+        row_filter: Which rows.
+
+    Returns:
+        The change to commit; it has no producer when no row matches.
+
+    Raises:
+        ExpressionError: A column is unknown, or a value does not fit its type.
+        ConfigurationError: The mode or the isolation level is unknown.
+    """
+    bind(target.metadata.schema(), row_filter, target.case_sensitive)
+    with row_level_change(target, "delete") as change:
+        _remove_matching(change, row_filter)
+        return change.finish(row_filter)
+
+
+def overwrite_rows(
+    target: WriteTarget, data: pa.Table | pa.RecordBatchReader, row_filter: BooleanExpression
+) -> WrittenChange:
+    """Delete the rows that match a filter and add others, in one snapshot.
+
+    Files that hold other rows, too, are written anew. The isolation level is that of `delete_rows`.
+
+    Args:
+        target: The table.
+        data: The new rows; a reader is consumed batch by batch.
+        row_filter: Which rows are deleted. The new rows need not match it.
+
+    Raises:
+        SchemaError: The columns do not fit, or a value cannot be converted without loss.
+        ValidationError: A required column holds a null.
+        ExpressionError: A column is unknown, or a value does not fit its type.
+    """
+    bind(target.metadata.schema(), row_filter, target.case_sensitive)
+    with CopyOnWrite(target, "delete") as change:
+        change.write_all(data)
+        _remove_matching(change, row_filter)
+        return change.finish(row_filter)
+
+
+def replace_partitions(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> WrittenChange:
+    """Replace all rows of the partitions, of the current spec, that new rows belong to.
+
+    Args:
+        target: The table, which must be partitioned.
+        data: The new rows; without any, nothing is changed.
+
+    Raises:
+        ValidationError: The table is not partitioned, or a required column holds a null.
+        SchemaError: The columns do not fit, or a value cannot be converted without loss.
+    """
+    if target.metadata.spec().is_unpartitioned:
+        raise ValidationError(
+            "the table is not partitioned: there are no partitions to replace",
+            hint="Use overwrite to replace all rows, or those that match a filter.",
+        )
+    serializable = target.is_serializable("delete")
+    operation = ReplacePartitions(target.io, target.snapshot_properties, target.branch)
+    operation.validate_from_snapshot(target.snapshot_id()).validate_no_conflicting_deletes()
+    if serializable:
+        operation.validate_no_conflicting_data()
+    files = write_data(target.io, target.metadata, data)
+    for file in files:
+        operation.append_data_file(file)
+    return WrittenChange(operation if files else None, tuple(f.file_path for f in files))
+
+
+def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:
+    target = change.target
+    whole: set[str] | None = None
+    scan = ArrowScan(
+        target.metadata,
+        target.io,
+        Schema((ROW_POSITION,)),
+        case_sensitive=target.case_sensitive,
+        workers=1,
+    )
+    for task in target.tasks(row_filter):
+        if isinstance(task.residual, AlwaysTrue):
+            change.drop(task.file)
+            continue
+        if whole is None:
+            whole = target.wholly_matching(row_filter)
+        if task.file.file_path in whole:
+            change.drop(task.file)
+        else:
+            change.remove(task, _positions(scan, task))
+
+
+def _positions(scan: ArrowScan, task: FileScanTask) -> Positions:
+    """The positions of the rows that match what is left of the filter, ascending."""
+    found = [np.asarray(batch.column(0)) for batch in scan.read(task)]
+    return np.concatenate(found) if found else np.empty(0, np.int64)

@@ -1,0 +1,273 @@
+"""Rows updated by their key, and inserted where the table has none with it.
+
+The keys of the new rows are held in memory with the rows themselves; the table is streamed past
+them, file by file, and only files that may hold one of the keys are read. Nothing is done per row
+in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.expressions.expression import (
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    conjunction,
+)
+from icecomb.format.row_changes.key_index import KeyIndex, Rows
+from icecomb.format.row_changes.row_difference import differing
+from icecomb.format.row_changes.row_level_change import row_level_change
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.data_writer import frame_projection
+from icecomb.format.rows.frame_check import check_required
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.partition_split import internal_array
+from icecomb.format.schema import Schema
+from icecomb.format.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.position_delete import Positions
+    from icecomb.format.scan.task import FileScanTask
+
+_LISTED_KEYS = 200
+"""More values of a key column are looked for by their range."""
+_KEY_BATCH_ROWS = 1 << 20
+"""Keys are looked up in batches this long: each builds a hash table of the keys once."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertResult:
+    """What an upsert did.
+
+    Attributes:
+        rows_updated: Rows of the table that were replaced; those that are equal are not.
+        rows_inserted: Rows that were added.
+    """
+
+    rows_updated: int = 0
+    rows_inserted: int = 0
+
+
+def upsert_rows(
+    target: WriteTarget,
+    data: pa.Table | pa.RecordBatchReader,
+    join_cols: Sequence[str] | None = None,
+    *,
+    update: bool = True,
+    insert: bool = True,
+) -> tuple[WrittenChange, UpsertResult]:
+    """Replace the rows that have the key of a new row, and add the other new rows.
+
+    Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
+    with rows of such keys is said by `write.merge.isolation-level`.
+
+    Args:
+        target: The table.
+        data: The new rows.
+        join_cols: The columns of the key; by default the schema's identifier fields.
+        update: Whether rows are replaced.
+        insert: Whether rows are added.
+
+    Returns:
+        The change to commit, which has no producer when there is nothing to change, and its size.
+
+    Raises:
+        SchemaError: The columns do not fit, one is missing that rows to replace may have a value
+            in, or a value cannot be converted without loss.
+        ValidationError: There is no key; a key column cannot be one, or holds a null; new rows, or
+            rows of the table, have the same key; or a required column holds a null.
+        ConfigurationError: The mode or the isolation level is unknown.
+    """
+    if not update and not insert:
+        raise ValidationError(
+            "an upsert that neither updates nor inserts does nothing",
+            hint="Set when_matched_update_all or when_not_matched_insert_all.",
+        )
+    schema = target.metadata.schema()
+    keys = _key_fields(target, join_cols)
+    missing = [f.name for f in schema.fields if f.name not in data.schema.names]
+    if update and missing:
+        raise SchemaError(
+            f"the data has no column {missing[0]!r}: replaced rows would lose its values",
+            hint="Give all columns of the table, or set when_matched_update_all to False.",
+            column=missing[0],
+        )
+    source = _fitted(schema, data)
+    matching = _Matching(replace(target, case_sensitive=True), source, keys, update=update)
+    with row_level_change(target, "merge", replaces_rows=True) as change:
+        if not source.num_rows:
+            return WrittenChange(), UpsertResult()
+        rows = matching.row_filter()
+        for task in replace(target, case_sensitive=True).tasks(rows):
+            change.remove(task, matching.outdated(task))
+        updated = source.filter(pa.array(matching.changed))
+        inserted = source.filter(pa.array(~matching.found)) if insert else source.slice(0, 0)
+        change.write_all(updated)
+        change.write_all(inserted)
+        return change.finish(rows), UpsertResult(updated.num_rows, inserted.num_rows)
+
+
+class _Matching:
+    """The rows of a table that have the keys of new rows.
+
+    Args:
+        target: The table.
+        source: The new rows, in the table's columns and types.
+        keys: The columns of the key.
+        update: Whether to look for rows that differ.
+
+    Attributes:
+        found: Which new rows the table has the key of, as far as it was looked through.
+        changed: Which of these differ from the table's row.
+    """
+
+    def __init__(
+        self, target: WriteTarget, source: pa.Table, keys: Sequence[NestedField], *, update: bool
+    ) -> None:
+        self._source = source
+        self._keys = keys
+        self._update = update
+        self._columns = [source.column(f.name).combine_chunks() for f in keys]
+        for f, column in zip(keys, self._columns, strict=True):
+            if column.null_count:
+                raise ValidationError(
+                    f"key column {f.name!r} holds {column.null_count} nulls: a null equals no key",
+                    hint="Leave such rows out, and append them.",
+                    column=f.name,
+                )
+        self._index = KeyIndex(self._columns)
+        if self._index.duplicate is not None:
+            raise ValidationError(
+                f"the data has several rows with the key {self._key(self._index.duplicate)}",
+                hint="Give one row a key.",
+            )
+        self.found = np.zeros(source.num_rows, np.bool_)
+        self.changed = np.zeros(source.num_rows, np.bool_)
+        taken = {f.field_id for f in keys}
+        schema = target.metadata.schema()
+        self._values = [f for f in schema.fields if f.field_id not in taken]
+        scan = partial(ArrowScan, target.metadata, target.io, workers=1)
+        self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=_KEY_BATCH_ROWS)
+        self._value_scan = scan(Schema((*self._values, ROW_POSITION)))
+
+    def row_filter(self) -> BooleanExpression:
+        """What all rows match that have one of the keys, and few others."""
+        return conjunction(
+            part
+            for f, column in zip(self._keys, self._columns, strict=True)
+            for part in _among(f, column)
+        )
+
+    def outdated(self, task: FileScanTask) -> Positions:
+        """The positions of the rows of a file that are to be replaced, ascending.
+
+        Raises:
+            ValidationError: The table has several rows with one of the keys.
+        """
+        positions, rows = self._matches(task)
+        if not self._update or not self._values or not len(rows):
+            return np.empty(0, np.int64)
+        outdated = np.zeros(len(rows), np.bool_)
+        for batch in self._value_scan.read(task):
+            places = np.asarray(batch.column(batch.num_columns - 1))
+            begin, end = np.searchsorted(positions, (places[0], places[-1] + 1))
+            if begin < end:
+                present = pa.array(np.searchsorted(places, positions[begin:end]))
+                outdated[begin:end] = self._differing(batch.take(present), rows[begin:end])
+        self.changed[rows[outdated]] = True
+        return positions[outdated]
+
+    def _matches(self, task: FileScanTask) -> tuple[Positions, Rows]:
+        """The positions of the rows of a file that have a key, and the new rows that have it."""
+        positions = [np.empty(0, np.int64)]
+        rows = [np.empty(0, np.int64)]
+        for batch in self._key_scan.read(task):
+            found = self._index.find(batch.columns[:-1])
+            hits = np.flatnonzero(found >= 0)
+            if len(hits):
+                self._mark(found[hits])
+                positions.append(np.asarray(batch.column(batch.num_columns - 1))[hits])
+                rows.append(found[hits])
+        return np.concatenate(positions), np.concatenate(rows)
+
+    def _mark(self, rows: Rows) -> None:
+        again = self.found[rows]
+        if self._update and (again.any() or len(np.unique(rows)) < len(rows)):
+            once, counts = np.unique(rows, return_counts=True)
+            twice = rows[again] if again.any() else once[counts > 1]
+            raise ValidationError(
+                f"the table has several rows with the key {self._key(int(twice[0]))}",
+                hint="Delete all but one, or choose other key columns.",
+            )
+        self.found[rows] = True
+
+    def _differing(self, batch: pa.RecordBatch, rows: Rows) -> Any:
+        new = self._source.take(pa.array(rows))
+        different = np.zeros(len(rows), np.bool_)
+        for i, f in enumerate(self._values):
+            different |= differing(batch.column(i), new.column(f.name).combine_chunks())
+        return different
+
+    def _key(self, row: int) -> str:
+        values = zip(self._keys, self._columns, strict=True)
+        return ", ".join(f"{f.name}={column[row].as_py()!r}" for f, column in values)
+
+
+def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[NestedField]:
+    schema = target.metadata.schema()
+    if join_cols is None:
+        names = [schema.find_column_name(i) or str(i) for i in schema.identifier_field_ids]
+    else:
+        names = list(join_cols)
+    if not names:
+        raise ValidationError(
+            "there is no key to find rows by",
+            hint="Give join_cols, or set the table's identifier fields.",
+        )
+    fields = [schema.find_field(name, target.case_sensitive) for name in names]
+    for f in fields:
+        unfit = isinstance(f.field_type, FloatType | DoubleType) or not f.field_type.is_primitive
+        if unfit or f not in schema.fields:
+            raise ValidationError(
+                f"column {f.name!r} ({f.field_type}) cannot be a key: a key is a column of its own "
+                "with values that are exactly equal or not",
+                column=f.name,
+            )
+    return list(dict.fromkeys(fields))
+
+
+def _fitted(schema: Schema, data: pa.Table | pa.RecordBatchReader) -> pa.Table:
+    projection = frame_projection(schema, data.schema)
+    batches = []
+    for batch in data.to_batches() if isinstance(data, pa.Table) else data:
+        if batch.num_rows:
+            fitted = projection.apply(batch, 0)
+            check_required(schema, fitted)
+            batches.append(fitted)
+    return pa.Table.from_batches(batches, schema_to_pyarrow(schema, include_field_ids=False))
+
+
+def _among(field: NestedField, column: pa.Array) -> list[BooleanExpression]:
+    """What the values of a key column match."""
+    values = internal_array(column).unique()
+    if len(values) <= _LISTED_KEYS:
+        return [In(field.name, values.to_pylist())]
+    if isinstance(field.field_type, UUIDType | FixedType):
+        return []
+    ends = pc.min_max(values).as_py()
+    return [
+        GreaterThanOrEqual(field.name, ends["min"]),
+        LessThanOrEqual(field.name, ends["max"]),
+    ]

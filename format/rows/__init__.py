@@ -1,0 +1,1 @@
+"""Data files and delete files: Arrow data read and written."""

@@ -1,0 +1,294 @@
+"""Metrics of data files: what manifests say about each column (spec: Manifests, data_file).
+
+How much is kept is set by table properties, as in Iceberg Java: `write.metadata.metrics.default`,
+`write.metadata.metrics.column.<name>` and `write.metadata.metrics.max-inferred-column-defaults`,
+with the modes `none`, `counts`, `truncate(n)` and `full`.
+Columns inside lists and maps have a size and nothing else: counts and bounds of rows do not exist
+for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from icecomb.format import single_value
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.rows.arrow_projection import FileField
+from icecomb.format.rows.parquet_statistics import ChunkStatistics, ColumnStatistics, leaves
+from icecomb.format.schema import Schema
+from icecomb.format.sort import SortOrder
+from icecomb.format.types import (
+    BinaryType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+)
+
+DEFAULT_MODE = "write.metadata.metrics.default"
+COLUMN_MODE_PREFIX = "write.metadata.metrics.column."
+MAX_INFERRED_DEFAULTS = "write.metadata.metrics.max-inferred-column-defaults"
+
+_MAX_INFERRED = 100
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+_LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = 0xD7FF, 0xE000
+_LAST_CODE_POINT = 0x10FFFF
+
+
+class MetricsKind(Enum):
+    """How much is kept about a column."""
+
+    NONE = "none"
+    COUNTS = "counts"
+    TRUNCATE = "truncate"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsMode:
+    """A kind of metrics, with the length of bounds.
+
+    Args:
+        kind: The kind.
+        length: For `truncate`, how many code points of text or bytes of binary are kept.
+    """
+
+    kind: MetricsKind
+    length: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> MetricsMode:
+        """Read a mode: `none`, `counts`, `truncate(n)` or `full`, in any case.
+
+        Raises:
+            ConfigurationError: It is none of these.
+        """
+        lowered = text.strip().lower()
+        if match := _TRUNCATE.fullmatch(lowered):
+            length = int(match[1])
+            if length > 0:
+                return cls(MetricsKind.TRUNCATE, length)
+        elif lowered in ("none", "counts", "full"):
+            return cls(MetricsKind(lowered))
+        raise ConfigurationError(
+            f"Invalid metrics mode {text!r}", hint="Use none, counts, truncate(16) or full."
+        )
+
+
+_NONE = MetricsMode(MetricsKind.NONE)
+_DEFAULT = MetricsMode(MetricsKind.TRUNCATE, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """The mode of each column.
+
+    Args:
+        default: The mode of columns not listed.
+        modes: Modes by field id.
+    """
+
+    default: MetricsMode = _DEFAULT
+    modes: Mapping[int, MetricsMode] = field(default_factory=dict)
+
+    def mode(self, field_id: int) -> MetricsMode:
+        """The mode of a column."""
+        return self.modes.get(field_id, self.default)
+
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Mapping[str, str],
+        schema: Schema,
+        sort_order: SortOrder | None = None,
+    ) -> MetricsConfig:
+        """The modes that a table's properties ask for.
+
+        Columns the table is sorted by keep bounds even where the default would not. Without an
+        explicit default, only the first hundred columns of a wide table have metrics.
+
+        Raises:
+            ConfigurationError: A mode or number is invalid.
+        """
+        modes: dict[int, MetricsMode] = {}
+        default = _DEFAULT
+        if DEFAULT_MODE in properties:
+            default = MetricsMode.parse(properties[DEFAULT_MODE])
+        else:
+            limit = _limit(properties)
+            ids = _primitive_ids(schema)
+            if len(ids) > limit:
+                modes = dict.fromkeys(ids[:limit], default)
+                default = _NONE
+        for f in () if sort_order is None else sort_order.fields:
+            if modes.get(f.source_id, default).kind in (MetricsKind.NONE, MetricsKind.COUNTS):
+                modes[f.source_id] = _DEFAULT
+        for key, value in properties.items():
+            name = key.removeprefix(COLUMN_MODE_PREFIX)
+            if name != key and schema.contains(name):
+                modes[schema.find_field(name).field_id] = MetricsMode.parse(value)
+        return cls(default, modes)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The metrics of one data file, by field id; counts of values include nulls.
+
+    Args:
+        record_count: Rows.
+        column_sizes: Bytes on disk.
+        value_counts: Values.
+        null_value_counts: Nulls, where known.
+        nan_value_counts: NaN values, where known.
+        lower_bounds: Serialised lower bounds.
+        upper_bounds: Serialised upper bounds.
+        split_offsets: Where row groups begin, ascending.
+    """
+
+    record_count: int
+    column_sizes: dict[int, int]
+    value_counts: dict[int, int]
+    null_value_counts: dict[int, int]
+    nan_value_counts: dict[int, int]
+    lower_bounds: dict[int, bytes]
+    upper_bounds: dict[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+def parquet_metrics(
+    metadata: pq.FileMetaData,
+    fields: Sequence[FileField],
+    schema: Schema,
+    config: MetricsConfig,
+    nan_counts: Mapping[int, int] | None = None,
+) -> Metrics:
+    """The metrics that a Parquet footer holds.
+
+    Args:
+        metadata: The footer.
+        fields: The file's fields with their ids.
+        schema: The table's schema; columns it does not have are left out.
+        config: What to keep.
+        nan_counts: NaN values by field id, which no footer holds, when the writer counted them.
+    """
+    types = {i: schema.find_type(i) for i in schema.field_ids}
+    result = Metrics(metadata.num_rows, {}, {}, {}, {}, {}, {}, split_offsets(metadata))
+    groups = range(metadata.num_row_groups)
+    for leaf in leaves(fields):
+        number = leaf.field.field_id
+        kind = types.get(number) if number is not None else None
+        if number is None or not isinstance(kind, PrimitiveType):
+            continue
+        result.column_sizes[number] = sum(
+            metadata.row_group(g).column(leaf.index).total_compressed_size for g in groups
+        )
+        mode = config.mode(number)
+        if leaf.repeated or mode.kind is MetricsKind.NONE:
+            continue
+        reader = ColumnStatistics(metadata, leaf.index, kind)
+        chunks = [reader.chunk(g) for g in groups]
+        result.value_counts[number] = sum(c.value_count for c in chunks)
+        nulls = [c.null_count for c in chunks]
+        if None not in nulls:
+            result.null_value_counts[number] = sum(n for n in nulls if n is not None)
+        if nan_counts is not None and number in nan_counts:
+            result.nan_value_counts[number] = nan_counts[number]
+        if mode.kind is not MetricsKind.COUNTS:
+            _add_bounds(result, number, kind, chunks, mode)
+    return result
+
+
+def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:
+    """Where the row groups of a Parquet file begin, ascending."""
+    offsets = []
+    for group in range(metadata.num_row_groups):
+        if metadata.num_columns == 0:
+            break
+        column = metadata.row_group(group).column(0)
+        dictionary, data = column.dictionary_page_offset, column.data_page_offset
+        offsets.append(min(dictionary, data) if dictionary else data)
+    return tuple(sorted(offsets))
+
+
+def truncated_lower(value: Any, length: int) -> Any:
+    """A text's first code points or a binary's first bytes: never greater than the value."""
+    return value[:length] if isinstance(value, (str, bytes)) else value
+
+
+def truncated_upper(value: Any, length: int) -> Any:
+    """The shortest successor of a value's beginning: never less than any value that begins so.
+
+    Returns:
+        The value itself when it is short enough, None when there is no successor.
+    """
+    if not isinstance(value, (str, bytes)) or len(value) <= length:
+        return value
+    if isinstance(value, str):
+        return _next_text(value[:length])
+    return _next_bytes(value[:length])
+
+
+def _next_text(text: str) -> str | None:
+    for at in range(len(text) - 1, -1, -1):
+        point = ord(text[at])
+        if point < _LAST_CODE_POINT:
+            # Surrogates are no characters: the one after U+D7FF is U+E000.
+            after = _FIRST_AFTER_SURROGATES if point == _LAST_BEFORE_SURROGATES else point + 1
+            return text[:at] + chr(after)
+    return None
+
+
+def _next_bytes(data: bytes) -> bytes | None:
+    stripped = data.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def _add_bounds(
+    result: Metrics,
+    number: int,
+    kind: PrimitiveType,
+    chunks: Iterable[ChunkStatistics],
+    mode: MetricsMode,
+) -> None:
+    valued = [c for c in chunks if not c.only_nulls]
+    if not valued:
+        return
+    lowers = [c.lower for c in valued]
+    uppers = [c.upper for c in valued]
+    lower = None if None in lowers else min(lowers)
+    upper = None if None in uppers else max(uppers)
+    if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):
+        lower = None if lower is None else truncated_lower(lower, mode.length)
+        upper = None if upper is None else truncated_upper(upper, mode.length)
+    if lower is not None:
+        result.lower_bounds[number] = single_value.to_bytes(kind, lower)
+    if upper is not None:
+        result.upper_bounds[number] = single_value.to_bytes(kind, upper)
+
+
+def _limit(properties: Mapping[str, str]) -> int:
+    raw = properties.get(MAX_INFERRED_DEFAULTS, str(_MAX_INFERRED))
+    if not raw.isdigit():
+        raise ConfigurationError(f"{MAX_INFERRED_DEFAULTS} must be a number, not {raw!r}")
+    return int(raw)
+
+
+def _primitive_ids(schema: Schema) -> list[int]:
+    """Ids of all columns with values of their own, outer levels first."""
+    ids: list[int] = []
+    level: list[NestedField] = list(schema.fields)
+    while level:
+        ids += [f.field_id for f in level if f.field_type.is_primitive]
+        level = [
+            inner
+            for f in level
+            if isinstance(f.field_type, StructType)
+            for inner in f.field_type.fields
+        ]
+    return ids

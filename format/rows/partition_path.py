@@ -1,0 +1,66 @@
+"""Partition values that stand in a path, as Hive writes them: `day=2024-01-31/city=New%2FYork`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.expressions.literal import convert_literal
+from icecomb.format.types import NestedField
+
+HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive writes for null (hive.exec.default.partition.name)."""
+_ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+def path_values(location: str) -> dict[str, str | None]:
+    """The names and values in the folders of a path; None is null.
+
+    Hive escapes single characters as `%` and two digits, and nothing else: a `+` is a plus, and a
+    `%` without digits is itself (Hive's FileUtils.unescapePathName). Escapes beyond ASCII, which
+    Hive does not write, are UTF-8.
+
+    Raises:
+        ValidationError: An escape is no text.
+    """
+    found: dict[str, str | None] = {}
+    for folder in location.split("/")[:-1]:
+        name, equals, value = folder.partition("=")
+        if equals and name:
+            text = _unescaped(value, location)
+            found[_unescaped(name, location)] = None if text == HIVE_NULL else text
+    return found
+
+
+def value_of_text(text: str | None, column: NestedField) -> Any:
+    """A value in a path as the internal value of a column.
+
+    Raises:
+        ValidationError: It is not exactly a value of the column's type.
+    """
+    if text is None:
+        return None
+    try:
+        converted = convert_literal(text, column.field_type)
+    except ExpressionError as error:
+        raise _misfit(text, column) from error
+    if not converted.exact:
+        raise _misfit(text, column)
+    return converted.floor
+
+
+def _misfit(text: str, column: NestedField) -> ValidationError:
+    return ValidationError(
+        f"partition value {text!r} is not a {column.field_type} (column {column.name})",
+        column=column.name,
+    )
+
+
+def _unescaped(text: str, location: str) -> str:
+    try:
+        return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("%", "")).decode(), text)
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"folder {text!r} of {location} is escaped in no known way", path=location
+        ) from error

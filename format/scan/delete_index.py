@@ -1,0 +1,217 @@
+"""Which delete files may delete rows of which data files (spec: Scan Planning).
+
+A position delete file applies to data files of its partition that are not newer; when all its rows
+name one data file it applies to that file alone. An equality delete file applies to data files of
+its partition that are older; one of an unpartitioned spec applies to all older data files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import integers
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_columns import ManifestColumns
+from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
+from icecomb.format.types import DoubleType, FloatType
+
+DELETE_STATISTICS = ("lower_bounds", "upper_bounds")
+"""The statistics of delete manifests that the index looks at."""
+
+PartitionKey = tuple[Hashable, ...]
+
+
+class _BySequence:
+    """Delete files in the order of the newest data file they apply to."""
+
+    __slots__ = ("_files", "_known", "_numbers", "_pending")
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[int, DataFile]] = []
+        self._numbers: list[int] = []
+        self._files: list[DataFile] = []
+        self._known: dict[int, tuple[DataFile, ...]] = {}
+
+    def add(self, applies_up_to: int, file: DataFile) -> None:
+        self._pending.append((applies_up_to, file))
+
+    def files_for(self, sequence_number: int) -> tuple[DataFile, ...]:
+        if self._pending:
+            ordered = sorted(
+                [*zip(self._numbers, self._files, strict=True), *self._pending],
+                key=lambda pair: pair[0],
+            )
+            self._numbers = [number for number, _ in ordered]
+            self._files = [file for _, file in ordered]
+            self._pending, self._known = [], {}
+        first = bisect_left(self._numbers, sequence_number)
+        found = self._known.get(first)
+        if found is None:
+            found = self._known[first] = tuple(self._files[first:])
+        return found
+
+
+class _ByPath(_BySequence):
+    """Position delete files of one partition that name a range of data files."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ranges: dict[str, tuple[bytes | None, bytes | None]] = {}
+
+    def add_range(
+        self, applies_up_to: int, file: DataFile, lower: bytes | None, upper: bytes | None
+    ) -> None:
+        self.add(applies_up_to, file)
+        if lower is not None or upper is not None:
+            self._ranges[file.file_path] = (lower, upper)
+
+    def files_for_path(self, sequence_number: int, path: str) -> tuple[DataFile, ...]:
+        files = self.files_for(sequence_number)
+        if not self._ranges or not files:
+            return files
+        wanted = path.encode()
+        return tuple(file for file in files if self._covers(file.file_path, wanted))
+
+    def _covers(self, delete_path: str, wanted: bytes) -> bool:
+        lower, upper = self._ranges.get(delete_path, (None, None))
+        return (lower is None or lower <= wanted) and (upper is None or wanted <= upper)
+
+
+class DeleteFileIndex:
+    """The delete files of a snapshot, found by data file.
+
+    Attributes:
+        files: All of them, in the order in which they were added.
+    """
+
+    def __init__(self) -> None:
+        self.files: list[DataFile] = []
+        self._global: _BySequence | None = None
+        self._equality: dict[PartitionKey, _BySequence] = {}
+        self._position: dict[PartitionKey, _ByPath] = {}
+        self._by_path: dict[str, _BySequence] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._global or self._equality or self._position or self._by_path)
+
+    def add(
+        self,
+        columns: ManifestColumns,
+        rows: Sequence[int] | None = None,
+        *,
+        unpartitioned: bool = False,
+    ) -> None:
+        """Add delete files.
+
+        Args:
+            columns: A delete manifest, with `DELETE_STATISTICS`.
+            rows: Which of its rows; all by default.
+            unpartitioned: Whether its spec has no fields, so that equality deletes are global.
+        """
+        indices = None if rows is None else integers(rows)
+        lower, upper = (_path_bounds(columns, name, indices) for name in DELETE_STATISTICS)
+        numbers = _picked(columns.column("sequence_number"), indices)
+        files = columns.without_statistics().data_files(rows)
+        self.files += files
+        keys = partition_keys(columns, indices)
+        for file, number, key, low, high in zip(files, numbers, keys, lower, upper, strict=True):
+            sequence_number = number or 0
+            if file.content is DataFileContent.EQUALITY_DELETES:
+                self._add_equality(file, sequence_number, key, unpartitioned=unpartitioned)
+            elif (path := _only_path(file, low, high)) is not None:
+                self._by_path.setdefault(path, _BySequence()).add(sequence_number, file)
+            else:
+                found = self._position.get(key)
+                if found is None:
+                    found = self._position[key] = _ByPath()
+                found.add_range(sequence_number, file, low, high)
+
+    def files_for(
+        self, columns: ManifestColumns, rows: Sequence[int] | None = None
+    ) -> list[tuple[DataFile, ...]]:
+        """The delete files for each of some data files.
+
+        Args:
+            columns: A data manifest.
+            rows: Which of its rows; all by default.
+        """
+        indices = None if rows is None else integers(rows)
+        numbers = _picked(columns.column("sequence_number"), indices)
+        if not self:
+            return [()] * len(numbers)
+        paths = _picked(columns.column("file_path"), indices)
+        keys = partition_keys(columns, indices)
+        return [
+            self.files_for_data_file(number or 0, key, path)
+            for number, key, path in zip(numbers, keys, paths, strict=True)
+        ]
+
+    def files_for_data_file(
+        self, sequence_number: int, key: PartitionKey, path: str
+    ) -> tuple[DataFile, ...]:
+        """The delete files for one data file.
+
+        Args:
+            sequence_number: The file's data sequence number.
+            key: Its partition, as `partition_keys` makes it.
+            path: Its location.
+        """
+        found: tuple[DataFile, ...] = ()
+        if self._global is not None:
+            found = self._global.files_for(sequence_number)
+        if (equality := self._equality.get(key)) is not None:
+            found += equality.files_for(sequence_number)
+        if (position := self._position.get(key)) is not None:
+            found += position.files_for_path(sequence_number, path)
+        if (exact := self._by_path.get(path)) is not None:
+            found += exact.files_for(sequence_number)
+        return found
+
+    def _add_equality(
+        self, file: DataFile, sequence_number: int, key: PartitionKey, *, unpartitioned: bool
+    ) -> None:
+        if unpartitioned:
+            if self._global is None:
+                self._global = _BySequence()
+            self._global.add(sequence_number - 1, file)
+        else:
+            self._equality.setdefault(key, _BySequence()).add(sequence_number - 1, file)
+
+
+def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterable[PartitionKey]:
+    """A hashable name of each file's partition: its spec and its values, where NaN equals NaN."""
+    spec_id = columns.manifest.partition_spec_id
+    count = len(columns) if indices is None else len(indices)
+    values = []
+    for position, column in enumerate(columns.partition_columns):
+        array = columns.partition(position)
+        if isinstance(column.field_type, (FloatType, DoubleType)):
+            text = pc.if_else(pc.is_nan(array), "NaN", None)
+            floats = _picked(array, indices)
+            names = _picked(text, indices)
+            values.append([n or f for n, f in zip(names, floats, strict=True)])
+        else:
+            values.append(_picked(array, indices))
+    return zip([spec_id] * count, *values, strict=True)
+
+
+def _only_path(file: DataFile, lower: bytes | None, upper: bytes | None) -> str | None:
+    if file.referenced_data_file is not None:
+        return file.referenced_data_file
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def _path_bounds(
+    columns: ManifestColumns, name: str, indices: pa.Array | None
+) -> list[bytes | None]:
+    return _picked(columns.statistic(name, DELETE_FILE_PATH.field_id), indices)
+
+
+def _picked(array: pa.Array, indices: pa.Array | None) -> list:  # type: ignore[type-arg]
+    return (array if indices is None else array.take(indices)).to_pylist()  # type: ignore[no-any-return]

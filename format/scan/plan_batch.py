@@ -1,0 +1,238 @@
+"""Plans as Arrow batches: for engines whose plans are too large for a Python object a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.expressions.expression_json import to_json
+from icecomb.format.inspect.partition_union import partition_union, union_columns
+from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.rows.arrow import type_to_pyarrow
+from icecomb.format.scan.scan_planner import ScanPlanner, Selected
+from icecomb.format.scan.task import SPLITTABLE
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.scan.delete_index import DeleteFileIndex
+
+_Numbers = npt.NDArray[np.int64]
+
+_MOST_FILES: Final = 1 << 15
+"""A batch describes at most so many files."""
+_DELETE_FILES: Final = pa.schema(
+    [
+        pa.field("content", pa.int32(), nullable=False),
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("file_format", pa.string(), nullable=False),
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("equality_ids", pa.list_(pa.int32())),
+        pa.field("referenced_data_file", pa.string()),
+        pa.field("key_metadata", pa.binary()),
+    ]
+)
+
+
+class PlannedBatches:
+    """The tasks of a scan as Arrow record batches, a row each; made while they are read.
+
+    Columns of a batch:
+
+    * `file_path`, `file_format` (`PARQUET`, `ORC`, `AVRO`), `file_size_in_bytes`, `record_count`,
+      `spec_id`, `key_metadata`: of the whole data file.
+    * `partition`: a struct of the fields that any partition spec of the table has had; absent from
+      a table that was never partitioned.
+    * `start`, `length`: the part of the file to read, in bytes.
+    * `sequence_number`: the data sequence number of the file.
+    * `delete_files`: which rows of `PlannedBatches.delete_files` may delete rows of the file.
+    * `residual`: what is left of the filter to check on the rows, as JSON (see
+      `icecomb.format.expressions.expression_json`), dictionary-encoded; null when all rows match.
+
+    It can be read again, and is planned again then.
+
+    Args:
+        metadata: The table.
+        planner: Chooses the files.
+        manifests: Where they are.
+        deletes: The delete files.
+        split_size: Of the parts of a file, in bytes; None for whole files.
+        limit: Stop when the files surely hold so many matching rows.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        planner: ScanPlanner,
+        manifests: Sequence[ManifestFile],
+        deletes: DeleteFileIndex,
+        *,
+        split_size: int | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self._metadata = metadata
+        self._planner = planner
+        self._manifests = manifests
+        self._deletes = deletes
+        self._split_size = split_size
+        self._limit = limit
+        self._partition = partition_union(metadata).fields
+        self._places = {id(file): place for place, file in enumerate(deletes.files)}
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches."""
+        fields = [
+            pa.field("file_path", pa.string(), nullable=False),
+            pa.field("file_format", pa.string(), nullable=False),
+            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+            pa.field("record_count", pa.int64(), nullable=False),
+            pa.field("spec_id", pa.int32(), nullable=False),
+            pa.field("key_metadata", pa.binary()),
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("length", pa.int64(), nullable=False),
+            pa.field("sequence_number", pa.int64()),
+            pa.field("delete_files", pa.list_(pa.int32()), nullable=False),
+            pa.field("residual", pa.dictionary(pa.int32(), pa.string())),
+        ]
+        if self._partition:
+            fields.insert(5, pa.field("partition", self._partition_type, nullable=False))
+        return pa.schema(fields)
+
+    @cached_property
+    def delete_files(self) -> pa.RecordBatch:
+        """The delete files, by the places that the batches' `delete_files` name."""
+        return pa.RecordBatch.from_pylist(
+            [_described(file) for file in self._deletes.files], _DELETE_FILES
+        )
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Plan.
+
+        Raises:
+            CorruptFileError: A manifest cannot be read.
+        """
+        for selected in self._planner.selected(self._manifests, self._deletes, limit=self._limit):
+            for start in range(0, selected.count, _MOST_FILES):
+                yield self._batch(selected.part(start, start + _MOST_FILES))
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches as a stream that other Arrow libraries take."""
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    @property
+    def _partition_type(self) -> pa.DataType:
+        return pa.struct(
+            [pa.field(field.name, type_to_pyarrow(field.field_type)) for field in self._partition]
+        )
+
+    def _batch(self, selected: Selected) -> pa.RecordBatch:
+        columns = {
+            name: selected.column(name)
+            for name in ("file_path", "file_size_in_bytes", "record_count", "sequence_number")
+        }
+        columns["key_metadata"] = selected.column("key_metadata")
+        columns["file_format"] = pc.utf8_upper(selected.column("file_format"))
+        count, spec_id = selected.count, selected.columns.manifest.partition_spec_id
+        columns["spec_id"] = pa.array(np.full(count, spec_id, np.int32))
+        columns["delete_files"] = self._delete_places(selected)
+        columns["residual"] = _residuals(selected.residuals, count)
+        if self._partition:
+            columns["partition"] = self._partitions(selected)
+        sizes = _integers(columns["file_size_in_bytes"])
+        rows: _Numbers | None = None
+        starts, lengths = np.zeros(count, np.int64), sizes
+        if self._split_size is not None:
+            offsets = selected.column("split_offsets")
+            splittable = _splittable(columns["file_format"])
+            rows, starts, lengths = _parts(sizes, offsets, splittable, self._split_size)
+        if rows is not None:
+            columns = {name: column.take(pa.array(rows)) for name, column in columns.items()}
+        columns["start"], columns["length"] = pa.array(starts), pa.array(lengths)
+        arrays = [columns[field.name].cast(field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _partitions(self, selected: Selected) -> pa.Array:
+        spec = self._metadata.specs()[selected.columns.manifest.partition_spec_id]
+        arrays = union_columns(selected.columns, spec, self._partition)
+        return pa.StructArray.from_arrays(
+            [selected.chosen(array) for array in arrays], fields=list(self._partition_type)
+        )
+
+    def _delete_places(self, selected: Selected) -> pa.Array:
+        if not self._places:
+            offsets = pa.array(np.zeros(selected.count + 1, np.int32))
+            return pa.ListArray.from_arrays(offsets, pa.array([], pa.int32()))
+        found = self._deletes.files_for(selected.columns, selected.rows)
+        offsets = np.zeros(selected.count + 1, np.int32)
+        np.cumsum([len(files) for files in found], out=offsets[1:])
+        places = (self._places[id(file)] for files in found for file in files)
+        values = np.fromiter(places, np.int32, int(offsets[-1]))
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+def _described(file: DataFile) -> dict[str, Any]:
+    described = {name: getattr(file, name) for name in _DELETE_FILES.names}
+    return {**described, "content": file.content.value, "file_format": file.file_format.value}
+
+
+def _residuals(residuals: Sequence[BooleanExpression], count: int) -> pa.Array:
+    """The residuals as a dictionary of JSON texts; files of a manifest share few of them."""
+    texts: list[str] = []
+    places: dict[int, int | None] = {}
+    for residual in residuals:
+        if id(residual) not in places:
+            everything = isinstance(residual, AlwaysTrue)
+            places[id(residual)] = None if everything else len(texts)
+            if not everything:
+                texts.append(json.dumps(to_json(residual)))
+    indices = [places[id(residual)] for residual in residuals] or [None] * count
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices, pa.int32()), pa.array(texts, pa.string())
+    )
+
+
+def _splittable(formats: pa.Array) -> npt.NDArray[np.bool_]:
+    names = pa.array([one.value for one in FileFormat if one in SPLITTABLE], pa.large_string())
+    found: npt.NDArray[np.bool_] = pc.is_in(formats, value_set=names).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _parts(
+    sizes: _Numbers, split_offsets: pa.Array, splittable: npt.NDArray[np.bool_], target: int
+) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Row, start and length of each part of some files, as `FileScanTask.split` makes them."""
+    counts = _integers(pc.list_value_length(split_offsets).fill_null(0))
+    offsets = _integers(split_offsets.flatten())
+    first = np.cumsum(counts) - counts
+    rows_of = np.repeat(np.arange(len(sizes)), counts)
+    usable = counts > 0
+    descents = np.flatnonzero((np.diff(offsets) <= 0) & (np.diff(rows_of) == 0))
+    usable[rows_of[descents]] = False
+    own = np.flatnonzero(usable)
+    usable[own] = (offsets[first[own]] >= 0) & (offsets[(first + counts)[own] - 1] < sizes[own])
+    even = np.where(splittable & (sizes > target), -(-sizes // target), 1)
+    parts = np.where(usable, counts, even)
+    rows = np.repeat(np.arange(len(sizes)), parts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(parts) - parts, parts)
+    starts = within * target
+    given = np.flatnonzero(usable[rows])
+    starts[given] = offsets[first[rows[given]] + within[given]]
+    ends = np.append(starts[1:], 0)
+    last = within == parts[rows] - 1
+    ends[last] = sizes[rows[last]]
+    return rows, starts, ends - starts
+
+
+def _integers(array: pa.Array) -> _Numbers:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)

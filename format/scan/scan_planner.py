@@ -1,0 +1,309 @@
+"""Planning of a scan: manifests pruned by summaries, files by partition and metrics.
+
+Everything is decided on whole columns of a manifest; Python objects are made for chosen files only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import integers, scalar
+from icecomb.format.arrow_build import mask as constant
+from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.comparison import evaluate
+from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.expressions.manifest_evaluator import select_manifests
+from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics, partition_columns
+from icecomb.format.expressions.metrics_evaluator import might_match
+from icecomb.format.expressions.projection import project_inclusive
+from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.scan.task import FileScanTask
+from icecomb.format.schema import Schema
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_WORKERS = min(4, os.cpu_count() or 1)
+_FEW = 4
+"""Files are made at once when less than one in so many of a manifest is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SpecFilter:
+    spec: PartitionSpec
+    partition: BooleanExpression
+    residuals: ResidualEvaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The chosen entries of a manifest.
+
+    Attributes:
+        columns: The manifest, without statistics.
+        rows: Which of its rows; None for all.
+        residuals: What is left of the filter for each of them; empty when that is the filter.
+    """
+
+    columns: ManifestColumns
+    rows: list[int] | None
+    residuals: Sequence[BooleanExpression]
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(self.columns) if self.rows is None else len(self.rows)
+
+    def part(self, start: int, end: int) -> Selected:
+        """Some of the entries."""
+        if start == 0 and end >= self.count:
+            return self
+        rows = range(self.count) if self.rows is None else self.rows
+        return Selected(self.columns, list(rows[start:end]), self.residuals[start:end])
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the chosen entries."""
+        return self.chosen(self.columns.column(name))
+
+    def chosen(self, array: pa.Array) -> pa.Array:
+        """The values of the chosen entries, of a column of the manifest."""
+        return array if self.rows is None else array.take(integers(self.rows))
+
+
+class _LazyFiles:
+    """The chosen files of one manifest, made together when the first is asked for."""
+
+    __slots__ = ("_columns", "_files", "_rows")
+
+    def __init__(self, columns: ManifestColumns, rows: list[int] | None) -> None:
+        self._columns: ManifestColumns | None = columns
+        self._rows = rows
+        self._files: list[DataFile] = []
+
+    def data_file(self, row: int) -> DataFile:
+        columns = self._columns
+        if columns is not None:
+            self._files = columns.data_files(self._rows)
+            self._columns = None
+        return self._files[row]
+
+
+class ScanPlanner:
+    """Plans scans with one filter.
+
+    Args:
+        metadata: The table.
+        io: Reads the manifests.
+        schema: What the filter is bound to.
+        row_filter: Bound.
+        added_by: Only files that these snapshots added; all live files by default.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        schema: Schema,
+        row_filter: BooleanExpression,
+        *,
+        added_by: Iterable[int] | None = None,
+    ) -> None:
+        self._metadata = metadata
+        self._io = io
+        self._schema = schema
+        self._filter = row_filter
+        self._added_by = None if added_by is None else integers(list(added_by))
+        self._specs: dict[int, _SpecFilter] = {}
+        self._statistics = () if isinstance(row_filter, AlwaysTrue) else METRICS
+
+    def plan(self, snapshot: Snapshot, *, limit: int | None = None) -> Iterator[FileScanTask]:
+        """The tasks of a snapshot, as they are found.
+
+        Args:
+            snapshot: What to read.
+            limit: Stop when the files surely hold so many matching rows.
+        """
+        if isinstance(self._filter, AlwaysFalse) or limit == 0:
+            return
+        manifests, deletes = self.live(snapshot)
+        yield from self.plan_manifests(manifests, deletes, limit=limit)
+
+    def live(self, snapshot: Snapshot) -> tuple[list[ManifestFile], DeleteFileIndex]:
+        """The manifests of a snapshot that have files, and the deletes that may matter."""
+        manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
+        return manifests, self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
+
+    def plan_manifests(
+        self,
+        manifests: Sequence[ManifestFile],
+        deletes: DeleteFileIndex,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[FileScanTask]:
+        """The tasks of the data manifests among these, as they are found.
+
+        Args:
+            manifests: Of any content.
+            deletes: What is deleted from their files.
+            limit: Stop when the files surely hold so many matching rows.
+        """
+        for selected in self.selected(manifests, deletes, limit=limit):
+            yield from self._tasks(selected, deletes)
+
+    def selected(
+        self,
+        manifests: Sequence[ManifestFile],
+        deletes: DeleteFileIndex,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[Selected]:
+        """The chosen entries, a manifest at a time; see `plan_manifests`."""
+        if isinstance(self._filter, AlwaysFalse) or limit == 0:
+            return
+        missing = limit
+        for selected in self._select_all(self._prune(manifests, ManifestContent.DATA)):
+            yield selected
+            if missing is not None and not deletes:
+                missing -= _sure_rows(selected)
+                if missing <= 0:
+                    return
+
+    def _prune(
+        self, manifests: Sequence[ManifestFile], content: ManifestContent
+    ) -> list[ManifestFile]:
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in manifests:
+            if manifest.content is content:
+                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        kept: set[int] = set()
+        for spec_id, members in by_spec.items():
+            found = self._spec_filter(spec_id)
+            kept.update(map(id, select_manifests(members, found.spec, found.partition)))
+        return [manifest for manifest in manifests if id(manifest) in kept]
+
+    def _spec_filter(self, spec_id: int) -> _SpecFilter:
+        found = self._specs.get(spec_id)
+        if found is None:
+            spec = self._metadata.specs().get(spec_id)
+            if spec is None:
+                raise ValidationError(
+                    f"A manifest has partition spec {spec_id}, which the table does not have"
+                )
+            found = self._specs[spec_id] = _SpecFilter(
+                spec, project_inclusive(self._filter, spec), ResidualEvaluator(self._filter, spec)
+            )
+        return found
+
+    def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
+        index = DeleteFileIndex()
+        for manifest in manifests:
+            found = self._spec_filter(manifest.partition_spec_id)
+            columns = read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=found.spec)
+            mask = _and(
+                columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
+            )
+            index.add(columns, _rows(mask), unpartitioned=found.spec.is_unpartitioned)
+        return index
+
+    def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[Selected]:
+        if len(manifests) < 2 or _WORKERS < 2:
+            yield from map(self._select, manifests)
+            return
+        waiting = iter(manifests)
+        running: deque[Future[Selected]] = deque()
+        pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="icecomb-plan")
+        try:
+            for manifest in waiting:
+                running.append(pool.submit(self._select, manifest))
+                if len(running) > _WORKERS:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _select(self, manifest: ManifestFile) -> Selected:
+        found = self._spec_filter(manifest.partition_spec_id)
+        columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
+        if not self._statistics:
+            rows = _rows(self._wanted(columns))
+            return Selected(columns.without_statistics(), rows, ())
+        partition = partition_columns(columns, found.spec)
+        mask = _and(self._wanted(columns), evaluate(found.partition, partition))
+        if mask.true_count:
+            mask = pc.and_(mask, might_match(self._filter, ManifestMetrics(columns)))
+        rows = _rows(mask)
+        count = len(columns) if rows is None else len(rows)
+        chosen = partition_columns(columns, found.spec, rows)
+        residuals = found.residuals.residuals(chosen, count)
+        return Selected(columns.without_statistics(), rows, residuals)
+
+    def _wanted(self, columns: ManifestColumns) -> pa.BooleanArray:
+        if self._added_by is None:
+            return columns.live
+        added = scalar(ManifestEntryStatus.ADDED.value, pa.int32())
+        by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._added_by)
+        return pc.and_(pc.equal(columns.column("status"), added), by_these)
+
+    def _tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
+        count = selected.count
+        if not count:
+            return
+        columns, rows = selected.columns, selected.rows
+        spec = self._spec_filter(columns.manifest.partition_spec_id).spec
+        files = _LazyFiles(columns, rows)
+        if count * _FEW < len(columns):
+            files.data_file(0)
+        residuals = selected.residuals or (self._filter,) * count
+        if not deletes:
+            for row, residual in enumerate(residuals):
+                yield FileScanTask.lazy(files, row, (), residual, spec)
+            return
+        for row, (found, residual) in enumerate(
+            zip(deletes.files_for(columns, rows), residuals, strict=True)
+        ):
+            yield FileScanTask.lazy(files, row, found, residual, spec)
+
+
+def _and(
+    mask: pa.BooleanArray,
+    other: pa.BooleanArray | bool,  # noqa: FBT001 - one answer for all rows
+) -> pa.BooleanArray:
+    if isinstance(other, bool):
+        return mask if other else constant(len(mask), value=False)
+    return pc.and_(mask, other)
+
+
+def _rows(mask: pa.BooleanArray) -> list[int] | None:
+    if mask.true_count == len(mask):
+        return None
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
+
+
+def _sure_rows(selected: Selected) -> int:
+    counts: Any = selected.column("record_count")
+    if not selected.residuals:
+        return int(pc.sum(counts).as_py() or 0)
+    sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())
+    return int(pc.sum(counts.filter(sure)).as_py() or 0)

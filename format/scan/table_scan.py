@@ -1,0 +1,309 @@
+"""Table scans: which files of which snapshot hold the rows that are asked for.
+
+A scan is a value; `filter`, `select`, `use_ref` and the like return another one. Planning reads the
+manifests that can matter and hands out tasks one by one, so memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.expressions.filter_argument import RowFilter, as_expression
+from icecomb.format.file_io import FileIO
+from icecomb.format.metadata import TableMetadata
+from icecomb.format.rows.metadata_columns import METADATA_COLUMNS
+from icecomb.format.scan.task import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+    FileScanTask,
+    ScanTaskGroup,
+    plan_task_groups,
+)
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.rows.arrow_scan import ArrowScan
+    from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.scan.plan_batch import PlannedBatches
+    from icecomb.format.scan.scan_planner import ScanPlanner
+
+__all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """A question to one state of a table.
+
+    Args:
+        metadata: The table.
+        io: Where its files lie.
+        row_filter: Which rows: an expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter
+            made with pyarrow such as `pc.field("id") > 5`.
+        selected_fields: Which columns; `"*"` for all.
+        case_sensitive: Whether names of columns are.
+        snapshot_id: Which snapshot; the current one by default.
+        limit: The most rows to return, None for all.
+        ref: The branch or tag the snapshot was chosen by; see `use_ref`.
+    """
+
+    metadata: TableMetadata
+    io: FileIO
+    row_filter: RowFilter | None = None
+    selected_fields: tuple[str, ...] = ("*",)
+    case_sensitive: bool = True
+    snapshot_id: int | None = None
+    limit: int | None = None
+    ref: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row_filter", as_expression(self.row_filter))
+        object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
+        if self.limit is not None and self.limit < 0:
+            raise ValidationError(f"A limit is not negative: {self.limit}")
+        if self.snapshot_id is not None and self.snapshot() is None:
+            raise NoSuchSnapshotError(
+                f"There is no snapshot {self.snapshot_id}",
+                hint="It may have expired; list the table's snapshots.",
+                snapshot_id=self.snapshot_id,
+            )
+
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; None when the table is empty."""
+        if self.snapshot_id is None:
+            return self.metadata.current_snapshot()
+        return self.metadata.snapshot_by_id(self.snapshot_id)
+
+    def schema(self) -> Schema:
+        """The schema of the scan: the snapshot's when one was chosen, else the current one.
+
+        A branch is read with the current schema, as it is written with it.
+        """
+        snapshot = self.snapshot() if self.snapshot_id is not None else None
+        if snapshot is None or snapshot.schema_id is None or self._reads_branch():
+            return self.metadata.schema()
+        return self.metadata.schema_by_id(snapshot.schema_id)
+
+    def projection(self) -> Schema:
+        """The columns that are returned.
+
+        Raises:
+            ValidationError: A selected column is unknown.
+        """
+        schema = self.schema()
+        if "*" in self.selected_fields:
+            return schema
+        reserved = [name for name in self.selected_fields if name in METADATA_COLUMNS]
+        names = [name for name in self.selected_fields if name not in METADATA_COLUMNS]
+        selected = schema.select(*names, case_sensitive=self.case_sensitive)
+        if not reserved:
+            return selected
+        fields = (*selected.fields, *(METADATA_COLUMNS[name] for name in dict.fromkeys(reserved)))
+        return Schema(fields, selected.schema_id, selected.identifier_field_ids)
+
+    def bound_filter(self) -> BooleanExpression:
+        """The filter bound to the schema of the scan.
+
+        Raises:
+            ExpressionError: A column is unknown, or a literal does not fit its type.
+        """
+        expression = self.row_filter
+        assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
+        return bind(self.schema(), expression, self.case_sensitive)
+
+    def filter(self, row_filter: RowFilter) -> TableScan:
+        """The rows that also satisfy this."""
+        expression = self.row_filter
+        assert isinstance(expression, BooleanExpression)  # noqa: S101 - parsed on construction
+        return replace(self, row_filter=expression & as_expression(row_filter))
+
+    def select(self, *names: str) -> TableScan:
+        """Only these columns (of those selected so far)."""
+        if "*" in self.selected_fields:
+            return replace(self, selected_fields=names)
+        kept = tuple(name for name in self.selected_fields if name in set(names))
+        return replace(self, selected_fields=kept)
+
+    def use_ref(self, name: str) -> TableScan:
+        """The head of a branch, or a tag.
+
+        Raises:
+            NoSuchSnapshotError: There is no such branch or tag.
+        """
+        snapshot = self.metadata.snapshot_by_name(name)
+        if snapshot is not None:
+            return replace(self, snapshot_id=snapshot.snapshot_id, ref=name)
+        if name == "main" and self.metadata.current_snapshot() is None:
+            return replace(self, snapshot_id=None, ref=None)
+        raise NoSuchSnapshotError(
+            f"There is no branch or tag {name!r}",
+            hint=f"There are: {', '.join(sorted(self.metadata.refs)) or 'none'}",
+            ref=name,
+        )
+
+    def as_of(self, timestamp: int | dt.datetime) -> TableScan:
+        """The snapshot that was current at a time.
+
+        Args:
+            timestamp: Milliseconds from 1970-01-01 UTC, or a datetime with a zone.
+
+        Raises:
+            NoSuchSnapshotError: The table had no snapshot yet, or its history was expired.
+        """
+        millis = _millis(timestamp)
+        found = None
+        for entry in self.metadata.snapshot_log:
+            if entry.timestamp_ms <= millis:
+                found = entry
+        if found is None:
+            raise NoSuchSnapshotError(
+                f"The table had no snapshot at {_iso(millis)}", timestamp_ms=millis
+            )
+        return replace(self, snapshot_id=found.snapshot_id, ref=None)
+
+    def plan_files(self) -> Iterator[FileScanTask]:
+        """The data files to read, each with its deletes and what is left to check on its rows.
+
+        Files come in the order of the snapshot's manifests, as they are found.
+
+        Raises:
+            ExpressionError: The filter does not fit the schema.
+            CorruptFileError: A manifest cannot be read.
+        """
+        from icecomb.format.scan.scan_planner import ScanPlanner
+
+        snapshot = self.snapshot()
+        if snapshot is None:
+            self.bound_filter()
+            return iter(())
+        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
+        return planner.plan(snapshot, limit=self.limit)
+
+    def plan_batches(self, split_size: int | None = None) -> PlannedBatches:
+        """The same plan as Arrow batches, without a Python object a file: for engines.
+
+        >>> for batch in table.scan("day > '2024-01-01'").plan_batches():  # doctest: +SKIP
+        ...     send(batch)
+
+        Args:
+            split_size: The size of the parts of a file, in bytes, where the file does not say
+                itself where it may be split; by default files are not split.
+
+        Raises:
+            ExpressionError: The filter does not fit the schema.
+            CorruptFileError: A manifest cannot be read.
+        """
+        from icecomb.format.scan.plan_batch import PlannedBatches
+
+        if split_size is not None and split_size < 1:
+            raise ValidationError(f"split_size is a positive number of bytes, not {split_size}")
+        planner, manifests, deletes = self._planning()
+        return PlannedBatches(
+            self.metadata, planner, manifests, deletes, split_size=split_size, limit=self.limit
+        )
+
+    def plan_tasks(
+        self,
+        target_size: int | None = None,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+    ) -> Iterator[ScanTaskGroup]:
+        """The same work in groups of about one size, large files split, small files together.
+
+        Args:
+            target_size: Of a group, in bytes; by default property `read.split.target-size`.
+            lookback: Groups kept open; by default property `read.split.planning-lookback`.
+            open_file_cost: The least weight of a file, in bytes; by default property
+                `read.split.open-file-cost`.
+        """
+        size = self._setting("read.split.target-size", target_size, SPLIT_TARGET_SIZE)
+        back = self._setting("read.split.planning-lookback", lookback, SPLIT_LOOKBACK)
+        cost = self._setting("read.split.open-file-cost", open_file_cost, SPLIT_OPEN_FILE_COST)
+        return plan_task_groups(self.plan_files(), size, back, cost)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table."""
+        return self._reader().to_table(self.plan_files())
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow record batches, in bounded memory."""
+        return self._reader().to_reader(self.plan_files())
+
+    def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches, one after the other."""
+        return self._reader().to_record_batches(self.plan_files())
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """The rows as a polars data frame."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())
+
+    def count(self) -> int:
+        """How many rows there are; data files are opened only where their rows must be checked."""
+        return self._reader().count(self.plan_files())
+
+    def _reader(self) -> ArrowScan:
+        from icecomb.format.rows.arrow_scan import ArrowScan
+
+        return ArrowScan(
+            self.metadata,
+            self.io,
+            self.projection(),
+            case_sensitive=self.case_sensitive,
+            limit=self.limit,
+        )
+
+    def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
+        """What plans the scan, the manifests to look at, and what is deleted from their files."""
+        from icecomb.format.scan.delete_index import DeleteFileIndex
+        from icecomb.format.scan.scan_planner import ScanPlanner
+
+        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
+        snapshot = self.snapshot()
+        return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
+
+    def _reads_branch(self) -> bool:
+        ref = None if self.ref is None else self.metadata.refs.get(self.ref)
+        return ref is not None and ref.is_branch
+
+    def _setting(self, name: str, given: int | None, default: int) -> int:
+        value: int | str = self.metadata.properties.get(name, default) if given is None else given
+        try:
+            number = int(value)
+        except ValueError:
+            number = 0
+        if number < 1:
+            raise ValidationError(f"{name} is a positive integer, not {value!r}")
+        return number
+
+
+def _millis(timestamp: int | dt.datetime) -> int:
+    if isinstance(timestamp, dt.datetime):
+        if timestamp.tzinfo is None:
+            raise ValidationError(
+                f"A point in time needs a zone: {timestamp}",
+                hint="Use datetime(..., tzinfo=timezone.utc).",
+            )
+        epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+        return (timestamp - epoch) // dt.timedelta(milliseconds=1)
+    return timestamp
+
+
+def _iso(millis: int) -> str:
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    return (epoch + dt.timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import AlwaysTrue, GreaterThan
+from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.metadata import new_table_metadata
+from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.scan.task import FileScanTask
+from icecomb.format.schema import Schema
+from icecomb.format.sort import UNSORTED_SORT_ORDER
+from icecomb.format.types import (
+    DecimalType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+
+def with_id(name, kind, number):
+    return pa.field(name, kind, metadata={"iceberg.id": str(number)})
+
+
+def write(path, data, **options):
+    orc.write_table(data, path, **options)
+    return DataFile(
+        file_path=str(path),
+        file_format=FileFormat.ORC,
+        record_count=data.num_rows,
+        file_size_in_bytes=path.stat().st_size,
+    )
+
+
+def read(folder, schema, *tasks, mapping=None, select=None):
+    properties = {} if mapping is None else {"schema.name-mapping.default": json.dumps(mapping)}
+    metadata = new_table_metadata(
+        schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(folder), properties
+    )
+    return ArrowScan(metadata, FileIO(), select or metadata.schema()).to_table(tasks)
+
+
+def test_columns_are_found_by_id_at_every_depth(tmp_path):
+    point = pa.struct([with_id("old", pa.int32(), 4), with_id("gone", pa.int32(), 9)])
+    data = pa.table(
+        [
+            pa.array([[{"old": 1, "gone": 2}], None], pa.list_(with_id("element", point, 3))),
+            pa.array(["x", "y"]),
+        ],
+        schema=pa.schema(
+            [with_id("b", pa.list_(with_id("element", point, 3)), 1), with_id("a", pa.string(), 2)]
+        ),
+    )
+    inside = StructType((NestedField(4, "x", LongType()), NestedField(5, "new", StringType())))
+    schema = Schema((NestedField(1, "a", ListType(3, inside)), NestedField(2, "b", StringType())))
+    task = FileScanTask(write(tmp_path / "f.orc", data))
+    assert read(tmp_path, schema, task).to_pydict() == {
+        "a": [[{"x": 1, "new": None}], None],
+        "b": ["x", "y"],
+    }
+
+
+def test_files_of_hive_are_read_through_the_name_mapping(tmp_path):
+    data = pa.table(
+        {
+            "TS": pa.array([-1, 0], pa.timestamp("us")),
+            "dec": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)),
+        }
+    )
+    schema = Schema(
+        (NestedField(1, "ts", TimestampType()), NestedField(2, "dec", DecimalType(18, 2)))
+    )
+    mapping = [{"field-id": 1, "names": ["ts", "TS"]}, {"field-id": 2, "names": ["dec"]}]
+    task = FileScanTask(write(tmp_path / "f.orc", data))
+    assert read(tmp_path, schema, task, mapping=mapping).to_pydict() == {
+        "ts": [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1970, 1, 1)],  # noqa: DTZ001
+        "dec": [Decimal("1.50"), None],
+    }
+
+
+def test_positions_deletes_parts_and_filters_go_over_stripes(tmp_path):
+    n = 50_000
+    data = pa.table(
+        [pa.array(range(n), pa.int64()), pa.array([f"{i * 7919}" for i in range(n)])],
+        schema=pa.schema([with_id("id", pa.int64(), 1), with_id("s", pa.string(), 2)]),
+    )
+    file = write(tmp_path / "f.orc", data, stripe_size=64 * 1024)
+    assert orc.ORCFile(file.file_path).nstripes > 2
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
+    deletes = pa.table(
+        [pa.array([file.file_path] * 2), pa.array([n - 2, 5], pa.int64())],
+        schema=pa.schema(
+            [with_id("file_path", pa.string(), 2147483546), with_id("pos", pa.int64(), 2147483545)]
+        ),
+    )
+    raw = write(tmp_path / "d.orc", deletes)
+    delete = DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=raw.file_path,
+        file_format=FileFormat.ORC,
+        record_count=2,
+        file_size_in_bytes=raw.file_size_in_bytes,
+    )
+    residual = bind(schema, GreaterThan("id", n - 4))
+    only_position = Schema((ROW_POSITION,))
+    task = FileScanTask(file, (delete,), residual)
+    assert read(tmp_path, schema, task, select=only_position)["_pos"].to_pylist() == [n - 3, n - 1]
+    parts = list(FileScanTask(file, (delete,), AlwaysTrue()).split(file.file_size_in_bytes // 4))
+    assert len(parts) > 3
+    found = read(tmp_path, schema, *parts)["id"].to_pylist()
+    assert found == [i for i in range(n) if i not in {5, n - 2}]
+
+
+def test_columns_with_numbers_for_names_are_refused(tmp_path):
+    """Mapped by name, they would all read as null."""
+    task = FileScanTask(write(tmp_path / "f.orc", pa.table({"_col0": [1], "_col1": [2]})))
+    schema = Schema((NestedField(1, "id", LongType()),))
+    with pytest.raises(UnsupportedError, match="_col0"):
+        read(tmp_path, schema, task, mapping=[{"field-id": 1, "names": ["id"]}])
+
+
+def test_damage_and_times_out_of_range_are_errors_naming_the_file(tmp_path):
+    schema = Schema((NestedField(1, "ts", TimestampType()),))
+    data = pa.table(
+        [pa.array([-62135596800_000000], pa.timestamp("us"))],
+        schema=pa.schema([with_id("ts", pa.timestamp("us"), 1)]),
+    )
+    file = write(tmp_path / "f.orc", data)
+    with pytest.raises(CorruptFileError, match=r"f\.orc.*out of range"):
+        read(tmp_path, schema, FileScanTask(file))
+    (tmp_path / "f.orc").write_bytes(b"x" * file.file_size_in_bytes)
+    with pytest.raises(CorruptFileError, match=r"f\.orc"):
+        read(tmp_path, schema, FileScanTask(file))
