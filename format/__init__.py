@@ -1,8 +1,8 @@
 """Bytes to table state and back: the Iceberg specification as code.
 
-Here lie types, schemas, partitioning, sorting, snapshots, and the metadata that holds them together.
-Around it: `avro` and `manifests` (the files of a snapshot), `expressions` and `scan` (which files a
-query reads), `rows` (data and delete files), `operation` (snapshots made of files), `row_changes`
+Here lie types, schemas, partitioning, sorting, snapshots, and the metadata that hold them together.
+Around them: `avro` and `manifests` (the files of a snapshot), `expressions` and `scan` (which files
+a query reads), `rows` (data and delete files), `operation` (snapshots made of files), `row_changes`
 (operations made of rows), `evolution` (everything else that changes), `inspect` (metadata tables).
 
 Names are loaded at first use, so that importing one light thing never loads a heavy library.
