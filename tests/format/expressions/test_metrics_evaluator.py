@@ -260,7 +260,8 @@ def test_no_matching_row_is_pruned_and_no_other_row_is_claimed(data):
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_columns_give_the_answers_of_the_row_by_row_oracle(data):
-    kinds = data.draw(KIND_SETS)
+    # bounds of UUIDs are used only as far as two orders agree, which has a test of its own
+    kinds = data.draw(KIND_SETS.filter(lambda kinds: "uuid" not in kinds))
     table = data.draw(st.lists(files(kinds), min_size=1, max_size=6))
     expression = bind(SCHEMA, data.draw(expressions(kinds)))
     assert might_match(expression, Columns(table)).to_pylist() == [

@@ -269,9 +269,10 @@ def test_partitions_are_pruned_at_least_as_well_as_by_pyiceberg(case):
 
 
 def _negative_time(expression):
+    """Whether a value before 1970 may matter: `day < 0` asks for such days, too."""
     return any(
-        str(n).startswith("-") for e in getattr(expression, "operands", (expression,))
-        for n in (getattr(e, "literal", 0), *getattr(e, "literals", ()))
+        n == 0 or str(n).startswith("-") for e in getattr(expression, "operands", (expression,))
+        for n in (getattr(e, "literal", 1), *getattr(e, "literals", ()))
     ) or any(_negative_time(e) for e in getattr(expression, "operands", ()))  # fmt: skip
 
 
