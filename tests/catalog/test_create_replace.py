@@ -148,13 +148,14 @@ def test_the_second_of_two_creations_fails_and_removes_only_its_own_files(lake, 
 
 
 def test_of_many_creations_at_once_one_wins_with_all_its_rows(lake):
-    start = threading.Barrier(4)
+    start = threading.Barrier(4, timeout=60)
+    schema = pa.schema([("id", pa.int64())])
+    begun = {n: lake.create_table_transaction("db.t", schema) for n in range(1, 5)}
 
     def create(number):
-        rows = pa.table({"id": pa.array([number] * number, pa.int64())})
         try:
-            with lake.create_table_transaction("db.t", rows.schema) as new:
-                new.append(rows)
+            with begun[number] as new:
+                new.append(pa.table({"id": pa.array([number] * number, pa.int64())}))
                 start.wait()
         except TableAlreadyExistsError:
             return None
