@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.output import moment
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def list_locks(application: Application, table: str | None) -> None:
                 row.state.name.lower(),
                 f"{row.user}@{row.host}",
                 row.agent,
-                _moment(row.acquired_ms),
-                _moment(row.last_heartbeat_ms),
+                _when(row.acquired_ms),
+                _when(row.last_heartbeat_ms),
             ]
             for row in sorted(rows, key=lambda row: row.lock_id)
         ],
@@ -102,8 +102,5 @@ def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
     )
 
 
-def _moment(timestamp_ms: int | None) -> str | None:
-    if timestamp_ms is None:
-        return None
-    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
-    return moment.isoformat(sep=" ", timespec="seconds")
+def _when(timestamp_ms: int | None) -> str | None:
+    return None if timestamp_ms is None else moment(timestamp_ms)

@@ -75,6 +75,12 @@ class JsonOutput:
         click.echo(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
 
 
+def moment(timestamp_ms: int) -> str:
+    """Milliseconds since the epoch as people read them, in UTC."""
+    found = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
+    return found.isoformat(sep=" ", timespec="seconds")
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "null"

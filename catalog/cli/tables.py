@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.output import moment
 from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.snapshot import Snapshot
@@ -106,7 +106,7 @@ def snapshots(application: Application, table: str) -> None:
         ["committed", "snapshot", "parent", "operation", "added rows", "total rows", "refs"],
         [
             [
-                _moment(snapshot.timestamp_ms),
+                moment(snapshot.timestamp_ms),
                 snapshot.snapshot_id,
                 snapshot.parent_snapshot_id,
                 snapshot.summary.get("operation"),
@@ -146,7 +146,7 @@ def _column(field: Any) -> str:
 def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "id": snapshot.snapshot_id,
-        "committed": _moment(snapshot.timestamp_ms),
+        "committed": moment(snapshot.timestamp_ms),
         **{
             name: snapshot.summary[name]
             for name in ("operation", "total-records", "total-data-files", "total-files-size")
@@ -157,8 +157,3 @@ def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
 
 def _refs(metadata: TableMetadata, snapshot: Snapshot) -> list[str]:
     return [name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id]
-
-
-def _moment(timestamp_ms: int) -> str:
-    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
-    return moment.isoformat(sep=" ", timespec="seconds")

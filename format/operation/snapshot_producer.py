@@ -25,6 +25,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.manifests.manifest_writer import ManifestWriter, assign_sequence_number
+from icecomb.format.metadata_file import metadata_folder
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
@@ -244,7 +245,7 @@ class SnapshotProducer(ABC):
         sequence_number: int,
     ) -> str:
         name = f"snap-{self.snapshot_id}-{self._attempt}-{self.commit_uuid}.avro"
-        location = metadata_file_location(base, name)
+        location = f"{metadata_folder(base)}/{name}"
         write_manifest_list(
             self.io,
             location,
@@ -314,7 +315,7 @@ class SnapshotProducer(ABC):
     def _finish(self, base: TableMetadata, writer: ManifestWriter) -> ManifestFile:
         name = f"{self.commit_uuid}-m{self._manifest_count}.avro"
         self._manifest_count += 1
-        location = metadata_file_location(base, name)
+        location = f"{metadata_folder(base)}/{name}"
         manifest = writer.finish(self.io, location)
         self._written_manifests.append(location)
         return manifest
@@ -324,14 +325,6 @@ def new_snapshot_id() -> int:
     """A random positive 63-bit number."""
     drawn = uuid.uuid4().int
     return ((drawn >> 64) ^ drawn) & 0x7FFF_FFFF_FFFF_FFFF
-
-
-def metadata_file_location(metadata: TableMetadata, name: str) -> str:
-    """Where a metadata file of this table belongs (table property `write.metadata.path`)."""
-    folder = metadata.properties.get("write.metadata.path")
-    if folder:
-        return f"{folder.rstrip('/')}/{name}"
-    return f"{metadata.location.rstrip('/')}/metadata/{name}"
 
 
 def spec_of(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
