@@ -1,0 +1,68 @@
+"""Files of Maven repositories, got once by the Ivy inside pyspark and kept beside the environment.
+
+fetch("org.apache.hadoop:hadoop-client-minicluster:3.5.0")          the jar
+fetch("org.apache.hive:hive-standalone-metastore:3.1.3", classifier="bin", extension="tar.gz")
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+
+from icecomb.catalog.java import find_java
+
+KEPT = Path(sys.prefix) / "ivy"
+
+_MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="icecomb" module="{name}-for-tests"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="{organisation}" name="{name}" rev="{revision}" transitive="false">
+      <artifact name="{name}" type="{extension}" ext="{extension}"{classifier}/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+
+
+def pyspark_jars() -> Path:
+    """The folder of the jars that pyspark carries, Hadoop's client and Ivy among them."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def fetch(coordinate: str, classifier: str | None = None, extension: str = "jar") -> Path:
+    """The file of `organisation:name:revision`, without what it depends on."""
+    organisation, name, revision = coordinate.split(":")
+    suffix = f"-{classifier}" if classifier else ""
+    kept = KEPT / "files" / f"{name}-{revision}{suffix}.{extension}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{kept}.lock"):
+        if not kept.exists():
+            module = kept.with_suffix(".ivy.xml")
+            module.write_text(
+                _MODULE.format(
+                    organisation=organisation,
+                    name=name,
+                    revision=revision,
+                    extension=extension,
+                    classifier=f' m:classifier="{classifier}"' if classifier else "",
+                )
+            )
+            _retrieve(module, f"{kept.parent}/[artifact]-[revision](-[classifier]).[ext]")
+    return kept
+
+
+def _retrieve(module: Path, pattern: str) -> None:
+    ivy = next(pyspark_jars().glob("ivy-*.jar"))
+    command = [str(find_java()), "-jar", str(ivy), "-ivy", str(module)]
+    command += ["-cache", str(KEPT / "cache"), "-retrieve", pattern]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(
+            f"Ivy could not fetch {module.name}:\n{done.stdout[-4000:]}{done.stderr}"
+        )
