@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ class KeyIndex:
             level, codes = np.unique(pairs, return_inverse=True)
             self._levels.append(level)
             codes = codes.reshape(-1)
+        self._key_of_row = codes
         present, rows = np.unique(codes, return_index=True)
         self._rows = rows.astype(np.int64)
         self.duplicate: int | None = None
@@ -54,6 +56,34 @@ class KeyIndex:
             codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
             found &= (inner >= 0) & (level[codes] == pairs)
         return np.where(found, self._rows[np.where(found, codes, 0)], -1)
+
+    def same_key(self, rows: Rows) -> tuple[Rows, Rows]:
+        """All rows that have the keys of some: where in `rows` the key is, and a row that has it.
+
+        Args:
+            rows: Rows that `find` returned, none of them -1.
+        """
+        order, starts = self._by_key
+        codes = self._key_of_row[rows]
+        counts = starts[codes + 1] - starts[codes]
+        places = np.repeat(np.arange(len(rows)), counts)
+        first = np.cumsum(counts) - counts
+        within = np.arange(len(places)) - first[places]
+        return places, order[starts[codes][places] + within]
+
+    def key_counts(self, rows: Rows) -> Rows:
+        """How many rows have the key of each of some rows that `find` returned."""
+        _, starts = self._by_key
+        codes = self._key_of_row[rows]
+        counts: Rows = starts[codes + 1] - starts[codes]
+        return counts
+
+    @cached_property
+    def _by_key(self) -> tuple[Rows, Rows]:
+        """The rows ordered by key, and where each key's rows begin."""
+        order = np.argsort(self._key_of_row, kind="stable").astype(np.int64)
+        counts = np.bincount(self._key_of_row, minlength=len(self._rows))
+        return order, np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
 def _plain(array: pa.Array) -> pa.Array:

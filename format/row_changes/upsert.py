@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icecomb.format.errors import SchemaError, ValidationError
-from icecomb.format.expressions.expression import (
-    BooleanExpression,
-    GreaterThanOrEqual,
-    In,
-    LessThanOrEqual,
-    conjunction,
-)
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.row_difference import differing
 from icecomb.format.row_changes.row_level_change import row_level_change
@@ -33,18 +27,12 @@ from icecomb.format.rows.arrow_scan import ArrowScan
 from icecomb.format.rows.data_writer import frame_projection
 from icecomb.format.rows.frame_check import check_required
 from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.rows.partition_split import internal_array
 from icecomb.format.schema import Schema
-from icecomb.format.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
+from icecomb.format.types import NestedField
 
 if TYPE_CHECKING:
     from icecomb.format.rows.position_delete import Positions
     from icecomb.format.scan.task import FileScanTask
-
-_LISTED_KEYS = 200
-"""More values of a key column are looked for by their range."""
-_KEY_BATCH_ROWS = 1 << 20
-"""Keys are looked up in batches this long: each builds a hash table of the keys once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +147,12 @@ class _Matching:
         schema = target.metadata.schema()
         self._values = [f for f in schema.fields if f.field_id not in taken]
         scan = partial(ArrowScan, target.metadata, target.io, workers=1)
-        self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=_KEY_BATCH_ROWS)
+        self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
         self._value_scan = scan(Schema((*self._values, ROW_POSITION)))
 
     def row_filter(self) -> BooleanExpression:
         """What all rows match that have one of the keys, and few others."""
-        return conjunction(
-            part
-            for f, column in zip(self._keys, self._columns, strict=True)
-            for part in _among(f, column)
-        )
+        return key_filter(self._keys, self._columns)
 
     def outdated(self, task: FileScanTask) -> Positions:
         """The positions of the rows of a file that are to be replaced, ascending.
@@ -236,15 +220,7 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
             "there is no key to find rows by",
             hint="Give join_cols, or set the table's identifier fields.",
         )
-    fields = [schema.find_field(name, target.case_sensitive) for name in names]
-    for f in fields:
-        unfit = isinstance(f.field_type, FloatType | DoubleType) or not f.field_type.is_primitive
-        if unfit or f not in schema.fields:
-            raise ValidationError(
-                f"column {f.name!r} ({f.field_type}) cannot be a key: a key is a column of its own "
-                "with values that are exactly equal or not",
-                column=f.name,
-            )
+    fields = [key_field(schema, name, case_sensitive=target.case_sensitive) for name in names]
     return list(dict.fromkeys(fields))
 
 
@@ -257,17 +233,3 @@ def _fitted(schema: Schema, data: pa.Table | pa.RecordBatchReader) -> pa.Table:
             check_required(schema, fitted)
             batches.append(fitted)
     return pa.Table.from_batches(batches, schema_to_pyarrow(schema, include_field_ids=False))
-
-
-def _among(field: NestedField, column: pa.Array) -> list[BooleanExpression]:
-    """What the values of a key column match."""
-    values = internal_array(column).unique()
-    if len(values) <= _LISTED_KEYS:
-        return [In(field.name, values.to_pylist())]
-    if isinstance(field.field_type, UUIDType | FixedType):
-        return []
-    ends = pc.min_max(values).as_py()
-    return [
-        GreaterThanOrEqual(field.name, ends["min"]),
-        LessThanOrEqual(field.name, ends["max"]),
-    ]

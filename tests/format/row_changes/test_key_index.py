@@ -37,3 +37,18 @@ def test_a_key_with_a_null_is_no_row():
     index = KeyIndex(columns([(1, "a"), (2, "b")], 2))
     asked = [pa.array([1, None, 2]), pa.array(["a", "a", None])]
     assert index.find(asked).tolist() == [0, -1, -1]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@given(known=st.lists(keys, min_size=1, max_size=20), asked=st.lists(keys, max_size=20))
+def test_all_rows_of_a_key_are_found(width, known, asked):
+    index = KeyIndex(columns(known, width))
+    found = index.find(columns(asked, width))
+    hits = found[found >= 0]
+    places, rows = index.same_key(hits)
+    pairs = {(int(hits[p]), int(r)) for p, r in zip(places, rows, strict=True)}
+    wanted = {
+        (int(h), i) for h in hits for i, row in enumerate(known) if row[:width] == known[h][:width]
+    }
+    assert pairs == wanted
+    assert index.key_counts(hits).sum() == len(places)

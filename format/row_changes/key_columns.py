@@ -1,0 +1,68 @@
+"""The columns that rows are told apart by: which can be one, and which files may hold keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.expression import (
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    conjunction,
+)
+from icecomb.format.rows.partition_split import internal_array
+from icecomb.format.schema import Schema
+from icecomb.format.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
+
+KEY_BATCH_ROWS = 1 << 20
+"""Keys are looked up in batches this long: each builds a hash table of the keys once."""
+_LISTED_KEYS = 200
+"""More values of a key column are looked for by their range."""
+
+
+def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> NestedField:
+    """A column by its name, as a key.
+
+    Raises:
+        ValidationError: There is none, or it cannot be a key.
+    """
+    found = schema.find_field(name, case_sensitive)
+    kind = found.field_type
+    unfit = isinstance(kind, FloatType | DoubleType) or not kind.is_primitive
+    if unfit or found not in schema.fields:
+        raise ValidationError(
+            f"column {found.name!r} ({kind}) cannot be a key: a key is a column of its own "
+            "with values that are exactly equal or not",
+            column=found.name,
+        )
+    return found
+
+
+def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> BooleanExpression:
+    """What all rows match that have one of some keys, and few others.
+
+    Args:
+        fields: The columns of the key.
+        columns: The keys, in the columns' types, without nulls.
+    """
+    parts = zip(fields, columns, strict=True)
+    return conjunction(part for f, column in parts for part in _among(f, column))
+
+
+def _among(field: NestedField, column: pa.Array) -> list[BooleanExpression]:
+    """What the values of a key column match."""
+    values = internal_array(column).unique()
+    if len(values) <= _LISTED_KEYS:
+        return [In(field.name, values.to_pylist())]
+    if isinstance(field.field_type, UUIDType | FixedType):
+        return []
+    ends = pc.min_max(values).as_py()
+    return [
+        GreaterThanOrEqual(field.name, ends["min"]),
+        LessThanOrEqual(field.name, ends["max"]),
+    ]
