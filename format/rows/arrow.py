@@ -178,6 +178,8 @@ def field_id(field: pa.Field) -> int | None:
 
 def scalar_to_pyarrow(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
     """An Arrow scalar of an internal value (days, microseconds, `uuid.UUID`, ...)."""
+    if isinstance(value, pa.Scalar):
+        return value
     if value is not None and arrow_type == pa.uuid():
         raw = value.bytes if isinstance(value, uuid.UUID) else bytes(value)
         return pa.ExtensionArray.from_storage(arrow_type, pa.array([raw], pa.binary(16)))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,13 @@ from icecomb.format.rows.arrow_projection import Projection
 from icecomb.format.rows.batch_stream import stream
 from icecomb.format.rows.data_file_reader import DataFileReader, open_data_file
 from icecomb.format.rows.equality_delete import ColumnPlaces, EqualityDeletes, KeySet
-from icecomb.format.rows.metadata_columns import FILE_PATH, SPEC_ID
+from icecomb.format.rows.metadata_columns import (
+    FILE_PATH,
+    IS_DELETED,
+    PARTITION,
+    SPEC_ID,
+    partition_value,
+)
 from icecomb.format.rows.parquet_statistics import ChunkStatistics
 from icecomb.format.rows.position_delete import PositionDeletes, Positions, live_mask
 from icecomb.format.rows.row_filter import may_match, row_mask
@@ -73,6 +79,9 @@ class ArrowScan:
         self._deletes = PositionDeletes(io)
         self._equality_deletes = EqualityDeletes(io, table_metadata)
         self._table_schema = table_metadata.schema()
+        places = [f.field_id for f in projected_schema.fields]
+        self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
+        self._with_partition = PARTITION.field_id in places
 
     @property
     def schema(self) -> pa.Schema:
@@ -108,7 +117,7 @@ class ArrowScan:
             counting = ArrowScan(
                 self._metadata,
                 self._io,
-                Schema(),
+                Schema() if self._flag is None else Schema((IS_DELETED,)),
                 case_sensitive=self._case_sensitive,
                 ordered=False,
                 workers=self._workers,
@@ -150,6 +159,11 @@ class ArrowScan:
         use_threads: bool,
     ) -> Iterator[pa.RecordBatch]:
         constants = file_constants(task.file, task.spec, self._table_schema)
+        if self._flag is not None:
+            constants[IS_DELETED.field_id] = False
+        if self._with_partition:
+            value = partition_value(task.spec, task.file.partition, self._metadata)
+            constants[PARTITION.field_id] = value
         asked = ColumnPlaces(
             [*bound_references(residual), *(i for k in keys for i in k.field_ids)],
             self._projected.fields,
@@ -157,21 +171,25 @@ class ArrowScan:
         )
         projection = Projection((*self._projected.fields, *asked.extra), reader.fields, constants)
         row_groups = reader.row_groups(task.start, task.length)
-        if not isinstance(residual, AlwaysTrue):
+        selective = not isinstance(residual, AlwaysTrue)
+        if selective:
             row_groups = _matching(row_groups, residual, reader, constants)
         width = len(self._projected.fields)
         for position, raw in reader.batches(
             projection.leaves, row_groups, self._batch_size, use_threads=use_threads
         ):
+            rows = raw.num_rows
             batch = projection.apply(raw, position)
-            mask = None if deleted is None else live_mask(deleted, position, raw.num_rows)
-            keep = None if mask is None else pa.array(mask)
-            if keys or not isinstance(residual, AlwaysTrue):
-                arrays = asked.arrays(batch)
-                selected = row_mask(residual, arrays, raw.num_rows)
-                for key_set in keys:
-                    selected = pc.and_not(selected, key_set.contains(arrays))
-                keep = selected if keep is None else pc.and_(keep, selected)
+            arrays = asked.arrays(batch) if keys or selective else {}
+            live = _live(deleted, keys, arrays, position, rows)
+            keep = row_mask(residual, arrays, rows) if selective else None
+            if self._flag is not None:
+                if live is not None:
+                    batch = batch.set_column(
+                        self._flag, projection.schema.field(self._flag), pc.invert(live)
+                    )
+            elif live is not None:
+                keep = live if keep is None else pc.and_(keep, live)
             if asked.extra:
                 batch = batch.select(range(width))
             if keep is not None:
@@ -196,6 +214,8 @@ class ArrowScan:
         whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
         if not isinstance(residual, AlwaysTrue) or not whole:
             return None
+        if self._flag is not None:
+            return task.file.record_count
         positional, equal = _by_content(task.delete_files)
         if equal:
             return None
@@ -235,6 +255,22 @@ def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFil
     for file in files:
         (equal if file.content is DataFileContent.EQUALITY_DELETES else positional).append(file)
     return positional, equal
+
+
+def _live(
+    deleted: Positions | None,
+    keys: Sequence[KeySet],
+    arrays: Mapping[int, pa.Array],
+    position: int,
+    rows: int,
+) -> pa.BooleanArray | None:
+    """Which rows of a batch are not deleted; None when all are live."""
+    mask = None if deleted is None else live_mask(deleted, position, rows)
+    live = None if mask is None else pa.array(mask)
+    for key_set in keys:
+        other = pc.invert(key_set.contains(arrays))
+        live = other if live is None else pc.and_(live, other)
+    return live
 
 
 def _matching(

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.types import IntegerType, LongType, NestedField, StringType
+from icecomb.format.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.partition import PartitionSpec
 
 FILE_PATH: Final = NestedField(
     2147483646,
@@ -17,14 +33,77 @@ FILE_PATH: Final = NestedField(
 ROW_POSITION: Final = NestedField(
     2147483645, "_pos", LongType(), required=True, doc="Ordinal position of a row in its file"
 )
+IS_DELETED: Final = NestedField(
+    2147483644,
+    "_deleted",
+    BooleanType(),
+    required=True,
+    doc="Whether the row is deleted; a scan that selects this keeps deleted rows",
+)
 SPEC_ID: Final = NestedField(
     2147483643, "_spec_id", IntegerType(), required=True, doc="Spec id of the file of a row"
 )
 
-METADATA_COLUMNS: Final = MappingProxyType({f.name: f for f in (FILE_PATH, ROW_POSITION, SPEC_ID)})
+PARTITION: Final = NestedField(
+    2147483642,
+    "_partition",
+    StructType(()),
+    doc="Partition of the file of a row, in the fields of all specs of the table",
+)
+"""The column without its fields, which `metadata_column` finds in the table."""
+
+METADATA_COLUMNS: Final = MappingProxyType(
+    {f.name: f for f in (FILE_PATH, ROW_POSITION, IS_DELETED, SPEC_ID, PARTITION)}
+)
 """The metadata columns by name."""
 
 DELETE_FILE_PATH: Final = NestedField(2147483546, "file_path", StringType(), required=True)
 """The path column of a position delete file."""
 DELETE_FILE_POS: Final = NestedField(2147483545, "pos", LongType(), required=True)
 """The position column of a position delete file."""
+
+
+def metadata_column(name: str, metadata: TableMetadata) -> NestedField:
+    """A metadata column as it is in a table.
+
+    Raises:
+        ValidationError: It is `_partition`, and two specs of the table use one id for two things.
+    """
+    if name != PARTITION.name:
+        return METADATA_COLUMNS[name]
+    from icecomb.format.inspect.partition_union import partition_union
+    from icecomb.format.schema import walk
+
+    # Partition fields count from 1000, as columns of a wide table do, too.
+    used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
+    free = (number for number in count(1) if number not in used)
+    union = partition_union(metadata)
+    fields = tuple(replace(f, field_id=next(free)) for f in union.fields)
+    return replace(PARTITION, field_type=StructType(fields))
+
+
+def partition_value(
+    spec: PartitionSpec, partition: Sequence[Any], metadata: TableMetadata
+) -> pa.Scalar:
+    """The value of `_partition` for the rows of a file; null in a table without partitions.
+
+    Args:
+        spec: The spec of the file.
+        partition: The file's values, in the order of the spec.
+        metadata: The table.
+    """
+    import pyarrow as pa
+
+    from icecomb.format.inspect.partition_union import partition_union
+    from icecomb.format.rows.arrow import field_to_pyarrow, scalar_to_pyarrow
+
+    fields = partition_union(metadata).fields
+    kinds = [field_to_pyarrow(f, include_field_ids=False) for f in fields]
+    if not kinds:
+        return pa.scalar(None, pa.struct(kinds))
+    known = {f.field_id: v for f, v in zip(spec.fields, partition, strict=True)}
+    arrays = [
+        pa.repeat(scalar_to_pyarrow(known.get(f.field_id), kind.type), 1)
+        for f, kind in zip(fields, kinds, strict=True)
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=kinds)[0]

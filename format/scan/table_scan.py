@@ -17,7 +17,7 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.file_io import FileIO
 from icecomb.format.metadata import TableMetadata
-from icecomb.format.rows.metadata_columns import METADATA_COLUMNS
+from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
 from icecomb.format.scan.task import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
@@ -101,14 +101,14 @@ class TableScan:
             ValidationError: A selected column is unknown.
         """
         schema = self.schema()
-        if "*" in self.selected_fields:
-            return schema
-        reserved = [name for name in self.selected_fields if name in METADATA_COLUMNS]
-        names = [name for name in self.selected_fields if name not in METADATA_COLUMNS]
+        own = {field.name for field in schema.fields}
+        reserved = [n for n in self.selected_fields if n in METADATA_COLUMNS and n not in own]
+        names = [name for name in self.selected_fields if name not in reserved]
         selected = schema.select(*names, case_sensitive=self.case_sensitive)
         if not reserved:
             return selected
-        fields = (*selected.fields, *(METADATA_COLUMNS[name] for name in dict.fromkeys(reserved)))
+        columns = (metadata_column(name, self.metadata) for name in dict.fromkeys(reserved))
+        fields = (*selected.fields, *columns)
         return Schema(fields, selected.schema_id, selected.identifier_field_ids)
 
     def bound_filter(self) -> BooleanExpression:
