@@ -1,15 +1,18 @@
 """Long lists of a metadata file, decoded entry by entry when somebody looks.
 
 A table may have tens of thousands of snapshots, a program looks at a few: entries stay the parsed
-JSON they came as, are written back as such, and become values on access.
+JSON they came as, are written back as such, and become values on access. Their text is made once,
+however many commits add to them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 T = TypeVar("T")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class JsonSequence(Sequence[T], Generic[T]):
@@ -20,11 +23,13 @@ class JsonSequence(Sequence[T], Generic[T]):
         decode: Makes a value of a JSON object.
     """
 
-    __slots__ = ("_decode", "_items")
+    __slots__ = ("_decode", "_items", "_text")
 
     def __init__(self, items: tuple[Any, ...], decode: Callable[[Any], T]) -> None:
         self._items = items
         self._decode = decode
+        self._text = ("", 0)
+        """The text of the first entries, and of how many."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -59,7 +64,9 @@ class JsonSequence(Sequence[T], Generic[T]):
 
     def with_last(self, *values: T) -> JsonSequence[T]:
         """This sequence and these values; nothing is decoded."""
-        return JsonSequence((*self._items, *values), self._decode)
+        longer = JsonSequence((*self._items, *values), self._decode)
+        longer._text = self._text
+        return longer
 
     def where(self, member: str, keep: Callable[[Any], bool]) -> JsonSequence[T]:
         """The entries of which a member passes a test; nothing is decoded."""
@@ -74,11 +81,21 @@ class JsonSequence(Sequence[T], Generic[T]):
             for i in self._items
         )
 
-    def to_json(self) -> list[Any]:
-        """The entries as JSON objects; those that were never values just as they came."""
-        return [i if isinstance(i, dict) else i.to_json() for i in self._items]
+    def to_text(self) -> str:
+        """The entries as a JSON array; those that were never values just as they came."""
+        text, count = self._text
+        if count < len(self._items):
+            rest = [i if isinstance(i, dict) else i.to_json() for i in self._items[count:]]
+            text += ("," if count else "") + json_text(rest)[1:-1]
+            self._text = (text, len(self._items))
+        return f"[{text}]"
 
 
 def lazily(values: Sequence[T], decode: Callable[[Any], T]) -> JsonSequence[T]:
     """The same sequence as one whose entries may be JSON objects."""
     return values if isinstance(values, JsonSequence) else JsonSequence(tuple(values), decode)
+
+
+def json_text(value: Any) -> str:
+    """The text of JSON values, without spaces; of a `JsonSequence` that of its entries."""
+    return value.to_text() if isinstance(value, JsonSequence) else _ENCODER.encode(value)

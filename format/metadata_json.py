@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
-from icecomb.format.json_sequence import JsonSequence, lazily
+from icecomb.format.json_sequence import JsonSequence, json_text, lazily
 from icecomb.format.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionSpec
 from icecomb.format.schema import Schema
@@ -84,17 +84,14 @@ def metadata_to_json(metadata: TableMetadata) -> str:
     current = metadata.current_snapshot_id
     out["current-snapshot-id"] = _NO_SNAPSHOT if current is None else current
     out["refs"] = {name: ref.to_json() for name, ref in metadata.refs.items()}
-    out["snapshots"] = _entries(metadata.snapshots)
+    out["snapshots"] = lazily(metadata.snapshots, Snapshot.from_json)
     out["statistics"] = [dict(file) for file in metadata.statistics]
     out["partition-statistics"] = [dict(file) for file in metadata.partition_statistics]
-    out["snapshot-log"] = _entries(metadata.snapshot_log)
-    out["metadata-log"] = _entries(metadata.metadata_log)
+    out["snapshot-log"] = lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)
+    out["metadata-log"] = lazily(metadata.metadata_log, MetadataLogEntry.from_json)
     out.update(metadata.extra)
-    return json.dumps(out, separators=(",", ":"), ensure_ascii=False)
-
-
-def _entries(values: Sequence[Any]) -> list[Any]:
-    return values.to_json() if isinstance(values, JsonSequence) else [v.to_json() for v in values]
+    members = (f"{json_text(key)}:{json_text(value)}" for key, value in out.items())
+    return "{" + ",".join(members) + "}"
 
 
 def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMetadata:
