@@ -229,11 +229,14 @@ class MetadataBuilder:
             ValidationError: There is no such snapshot, or `main` would become a tag.
         """
         metadata = self.metadata
-        if metadata.refs.get(name) == ref:
+        known = metadata.refs.get(name)
+        if known == ref:
             return
+        if known is not None:
+            ref = replace(ref, extra={**known.extra, **ref.extra})
         added = ref.snapshot_id in self._added
-        known = added or self._base.has_snapshot(ref.snapshot_id)
-        if not known or ref.snapshot_id in self._removed:
+        exists = added or self._base.has_snapshot(ref.snapshot_id)
+        if not exists or ref.snapshot_id in self._removed:
             raise ValidationError(
                 f"Cannot set {name!r} to snapshot {ref.snapshot_id}: it does not exist"
             )
@@ -261,18 +264,11 @@ class MetadataBuilder:
         self.set(refs=MappingProxyType(refs), current_snapshot_id=current)
 
     def remove_snapshots(self, snapshot_ids: Collection[int]) -> None:
-        """Forget snapshots and their statistics files.
+        """Forget snapshots, their statistics files, and the branches and tags that point to them.
 
-        Raises:
-            ValidationError: A branch or a tag points to one of them.
+        Operations that mean to keep what a name points to, as expiration does, refuse before.
         """
         metadata = self.metadata
-        for name, ref in metadata.refs.items():
-            if ref.snapshot_id in snapshot_ids:
-                raise ValidationError(
-                    f"Cannot remove snapshot {ref.snapshot_id}: {name!r} points to it",
-                    hint="Move or remove that branch or tag first.",
-                )
         snapshots = lazily(metadata.snapshots, Snapshot.from_json)
         kept = snapshots.where("snapshot-id", lambda i: i not in snapshot_ids)
         if len(kept) == len(snapshots):
@@ -281,6 +277,9 @@ class MetadataBuilder:
         self.metadata = replace(metadata, snapshots=kept)
         self.remove_statistics("statistics", snapshot_ids)
         self.remove_statistics("partition_statistics", snapshot_ids)
+        for name, ref in metadata.refs.items():
+            if ref.snapshot_id in snapshot_ids:
+                self.remove_ref(name)
 
     def set_properties(self, updates: Mapping[str, str]) -> None:
         """Set properties.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
@@ -18,9 +18,12 @@ from icecomb.format.transform import (
     parse_transform,
 )
 from icecomb.format.types import IcebergType, NestedField, StringType, StructType
+from icecomb.format.unknown_member import extra_field, unknown_members
 
 PARTITION_FIELD_ID_START = 1000
 INITIAL_PARTITION_SPEC_ID = 0
+_FIELD = frozenset(("name", "transform", "source-id", "source-ids", "field-id"))
+_SPEC = frozenset(("spec-id", "fields"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,14 @@ class PartitionField:
         field_id: The id of the partition field, from 1000 on.
         transform: How it is made.
         name: The name in partition paths and manifests.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     source_id: int
     field_id: int
     transform: Transform
     name: str
+    extra: Mapping[str, Any] = extra_field()
 
     def __str__(self) -> str:
         return f"{self.field_id}: {self.name}: {self.transform}({self.source_id})"
@@ -49,6 +54,7 @@ class PartitionField:
             "transform": self.transform.to_json(),
             "source-id": self.source_id,
             "field-id": self.field_id,
+            **self.extra,
         }
 
     @classmethod
@@ -71,7 +77,13 @@ class PartitionField:
             raise ValidationError(f"Invalid partition field, name or transform is missing: {raw!r}")
         if type(field_id) is not int:
             raise ValidationError(f"Invalid partition field {name!r}: field-id is missing")
-        return cls(source_id(raw, "partition field"), field_id, parse_transform(transform), name)
+        return cls(
+            source_id(raw, "partition field"),
+            field_id,
+            parse_transform(transform),
+            name,
+            unknown_members(raw, _FIELD),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +93,12 @@ class PartitionSpec:
     Args:
         spec_id: The number of this spec among the table's specs.
         fields: The partition fields; a partition is a tuple of their values in this order.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     spec_id: int = INITIAL_PARTITION_SPEC_ID
     fields: tuple[PartitionField, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
@@ -175,7 +189,8 @@ class PartitionSpec:
 
     def to_json(self) -> dict[str, Any]:
         """The spec as in metadata files."""
-        return {"spec-id": self.spec_id, "fields": [f.to_json() for f in self.fields]}
+        fields = [f.to_json() for f in self.fields]
+        return {"spec-id": self.spec_id, "fields": fields, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> PartitionSpec:
@@ -190,7 +205,7 @@ class PartitionSpec:
         spec_id = raw.get("spec-id")
         if type(spec_id) is not int:
             raise ValidationError("Invalid partition spec: spec-id is missing")
-        return cls(spec_id, fields_from_json(raw["fields"]))
+        return cls(spec_id, fields_from_json(raw["fields"]), unknown_members(raw, _SPEC))
 
 
 UNPARTITIONED_PARTITION_SPEC = PartitionSpec()

@@ -18,8 +18,10 @@ from icecomb.format.types import (
     StructType,
     parse_type,
 )
+from icecomb.format.unknown_member import extra_field, unknown_members
 
 INITIAL_SCHEMA_ID = 0
+_MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Schema:
         fields: The top-level columns, in order.
         schema_id: The number of this schema among the table's schemas.
         identifier_field_ids: The fields that identify a row (spec: Identifier Field IDs).
+        extra: Members that icecomb does not know; they are written back.
 
     Raises:
         SchemaError: An id or a full name occurs twice, or an identifier field is not allowed.
@@ -46,6 +49,7 @@ class Schema:
     fields: tuple[NestedField, ...] = ()
     schema_id: int = INITIAL_SCHEMA_ID
     identifier_field_ids: tuple[int, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
     _index: _Index = field(init=False, repr=False, compare=False)
     _lowered: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -149,7 +153,7 @@ class Schema:
         if self.identifier_field_ids:
             out["identifier-field-ids"] = list(self.identifier_field_ids)
         out["fields"] = [f.to_json() for f in self.fields]
-        return out
+        return {**out, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> Schema:
@@ -166,6 +170,7 @@ class Schema:
             struct.fields,
             int(raw.get("schema-id") or INITIAL_SCHEMA_ID),
             tuple(raw.get("identifier-field-ids") or ()),
+            unknown_members(raw, _MEMBERS),
         )
 
     def __str__(self) -> str:
@@ -231,14 +236,19 @@ def walk(field_type: IcebergType) -> Iterator[NestedField]:
 def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> IcebergType:
     """The same kind of nested type with other fields inside; the names of list and map stay."""
     if isinstance(field_type, StructType):
-        return StructType(tuple(fields))
+        return StructType(tuple(fields), field_type.extra)
     if isinstance(field_type, ListType):
         (element,) = fields
-        return ListType(element.field_id, element.field_type, element.required)
+        return ListType(element.field_id, element.field_type, element.required, field_type.extra)
     if isinstance(field_type, MapType):
         key, value = fields
         return MapType(
-            key.field_id, key.field_type, value.field_id, value.field_type, value.required
+            key.field_id,
+            key.field_type,
+            value.field_id,
+            value.field_type,
+            value.required,
+            field_type.extra,
         )
     return field_type
 

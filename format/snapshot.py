@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.unknown_member import extra_field, unknown_members
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SNAPSHOT_MEMBERS = frozenset(
     (
         "snapshot-id",
@@ -25,6 +24,11 @@ _SNAPSHOT_MEMBERS = frozenset(
         "schema-id",
     )
 )
+_REF = frozenset(
+    ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
+)
+_SNAPSHOT_LOG_ENTRY = frozenset(("timestamp-ms", "snapshot-id"))
+_METADATA_LOG_ENTRY = frozenset(("timestamp-ms", "metadata-file"))
 
 
 class Operation(str, Enum):
@@ -73,7 +77,7 @@ class Snapshot:
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
     schema_id: int | None = None
     manifests: tuple[str, ...] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, Any] = extra_field()
 
     @property
     def operation(self) -> str | None:
@@ -135,7 +139,7 @@ class Snapshot:
             {str(key): str(value) for key, value in summary.items()},
             _optional(raw, "schema-id", int, "snapshot"),
             None if manifests is None or manifest_list is not None else tuple(manifests),
-            {k: v for k, v in raw.items() if k not in _SNAPSHOT_MEMBERS} or _NOTHING,
+            unknown_members(raw, _SNAPSHOT_MEMBERS),
         )
 
 
@@ -149,6 +153,7 @@ class SnapshotRef:
         min_snapshots_to_keep: Of a branch: how many snapshots expiration leaves.
         max_snapshot_age_ms: Of a branch: how old a snapshot may become before it expires.
         max_ref_age_ms: How old the reference may become; never for main.
+        extra: Members that icecomb does not know; they are written back.
 
     Raises:
         ValidationError: A tag has a branch's limits, or a limit is not positive.
@@ -159,6 +164,7 @@ class SnapshotRef:
     min_snapshots_to_keep: int | None = None
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None
+    extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
         limits = (self.min_snapshots_to_keep, self.max_snapshot_age_ms)
@@ -187,7 +193,8 @@ class SnapshotRef:
             "max-snapshot-age-ms": self.max_snapshot_age_ms,
             "max-ref-age-ms": self.max_ref_age_ms,
         }
-        return {**out, **{key: limit for key, limit in limits.items() if limit is not None}}
+        set_limits = {key: limit for key, limit in limits.items() if limit is not None}
+        return {**out, **set_limits, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> SnapshotRef:
@@ -208,6 +215,7 @@ class SnapshotRef:
             _optional(raw, "min-snapshots-to-keep", int, "reference"),
             _optional(raw, "max-snapshot-age-ms", int, "reference"),
             _optional(raw, "max-ref-age-ms", int, "reference"),
+            unknown_members(raw, _REF),
         )
 
 
@@ -218,14 +226,16 @@ class SnapshotLogEntry:
     Args:
         snapshot_id: What became current.
         timestamp_ms: When.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     snapshot_id: int
     timestamp_ms: int
+    extra: Mapping[str, Any] = extra_field()
 
     def to_json(self) -> dict[str, Any]:
         """The entry as in metadata files."""
-        return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id}
+        return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> SnapshotLogEntry:
@@ -239,6 +249,7 @@ class SnapshotLogEntry:
         return cls(
             _required(raw, "snapshot-id", int, "snapshot-log entry"),
             _required(raw, "timestamp-ms", int, "snapshot-log entry"),
+            unknown_members(raw, _SNAPSHOT_LOG_ENTRY),
         )
 
 
@@ -249,14 +260,17 @@ class MetadataLogEntry:
     Args:
         metadata_file: Its location.
         timestamp_ms: When the table was last updated in it.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     metadata_file: str
     timestamp_ms: int
+    extra: Mapping[str, Any] = extra_field()
 
     def to_json(self) -> dict[str, Any]:
         """The entry as in metadata files."""
-        return {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
+        out = {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
+        return {**out, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> MetadataLogEntry:
@@ -270,6 +284,7 @@ class MetadataLogEntry:
         return cls(
             _required(raw, "metadata-file", str, "metadata-log entry"),
             _required(raw, "timestamp-ms", int, "metadata-log entry"),
+            unknown_members(raw, _METADATA_LOG_ENTRY),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -10,9 +11,12 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.partition import source_id
 from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform, Transform, parse_transform
+from icecomb.format.unknown_member import extra_field, unknown_members
 
 UNSORTED_SORT_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1
+_FIELD = frozenset(("transform", "source-id", "source-ids", "direction", "null-order"))
+_ORDER = frozenset(("order-id", "fields"))
 
 
 class SortDirection(Enum):
@@ -38,12 +42,14 @@ class SortField:
         transform: What is done to its values before they are compared.
         direction: Upwards or downwards.
         null_order: Where nulls stand; None means first when going up, last when going down.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     source_id: int
     transform: Transform = IdentityTransform()  # noqa: RUF009
     direction: SortDirection = SortDirection.ASC
     null_order: NullOrder | None = None
+    extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
         if self.null_order is None:
@@ -62,6 +68,7 @@ class SortField:
             "source-id": self.source_id,
             "direction": self.direction.value,
             "null-order": (self.null_order or NullOrder.NULLS_FIRST).value,
+            **self.extra,
         }
 
     @classmethod
@@ -80,7 +87,11 @@ class SortField:
         except ValueError as error:
             raise ValidationError(f"Invalid sort field: {error}") from error
         return cls(
-            source_id(raw, "sort field"), parse_transform(raw["transform"]), direction, null_order
+            source_id(raw, "sort field"),
+            parse_transform(raw["transform"]),
+            direction,
+            null_order,
+            unknown_members(raw, _FIELD),
         )
 
 
@@ -91,10 +102,12 @@ class SortOrder:
     Args:
         order_id: The number of this order among the table's orders; 0 is always unsorted.
         fields: The keys, the most important one first.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     order_id: int = UNSORTED_SORT_ORDER_ID
     fields: tuple[SortField, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
@@ -139,7 +152,8 @@ class SortOrder:
 
     def to_json(self) -> dict[str, Any]:
         """The order as in metadata files."""
-        return {"order-id": self.order_id, "fields": [f.to_json() for f in self.fields]}
+        fields = [f.to_json() for f in self.fields]
+        return {"order-id": self.order_id, "fields": fields, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> SortOrder:
@@ -153,7 +167,8 @@ class SortOrder:
             raise ValidationError(f"Invalid sort order, fields are missing: {raw!r}")
         if type(raw.get("order-id")) is not int:
             raise ValidationError("Invalid sort order: order-id is missing")
-        return cls(raw["order-id"], tuple(map(SortField.from_json, raw["fields"])))
+        fields = tuple(map(SortField.from_json, raw["fields"]))
+        return cls(raw["order-id"], fields, unknown_members(raw, _ORDER))
 
 
 UNSORTED_SORT_ORDER = SortOrder()

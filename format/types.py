@@ -7,10 +7,12 @@ specification's string of a primitive type; `to_json()` is what stands in metada
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.unknown_member import extra_field, unknown_members
 
 MAX_DECIMAL_PRECISION = 38
 
@@ -19,6 +21,11 @@ _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
 _V3_TYPES = frozenset(
     ("timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography")
 )
+_DEFAULTS = frozenset(("initial-default", "write-default"))
+_FIELD = frozenset(("id", "name", "required", "type", "doc")) | _DEFAULTS
+_STRUCT = frozenset(("type", "fields"))
+_LIST = frozenset(("type", "element-id", "element", "element-required"))
+_MAP = frozenset(("type", "key-id", "key", "value-id", "value", "value-required"))
 
 
 class IcebergType:
@@ -194,11 +201,12 @@ class NestedField:
     Args:
         field_id: The id that finds this field in data files whatever its name is.
         name: The name among the fields of its struct.
-        field_type: The type.
+        field_type: The type; the string of a primitive type becomes that.
         required: Whether null is refused.
         doc: A comment.
         initial_default: The value of rows written before the field was added (format version 3).
         write_default: The value a writer puts where none is given (format version 3).
+        extra: Members that icecomb does not know; they are written back.
     """
 
     field_id: int
@@ -208,6 +216,11 @@ class NestedField:
     doc: str | None = None
     initial_default: Any = None
     write_default: Any = None
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.field_type, str):
+            object.__setattr__(self, "field_type", parse_type(self.field_type))
 
     @property
     def optional(self) -> bool:
@@ -235,7 +248,7 @@ class NestedField:
         ):
             if value is not None:
                 out[key] = _value_to_json(self.field_type, value)
-        return out
+        return {**out, **self.extra}
 
     @classmethod
     def from_json(cls, raw: Any) -> NestedField:
@@ -255,17 +268,15 @@ class NestedField:
         doc = raw.get("doc")
         if doc is not None and not isinstance(doc, str):
             raise SchemaError(f"Invalid field {name!r}: doc is not a string")
-        required = _member(raw, "required", bool, "field")
-        if "initial-default" not in raw and "write-default" not in raw:
-            return cls(field_id, name, field_type, required, doc)
         return cls(
             field_id,
             name,
             field_type,
-            required,
+            _member(raw, "required", bool, "field"),
             doc,
             _value_from_json(field_type, raw.get("initial-default")),
             _value_from_json(field_type, raw.get("write-default")),
+            unknown_members(raw, _FIELD),
         )
 
 
@@ -275,9 +286,11 @@ class StructType(IcebergType):
 
     Args:
         fields: The fields, in order.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     fields: tuple[NestedField, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.fields))}>"
@@ -298,7 +311,7 @@ class StructType(IcebergType):
 
     def to_json(self) -> Any:
         """The struct as in metadata files."""
-        return {"type": "struct", "fields": [f.to_json() for f in self.fields]}
+        return {"type": "struct", "fields": [f.to_json() for f in self.fields], **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +322,13 @@ class ListType(IcebergType):
         element_id: The field id of the elements.
         element_type: Their type.
         element_required: Whether an element may not be null.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     element_id: int
     element_type: IcebergType
     element_required: bool = False
+    extra: Mapping[str, Any] = extra_field()
 
     @property
     def element_field(self) -> NestedField:
@@ -330,6 +345,7 @@ class ListType(IcebergType):
             "element-id": self.element_id,
             "element": self.element_type.to_json(),
             "element-required": self.element_required,
+            **self.extra,
         }
 
 
@@ -343,6 +359,7 @@ class MapType(IcebergType):
         value_id: The field id of the values.
         value_type: Their type.
         value_required: Whether a value may not be null.
+        extra: Members that icecomb does not know; they are written back.
     """
 
     key_id: int
@@ -350,6 +367,7 @@ class MapType(IcebergType):
     value_id: int
     value_type: IcebergType
     value_required: bool = False
+    extra: Mapping[str, Any] = extra_field()
 
     @property
     def key_field(self) -> NestedField:
@@ -373,6 +391,7 @@ class MapType(IcebergType):
             "value-id": self.value_id,
             "value": self.value_type.to_json(),
             "value-required": self.value_required,
+            **self.extra,
         }
 
 
@@ -411,12 +430,13 @@ def parse_type(raw: Any) -> IcebergType:
         fields = raw.get("fields")
         if not isinstance(fields, list):
             raise SchemaError("Invalid struct: fields are missing")
-        return StructType(tuple(map(NestedField.from_json, fields)))
+        return StructType(tuple(map(NestedField.from_json, fields)), unknown_members(raw, _STRUCT))
     if kind == "list":
         return ListType(
             _member(raw, "element-id", int, "list"),
             parse_type(raw.get("element")),
             _member(raw, "element-required", bool, "list"),
+            unknown_members(raw, _LIST),
         )
     if kind == "map":
         return MapType(
@@ -425,6 +445,7 @@ def parse_type(raw: Any) -> IcebergType:
             _member(raw, "value-id", int, "map"),
             parse_type(raw.get("value")),
             _member(raw, "value-required", bool, "map"),
+            unknown_members(raw, _MAP),
         )
     if isinstance(kind, str):
         return parse_type(kind)
@@ -463,6 +484,8 @@ def _value_to_json(field_type: IcebergType, value: Any) -> Any:
 
 
 def _value_from_json(field_type: IcebergType, raw: Any) -> Any:
+    if raw is None:
+        return None
     from icecomb.format import single_value
 
-    return None if raw is None else single_value.from_json(field_type, raw)
+    return single_value.from_json(field_type, raw)

@@ -279,7 +279,10 @@ class RemoveSnapshotRefUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshotsUpdate:
-    """Forget snapshots; the snapshot log keeps no entry from before a gap."""
+    """Forget snapshots; the snapshot log keeps no entry from before a gap.
+
+    Branches and tags that point to one of them go, too; without `main` the table is empty.
+    """
 
     snapshot_ids: tuple[int, ...]
 

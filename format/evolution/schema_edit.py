@@ -26,6 +26,7 @@ from icecomb.format.types import (
     MapType,
     NestedField,
     StructType,
+    parse_type,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class SchemaEdit:
     def add(
         self,
         path: Path,
-        field_type: IcebergType,
+        field_type: IcebergType | str,
         doc: str | None = None,
         *,
         required: bool = False,
@@ -105,7 +106,7 @@ class SchemaEdit:
         parent_id = ROOT if not parent else self._struct_id(parent, full)
         self._check_free(parent_id, name, full)
         added = fresh_field(
-            NestedField(0, name, field_type, required, doc), lambda: next(self._ids)
+            NestedField(0, name, _given_type(field_type), required, doc), lambda: next(self._ids)
         )
         _check_names_inside(added.field_type, full)
         self.adds.setdefault(parent_id, []).append(added)
@@ -135,7 +136,7 @@ class SchemaEdit:
     def update(
         self,
         path: Path,
-        field_type: IcebergType | None = None,
+        field_type: IcebergType | str | None = None,
         doc: str | None = None,
         *,
         required: bool | None = None,
@@ -144,6 +145,7 @@ class SchemaEdit:
         field, full = self._kept(path)
         self._check_no_map_key(field.field_id, full)
         changed: dict[str, Any] = {}
+        field_type = None if field_type is None else _given_type(field_type)
         current = self.updates.get(field.field_id, field)
         if field_type is not None and field_type != current.field_type:
             self._check_type(current.field_type, field_type, full)
@@ -341,7 +343,7 @@ class SchemaEdit:
 
     def _type(self, field_type: IcebergType, owner_id: int) -> IcebergType:
         if isinstance(field_type, StructType):
-            return StructType(self._fields(field_type.fields, owner_id))
+            return replace(field_type, fields=self._fields(field_type.fields, owner_id))
         return with_children(field_type, map(self._field, children(field_type)))
 
     def _union(self, old: StructType, new: StructType, path: tuple[str, ...]) -> None:
@@ -395,6 +397,10 @@ def can_promote(old: IcebergType, new: IcebergType) -> bool:
         or (isinstance(old, IntegerType) and isinstance(new, LongType))
         or (isinstance(old, FloatType) and isinstance(new, DoubleType))
     )
+
+
+def _given_type(given: IcebergType | str) -> IcebergType:
+    return parse_type(given) if isinstance(given, str) else given
 
 
 def _check_names_inside(field_type: IcebergType, full: str) -> None:

@@ -80,7 +80,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
     def add_column(
         self,
         path: Path,
-        field_type: IcebergType,
+        field_type: IcebergType | str,
         doc: str | None = None,
         required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
         default_value: Any = None,
@@ -89,12 +89,14 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
 
         Args:
             path: Its name.
-            field_type: Its type; field ids inside it are given out anew.
+            field_type: Its type, or the string of a primitive one such as ``"decimal(9, 2)"``;
+                field ids inside it are given out anew.
             doc: A comment.
             required: Refuse nulls; only with `allow_incompatible_changes`.
             default_value: Belongs to format version 3 and is refused.
 
         Raises:
+            UnsupportedError: The type belongs to format version 3.
             SchemaError: The name is taken, also in another case, or there is no such parent.
         """
         self._record(
@@ -128,7 +130,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
     def update_column(
         self,
         path: Path,
-        field_type: IcebergType | None = None,
+        field_type: IcebergType | str | None = None,
         required: bool | None = None,  # noqa: FBT001 - PyIceberg's signature
         doc: str | None = None,
     ) -> Self:

@@ -146,11 +146,26 @@ def test_the_log_is_cut_after_a_removed_snapshot():
     assert without.snapshot_by_id(2) is None
 
 
-def test_a_snapshot_that_a_branch_needs_is_not_removed():
+def test_branches_and_tags_go_with_the_snapshot_they_point_to():
     metadata = appended(appended(table(), 1), 2)
-    tagged = update_table_metadata(metadata, (SetSnapshotRefUpdate("v1", "tag", 1),))
-    with pytest.raises(ValidationError, match="'v1'"):
-        update_table_metadata(tagged, (RemoveSnapshotsUpdate((1,)),))
+    tagged = update_table_metadata(
+        metadata,
+        (SetSnapshotRefUpdate("v1", "tag", 1), SetSnapshotRefUpdate("b", "branch", 1)),
+    )
+    without = update_table_metadata(tagged, (RemoveSnapshotsUpdate((1,)),), now_ms=NOW)
+    assert without.refs.keys() == {"main"}
+    assert without.current_snapshot_id == 2
+    assert TableMetadata.from_json(without.to_json()) == without
+
+
+def test_a_table_whose_current_snapshot_is_removed_is_empty():
+    metadata = appended(appended(table(), 1), 2)
+    empty = update_table_metadata(metadata, (RemoveSnapshotsUpdate((2,)),), now_ms=NOW)
+    assert empty.current_snapshot() is None
+    assert empty.refs == {}
+    assert empty.snapshot_log == ()
+    assert [s.snapshot_id for s in empty.snapshots] == [1]
+    assert TableMetadata.from_json(empty.to_json()) == empty
 
 
 def test_a_rollback_is_logged_with_its_own_time():
