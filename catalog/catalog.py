@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.setting import Properties, shown
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
     NoSuchIcebergTableError,
@@ -38,14 +39,15 @@ class Catalog(ABC):
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
-        self.properties = dict(properties)
+        self.properties = Properties(properties)
 
     def close(self) -> None:  # noqa: B027 - most catalogs hold nothing open
         """Closes the connections that the catalog holds open."""
 
     def __repr__(self) -> str:
         key = "uri" if "uri" in self.properties else "warehouse"
-        return f"{type(self).__name__}({self.name!r}, {key}={self.properties.get(key)!r})"
+        value = shown(key, self.properties.get(key, ""))
+        return f"{type(self).__name__}({self.name!r}, {key}={value!r})"
 
     @abstractmethod
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:

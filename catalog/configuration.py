@@ -1,33 +1,56 @@
-"""Where a catalog's settings come from: arguments first, then the environment, then defaults.
+"""Where a catalog's settings come from.
 
-``ICECOMB_CATALOG__<NAME>__<KEY>`` sets a property of the catalog NAME; the key is written in upper
-case, ``_`` stands for ``-`` and ``__`` for ``.``: ``ICECOMB_CATALOG__LAKE__URI``. Any key may also
-be given in its own spelling, ``ICECOMB_CATALOG__LAKE__engine.hive.lock-enabled``.
+The nearest source wins, key by key:
+
+1. arguments of `load_catalog`, options of a command;
+2. the environment: ``ICECOMB_CATALOG__<NAME>__<KEY>`` sets a property of the catalog NAME; the key
+   is written in upper case, ``_`` stands for ``-`` and ``__`` for ``.``:
+   ``ICECOMB_CATALOG__LAKE__URI``. Any key may also be given in its own spelling,
+   ``ICECOMB_CATALOG__LAKE__engine.hive.lock-enabled``;
+3. ``icecomb.yaml`` in the working directory, then the one in ``ICECOMB_HOME`` or in the user's
+   configuration folder (see `catalog_file`);
+4. the cluster's own files in ``HADOOP_CONF_DIR`` and ``HIVE_CONF_DIR``, or in the folders that the
+   settings ``hadoop-conf-dir`` and ``hive-conf-dir`` name: ``hive.metastore.uris`` is the ``uri``,
+   ``hive.metastore.warehouse.dir`` the ``warehouse``.
+
+A catalog called ``local``, and one of another type than ``hive``, takes no metastore from the
+cluster's files: only what they say about file systems.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final, TypeVar
 
+from icecomb.catalog.setting import Properties, Setting, shown
 from icecomb.format.errors import ConfigurationError
 
 PREFIX: Final = "ICECOMB_CATALOG__"
+DEFAULT_CATALOG: Final = "ICECOMB_DEFAULT_CATALOG"
 TYPES: Final = ("hadoop", "hive", "local")
+LOCAL: Final = "local"
 
 _N = TypeVar("_N", int, float)
 _TRUE: Final = {"true": True, "false": False}
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One property's value and where it came from, as ``argument`` or an environment variable."""
-
-    value: str
-    source: str
+_FOLDERS: Final = ("hadoop-conf-dir", "hive-conf-dir")
+_SITE_FILES: Final = (
+    ("core-site.xml", "hdfs-site.xml"),
+    ("core-site.xml", "hive-site.xml", "hivemetastore-site.xml", "metastore-site.xml"),
+)
+_FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.")
+_METASTORE: Final = ("hive.metastore.", "metastore.", "iceberg.", "engine.hive.")
+_MEANING: Final = {
+    "hive.metastore.uris": "uri",
+    "metastore.thrift.uris": "uri",
+    "hive.metastore.warehouse.dir": "warehouse",
+    "metastore.warehouse.dir": "warehouse",
+}
+"""Hive's names of what catalogs call otherwise; the newer names are those of Hive 3 and later."""
 
 
 class Configuration:
@@ -43,9 +66,15 @@ class Configuration:
         self.settings = dict(settings)
 
     @property
-    def properties(self) -> dict[str, str]:
+    def properties(self) -> Properties:
         """Just the values."""
-        return {key: setting.value for key, setting in self.settings.items()}
+        return Properties({key: setting.value for key, setting in self.settings.items()})
+
+    @property
+    def sources(self) -> Iterator[tuple[str, str, str]]:
+        """Key, value for people (secrets hidden) and source of each setting, sorted by key."""
+        for key, setting in sorted(self.settings.items()):
+            yield key, shown(key, setting.value), setting.source
 
     @property
     def type(self) -> str:
@@ -74,19 +103,45 @@ def load_configuration(
         name: The catalog's name; upper and lower case are the same in the environment.
         arguments: What the caller says; None means unsaid.
         environment: Default the process's own.
+
+    Raises:
+        ConfigurationError: a file is broken; names file and line.
     """
-    sources: tuple[Callable[[], dict[str, Setting]], ...] = (
-        lambda: _from_environment(name, os.environ if environment is None else environment),
-        lambda: {
+    from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files
+
+    variables = os.environ if environment is None else environment
+    near = {
+        **read_catalog_files(catalog_file_paths(variables)).catalogs.get(name, {}),
+        **_from_environment(name, variables),
+        **{
             key: Setting(_text(value), "argument")
             for key, value in arguments.items()
             if value is not None
         },
-    )
-    settings: dict[str, Setting] = {}
-    for source in sources:
-        settings |= source()
-    return Configuration(name, settings)
+    }
+    kind = near["type"].value.lower() if "type" in near else None
+    remote = kind == "hive" or (kind is None and (name != LOCAL or "uri" in near))
+    prefixes = (*_FILE_SYSTEMS, *(_METASTORE if remote else ()))
+    far = _from_site_files(near, prefixes, variables)
+    return Configuration(name, {**far, **near})
+
+
+def default_catalog(environment: Mapping[str, str] | None = None) -> Setting:
+    """The catalog that commands open when none is named.
+
+    It is the one of ``ICECOMB_DEFAULT_CATALOG``, else ``default-catalog`` of ``icecomb.yaml``, else
+    ``default`` where the cluster's files name a metastore, else ``local``.
+    """
+    from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files
+
+    variables = os.environ if environment is None else environment
+    if named := variables.get(DEFAULT_CATALOG):
+        return Setting(named, DEFAULT_CATALOG)
+    if chosen := read_catalog_files(catalog_file_paths(variables)).default:
+        return chosen
+    if uri := load_configuration("default", {}, variables).settings.get("uri"):
+        return Setting("default", uri.source)
+    return Setting(LOCAL, "built in")
 
 
 def number(properties: Mapping[str, str], key: str, default: _N, *, least: _N | None = None) -> _N:
@@ -104,7 +159,7 @@ def number(properties: Mapping[str, str], key: str, default: _N, *, least: _N | 
         value = None
     if value is None or (least is not None and value < least):
         at_least = "" if least is None else f" of at least {least}"
-        raise ConfigurationError(f"{key} is {text!r}: a number{at_least} is expected")
+        raise ConfigurationError(f"{key} is {shown(key, text)!r}: a number{at_least} is expected")
     return value
 
 
@@ -120,7 +175,9 @@ def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
     try:
         return _TRUE[text.lower()]
     except KeyError:
-        raise ConfigurationError(f"{key} is {text!r}: true or false is expected") from None
+        raise ConfigurationError(
+            f"{key} is {shown(key, text)!r}: true or false is expected"
+        ) from None
 
 
 def seconds(text: str) -> float:
@@ -147,6 +204,31 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> dict[str, Se
                 key = key.lower().replace("__", ".").replace("_", "-")
             found[key] = Setting(value, variable)
     return found
+
+
+def _from_site_files(
+    near: Mapping[str, Setting], prefixes: tuple[str, ...], environment: Mapping[str, str]
+) -> dict[str, Setting]:
+    from icecomb.format.site_file import read_site_files, resolve, site_folders
+
+    named = (near.get(key) for key in _FOLDERS)
+    folders = [
+        Path(chosen.value).expanduser() if chosen else found
+        for chosen, found in zip(named, site_folders(environment), strict=True)
+    ]
+    found = read_site_files(
+        folder / file
+        for folder, files in zip(folders, _SITE_FILES, strict=True)
+        if folder is not None
+        for file in files
+    )
+    settings: dict[str, Setting] = {}
+    for key, one in found.items():
+        if key.startswith(prefixes) and (value := resolve(found, key, environment)):
+            settings[key] = Setting(value, one.source)
+            if meaning := _MEANING.get(key):
+                settings[meaning] = settings[key]
+    return settings
 
 
 def _text(value: object) -> str:

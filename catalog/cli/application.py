@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -45,33 +46,43 @@ _EPILOG: Final = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Application:
     """What the global options say; the object every command gets.
 
     Attributes:
-        catalog_name: the catalog to open.
+        named: the catalog to open, or None for the default one.
         uri: the metastore's address, or None for what is configured.
         warehouse: the root of new namespaces, or None for what is configured.
         output: prints to stdout.
         progress: reports to stderr.
     """
 
-    catalog_name: str
+    named: str | None
     uri: str | None
     warehouse: str | None
     output: Output
     progress: TerminalProgress
     _open: list[Catalog] = field(default_factory=list)
 
+    @functools.cached_property
+    def catalog_name(self) -> str:
+        """The catalog to open."""
+        from icecomb.catalog.configuration import default_catalog
+
+        return self.named or default_catalog().value
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The catalog's properties that the options give."""
+        given = {"uri": self.uri, "warehouse": self.warehouse}
+        return {key: value for key, value in given.items() if value is not None}
+
     def catalog(self) -> Catalog:
         """The catalog that the options name; it is closed when the command ends."""
         from icecomb.catalog import load_catalog
 
-        given = {"uri": self.uri, "warehouse": self.warehouse}
-        catalog = load_catalog(
-            self.catalog_name, **{key: value for key, value in given.items() if value is not None}
-        )
+        catalog = load_catalog(self.catalog_name, **self.arguments)
         self._open.append(catalog)
         return catalog
 
@@ -126,9 +137,7 @@ class _Commands(click.Group):
 @click.option(
     "--catalog",
     "name",
-    default="local",
-    show_default=True,
-    help="The catalog to open.",
+    help="The catalog to open; otherwise the default one, see `icecomb doctor`.",
     metavar="NAME",
 )
 @click.option("--uri", help="The metastore, thrift://host:9083; otherwise what is configured.")
@@ -141,17 +150,16 @@ class _Commands(click.Group):
 @click.version_option(package_name="icecomb")
 @click.pass_context
 def icecomb(
-    ctx: click.Context, name: str, uri: str | None, warehouse: str | None, form: str
+    ctx: click.Context, name: str | None, uri: str | None, warehouse: str | None, form: str
 ) -> None:
     """Apache Iceberg tables on the Hive metastore you already have.
 
     Data go to stdout, progress and errors to stderr.
     """
-    source = ctx.get_parameter_source("name")
-    if uri is not None and source is click.core.ParameterSource.DEFAULT:
-        name = "default"
     output: Output = JsonOutput() if form == "json" else TextOutput()
-    ctx.obj = Application(name, uri, warehouse, output, TerminalProgress())
+    ctx.obj = Application(
+        name or ("default" if uri else None), uri, warehouse, output, TerminalProgress()
+    )
     ctx.call_on_close(ctx.obj.close)
 
 
