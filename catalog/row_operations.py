@@ -12,9 +12,13 @@ from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
+    from icecomb.catalog.merge import Merge
     from icecomb.catalog.pointer import WriteGuard
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.row_changes.merge import MergeResult
+    from icecomb.format.row_changes.merge_clause import MergeClauses
+    from icecomb.format.row_changes.merge_condition import MergeCondition
     from icecomb.format.row_changes.upsert import UpsertResult
     from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 
@@ -177,6 +181,49 @@ class RowOperations(ABC):
         self._commit_change(change)
         return result
 
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str],
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Merge:
+        """Begins a merge (SQL's ``MERGE INTO``): clauses follow, then ``execute``; see `Merge`.
+
+        >>> (  # doctest: +SKIP
+        ...     table.merge(changes, on="t.id = s.id")
+        ...     .when_matched_delete("s.gone")
+        ...     .when_matched_update_all()
+        ...     .when_not_matched_insert_all()
+        ...     .execute()
+        ... )
+
+        Args:
+            source: The rows, as for `Table.append`; they may have other columns, too.
+            on: The columns that are equal in both, or SQL text that begins with equalities.
+            target_alias: What SQL calls the table.
+            source_alias: What SQL calls the source.
+            branch: Where.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Raises:
+            ExpressionError: ``on`` says of no column that it equals another.
+        """
+        from icecomb.catalog.merge import Merge
+
+        return Merge(
+            self,
+            source,
+            on,
+            target_alias=target_alias,
+            source_alias=source_alias,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )
+
     def add_files(
         self,
         file_paths: Sequence[str],
@@ -218,6 +265,31 @@ class RowOperations(ABC):
             on_duplicate=on_duplicate,
         )
         self._commit_change(change)
+
+    def _merge(
+        self,
+        source: Any,
+        condition: MergeCondition,
+        clauses: MergeClauses,
+        *,
+        aliases: tuple[str, str],
+        branch: str,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> MergeResult:
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.row_changes.merge import merge_rows
+
+        target = self._write_target(snapshot_properties, branch)
+        change, result = merge_rows(
+            target,
+            arrow_data(source),
+            condition,
+            clauses,
+            target_alias=aliases[0],
+            source_alias=aliases[1],
+        )
+        self._commit_change(change)
+        return result
 
     def _write_target(
         self,

@@ -113,7 +113,9 @@ class RowLevelChange(ABC):
         operation.validate_no_conflicting_deletes()
         if self.serializable:
             operation.validate_no_conflicting_data()
-        return WrittenChange(operation, tuple(f.file_path for f in added))
+        return WrittenChange(
+            operation, tuple(f.file_path for f in added), len(added), len(self.removed)
+        )
 
 
 class CopyOnWrite(RowLevelChange):
@@ -196,7 +198,13 @@ class MergeOnRead(RowLevelChange):
             operation.validate_no_conflicting_delete_files()
         if self.serializable:
             operation.validate_no_conflicting_data_files()
-        return WrittenChange(operation, tuple(f.file_path for f in (*added, *deletes)))
+        return WrittenChange(
+            operation,
+            tuple(f.file_path for f in (*added, *deletes)),
+            len(added),
+            len(self.removed),
+            len(deletes),
+        )
 
     def abort(self, problem: BaseException) -> None:
         """See `RowLevelChange.abort`."""

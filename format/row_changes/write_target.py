@@ -32,10 +32,16 @@ class WrittenChange:
     Attributes:
         producer: Makes the snapshot; None when there is nothing to change.
         written: The locations of the files, to be deleted when nothing was committed.
+        data_files_added: How many data files are new.
+        data_files_removed: How many data files the table loses.
+        delete_files_added: How many delete files are new.
     """
 
     producer: SnapshotProducer | None = None
     written: tuple[str, ...] = ()
+    data_files_added: int = 0
+    data_files_removed: int = 0
+    delete_files_added: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,187 @@
+"""The builder of a merge: clause by clause, then `execute`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from icecomb.catalog.row_operations import RowOperations
+    from icecomb.format.row_changes.merge import MergeResult
+    from icecomb.format.row_changes.merge_clause import Clause
+
+
+class Merge:
+    """A merge of rows into a table that is being described; nothing happens before `execute`.
+
+    Of the clauses of a kind, the first whose condition is true decides about a row; where a
+    condition is unknown, it is not true. Conditions and values are SQL text (DuckDB's), in which
+    columns of the table are ``t.column`` and those of the source ``s.column``, unless other aliases
+    are given. Values that are columns alone need no DuckDB.
+
+    >>> (  # doctest: +SKIP
+    ...     table.merge(changes, on=["id"])
+    ...     .when_matched_delete("s.op = 'D'")
+    ...     .when_matched_update({"amount": "t.amount + s.amount"})
+    ...     .when_not_matched_insert_all("s.op <> 'D'")
+    ...     .execute()
+    ... )
+
+    Args:
+        operations: The table or the transaction.
+        source: The rows, as for `Table.append`; they may have other columns, too.
+        on: The columns that are equal in both, or SQL text that begins with such equalities:
+            ``"t.id = s.key AND t.day >= s.since"``. Nulls equal nothing.
+        target_alias: What SQL calls the table.
+        source_alias: What SQL calls the source.
+        branch: Where.
+        snapshot_properties: More keys of the snapshot's summary.
+    """
+
+    def __init__(
+        self,
+        operations: RowOperations,
+        source: Any,
+        on: str | Sequence[str],
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        from icecomb.format.errors import ValidationError
+        from icecomb.format.row_changes.merge_condition import merge_condition
+
+        aliases = target_alias, source_alias
+        if target_alias.lower() == source_alias.lower() or not all(map(str.isidentifier, aliases)):
+            raise ValidationError(
+                f"{target_alias!r} and {source_alias!r} cannot be the names of table and source",
+                hint="Use two different words.",
+            )
+        self._operations = operations
+        self._source = source
+        self._condition = merge_condition(on, target_alias, source_alias)
+        self._aliases = aliases
+        self._branch = branch
+        self._snapshot_properties = snapshot_properties
+        self._matched: list[Clause] = []
+        self._not_matched: list[Clause] = []
+        self._not_matched_by_source: list[Clause] = []
+
+    def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> Self:
+        """Replaces rows of the table that have a partner: columns get values, others stay.
+
+        Args:
+            values: SQL text by column: ``{"amount": "t.amount + s.amount"}``.
+            condition: Which of these rows.
+        """
+        return self._add(self._matched, "UPDATE", condition, values)
+
+    def when_matched_update_all(
+        self, condition: str | None = None, except_cols: Sequence[str] = ()
+    ) -> Self:
+        """Replaces rows of the table by their partners, whose other columns are passed over.
+
+        Args:
+            condition: Which of these rows.
+            except_cols: Columns of the table that stay as they are.
+        """
+        return self._add(self._matched, "UPDATE", condition, None, except_cols)
+
+    def when_matched_delete(self, condition: str | None = None) -> Self:
+        """Deletes rows of the table that have a partner."""
+        return self._add(self._matched, "DELETE", condition)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, str], condition: str | None = None
+    ) -> Self:
+        """Inserts rows for those of the source that have no partner.
+
+        Args:
+            values: SQL text by column: ``{"id": "s.id", "state": "'new'"}``; other columns get
+                their default, or null.
+            condition: For which of these rows.
+        """
+        return self._add(self._not_matched, "INSERT", condition, values)
+
+    def when_not_matched_insert_all(
+        self, condition: str | None = None, except_cols: Sequence[str] = ()
+    ) -> Self:
+        """Inserts the rows of the source that have no partner, whose other columns are passed over.
+
+        Args:
+            condition: Which of these rows.
+            except_cols: Columns of the table that get their default, or null.
+        """
+        return self._add(self._not_matched, "INSERT", condition, None, except_cols)
+
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, str], condition: str | None = None
+    ) -> Self:
+        """Replaces rows of the table that have no partner: columns get values, others stay.
+
+        Such a clause reads the whole table.
+
+        Args:
+            values: SQL text by column, about the table's columns alone.
+            condition: Which of these rows.
+        """
+        return self._add(self._not_matched_by_source, "UPDATE", condition, values)
+
+    def when_not_matched_by_source_delete(self, condition: str | None = None) -> Self:
+        """Deletes rows of the table that have no partner; such a clause reads the whole table."""
+        return self._add(self._not_matched_by_source, "DELETE", condition)
+
+    def execute(self) -> MergeResult:
+        """Does it, in one snapshot; none when nothing changes.
+
+        The source is held in memory, the table is not. Rows are replaced as the property
+        ``write.merge.mode`` says, and what other writers may do meanwhile is said by
+        ``write.merge.isolation-level``.
+
+        Returns:
+            How many rows were inserted, updated and deleted, and the files.
+
+        Raises:
+            SchemaError: A column is missing or does not fit, or a value is not one of its column.
+            ExpressionError: An expression names other columns, or cannot be computed.
+            ValidationError: There is no clause; several rows of the source belong to one row of the
+                table, and not all that is done with it is to delete it; a column cannot be a key;
+                a required column holds a null; or another commit contradicts this one.
+            ConfigurationError: The mode or the isolation level is unknown.
+            MissingDependencyError: An expression needs DuckDB.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the change was committed.
+        """
+        from icecomb.format.row_changes.merge_clause import MergeClauses
+
+        clauses = MergeClauses(
+            tuple(self._matched), tuple(self._not_matched), tuple(self._not_matched_by_source)
+        )
+        clauses.check()
+        return self._operations._merge(  # noqa: SLF001 - the other half of this builder
+            self._source,
+            self._condition,
+            clauses,
+            aliases=self._aliases,
+            branch=self._branch,
+            snapshot_properties=self._snapshot_properties,
+        )
+
+    def _add(
+        self,
+        clauses: list[Clause],
+        action: str,
+        condition: str | None,
+        values: Mapping[str, str] | None = None,
+        except_cols: Sequence[str] = (),
+    ) -> Self:
+        from icecomb.format.row_changes.merge_clause import Action, Clause
+
+        given = None if values is None else dict(values)
+        clauses.append(Clause(Action[action], condition, given, tuple(except_cols)))
+        return self

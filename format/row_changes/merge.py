@@ -1,0 +1,397 @@
+"""A merge: rows of a table updated, deleted and inserted by the rows of a source, in one change.
+
+The source is held in memory; the table is streamed past it, file by file, and files that cannot
+hold a key of the source are read only where rows without a partner are asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
+from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
+from icecomb.format.row_changes.key_index import KeyIndex, Rows
+from icecomb.format.row_changes.merge_clause import (
+    Action,
+    Mask,
+    MergeClauses,
+    PreparedClause,
+    assignment,
+    prepared,
+)
+from icecomb.format.row_changes.merge_condition import MergeCondition
+from icecomb.format.row_changes.row_expression import RowExpressions, Sides
+from icecomb.format.row_changes.row_level_change import RowLevelChange, row_level_change
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.position_delete import Positions
+from icecomb.format.scan.task import FileScanTask
+from icecomb.format.schema import Schema
+
+_PAIRS = 1 << 17
+"""Pairs of rows are looked at so many at a time, rows to insert as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did.
+
+    Attributes:
+        rows_inserted: Rows of the source that were added.
+        rows_updated: Rows of the table that were replaced, also by equal ones.
+        rows_deleted: Rows of the table that were removed.
+        data_files_added: Data files written.
+        data_files_removed: Data files that the table no longer has.
+        delete_files_added: Delete files written.
+    """
+
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    data_files_added: int = 0
+    data_files_removed: int = 0
+    delete_files_added: int = 0
+
+
+def merge_rows(
+    target: WriteTarget,
+    data: pa.Table | pa.RecordBatchReader,
+    condition: MergeCondition,
+    clauses: MergeClauses,
+    *,
+    target_alias: str = "t",
+    source_alias: str = "s",
+) -> tuple[WrittenChange, MergeResult]:
+    """Do with the rows of a table and of a source what clauses say.
+
+    Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
+    with rows of the source's keys (with any rows, where a clause is about rows without a partner)
+    is said by `write.merge.isolation-level`. Nulls in keys equal nothing.
+
+    Args:
+        target: The table.
+        data: The source.
+        condition: Which rows belong together.
+        clauses: What is done.
+        target_alias: What expressions call the table.
+        source_alias: What expressions call the source.
+
+    Returns:
+        The change to commit, which has no producer when there is nothing to change, and its size.
+
+    Raises:
+        SchemaError: A column is missing or does not fit, or a value is not one of its column.
+        ExpressionError: An expression names other columns, or cannot be computed.
+        ValidationError: Several rows of the source belong to one row of the table, and not all
+            that is done with it is to delete it; a column cannot be a key; a required column holds
+            a null.
+        ConfigurationError: The mode or the isolation level is unknown.
+        MissingDependencyError: An expression needs DuckDB.
+    """
+    clauses.check()
+    target = replace(target, case_sensitive=True)
+    expressions = RowExpressions()
+    try:
+        with row_level_change(target, "merge", replaces_rows=True) as change:
+            merge = _Merge(
+                change,
+                _table(data),
+                condition,
+                clauses,
+                aliases=(target_alias, source_alias),
+                expressions=expressions,
+            )
+            rows = merge.row_filter()
+            if not isinstance(rows, AlwaysFalse):
+                for task in target.tasks(rows):
+                    merge.merge_file(task)
+            merge.insert()
+            written = change.finish(rows)
+            return written, merge.result(written)
+    finally:
+        expressions.close()
+
+
+class _Merge:
+    """One merge under way."""
+
+    def __init__(
+        self,
+        change: RowLevelChange,
+        source: pa.Table,
+        condition: MergeCondition,
+        clauses: MergeClauses,
+        *,
+        aliases: tuple[str, str],
+        expressions: RowExpressions,
+    ) -> None:
+        target = change.target
+        self._change = change
+        self._source = source
+        self._expressions = expressions
+        self._target_alias, self._source_alias = aliases
+        self._rest = condition.rest
+        self._one_row_decides = clauses.one_row_decides
+        schema = target.metadata.schema()
+        old = schema_to_pyarrow(schema, include_field_ids=False).empty_table()
+        sides = self._sides(_batch(old), source.schema.empty_table())
+        theirs, ours = {self._target_alias: sides[aliases[0]]}, {aliases[1]: sides[aliases[1]]}
+        names = {"target": aliases[0], "source": aliases[1], "expressions": expressions}
+        if clauses.not_matched_by_source and any(
+            c.values is None and c.action is not Action.DELETE
+            for c in clauses.not_matched_by_source
+        ):
+            raise ValidationError("rows without a row of the source need values to update with")
+        self._matched = prepared(clauses.matched, schema, sides, **names)
+        self._unmatched = prepared(clauses.not_matched, schema, ours, **names)
+        self._alone = prepared(clauses.not_matched_by_source, schema, theirs, **names)
+        if self._rest is not None:
+            expressions.compute([self._rest], sides)
+        self._keys = [key_field(schema, name) for name, _ in condition.keys]
+        self._index_source([name for _, name in condition.keys])
+        self.found = np.zeros(source.num_rows, np.bool_)
+        self._counts = dict.fromkeys(Action, 0)
+        self._key_scan = ArrowScan(
+            target.metadata,
+            target.io,
+            Schema((*dict.fromkeys(self._keys), ROW_POSITION)),
+            batch_size=KEY_BATCH_ROWS,
+            workers=1,
+        )
+        self._key_places = [list(dict.fromkeys(self._keys)).index(f) for f in self._keys]
+        self._row_places = [schema.fields.index(f) for f in self._keys]
+        self._row_scan = ArrowScan(
+            target.metadata, target.io, Schema((*schema.fields, ROW_POSITION)), workers=1
+        )
+
+    def row_filter(self) -> BooleanExpression:
+        """What the rows match that the merge is about."""
+        if self._alone:
+            return AlwaysTrue()
+        if self._index is None:
+            return AlwaysFalse()
+        return key_filter(self._keys, self._columns)
+
+    def merge_file(self, task: FileScanTask) -> None:
+        """Do with the rows of a file what the clauses say."""
+        removed: list[Positions] = [np.empty(0, np.int64)]
+        if self._alone:
+            for batch in self._row_scan.read(task):
+                places, rows = _split(batch)
+                found = self._find([rows.column(i) for i in self._row_places])
+                removed += self._merge_rows(rows, places, found)
+        else:
+            positions, partners = self._with_key(task)
+            if not len(positions):
+                return
+            if not self._matched and self._rest is None:
+                self._mark(partners)
+                return
+            for batch in self._row_scan.read(task):
+                places, rows = _split(batch)
+                begin, end = np.searchsorted(positions, (places[0], places[-1] + 1))
+                if begin < end:
+                    here = np.searchsorted(places, positions[begin:end])
+                    chosen = rows.take(pa.array(here))
+                    removed += self._merge_rows(chosen, places[here], partners[begin:end])
+        self._change.remove(task, np.sort(np.concatenate(removed)))
+
+    def insert(self) -> None:
+        """Add the rows of the source that belong to no row of the table, as the clauses say."""
+        if not self._unmatched:
+            return
+        left = np.flatnonzero(~self.found)
+        for start in range(0, len(left), _PAIRS):
+            rows = _batch(self._source.take(pa.array(left[start : start + _PAIRS])))
+            self._apply(self._unmatched, {self._source_alias: rows})
+
+    def result(self, written: WrittenChange) -> MergeResult:
+        """What was done."""
+        counts = self._counts
+        return MergeResult(
+            counts[Action.INSERT],
+            counts[Action.UPDATE],
+            counts[Action.DELETE],
+            written.data_files_added,
+            written.data_files_removed,
+            written.delete_files_added,
+        )
+
+    def _index_source(self, names: Sequence[str]) -> None:
+        """Find the keys of the source; rows with a null in theirs have none."""
+        columns = []
+        for field, name in zip(self._keys, names, strict=True):
+            if name not in self._source.schema.names:
+                raise SchemaError(
+                    f"the source has no column {name!r} to find rows by",
+                    hint=f"Its columns: {', '.join(self._source.schema.names)}.",
+                    column=name,
+                )
+            column = _array(self._source.column(name))
+            columns.append(assignment(field, column.type)(column))
+        valid = np.ones(self._source.num_rows, np.bool_)
+        for column in columns:
+            valid &= np.asarray(column.is_valid())
+        self._with_keys = np.flatnonzero(valid)
+        if len(self._with_keys) < len(valid):
+            columns = [column.take(pa.array(self._with_keys)) for column in columns]
+        self._columns = columns
+        self._index = KeyIndex(columns) if len(self._with_keys) else None
+
+    def _with_key(self, task: FileScanTask) -> tuple[Positions, Rows]:
+        """The positions of the rows of a file that have a key of the source, and that key."""
+        positions = [np.empty(0, np.int64)]
+        partners = [np.empty(0, np.int64)]
+        for batch in self._key_scan.read(task):
+            places, keys = _split(batch)
+            found = self._find([keys.column(i) for i in self._key_places])
+            hits = np.flatnonzero(found >= 0)
+            positions.append(places[hits])
+            partners.append(found[hits])
+        return np.concatenate(positions), np.concatenate(partners)
+
+    def _find(self, columns: Sequence[pa.Array]) -> Rows:
+        if self._index is None:
+            return np.full(len(columns[0]), -1, np.int64)
+        return self._index.find(columns)
+
+    def _mark(self, keys: Rows) -> None:
+        """All rows of the source with these keys belong to a row of the table."""
+        if self._index is not None:
+            _, rows = self._index.same_key(np.unique(keys))
+            self.found[self._with_keys[rows]] = True
+
+    def _merge_rows(
+        self, rows: pa.RecordBatch, places: Positions, found: Rows
+    ) -> Iterator[Positions]:
+        """Apply the clauses to rows of the table; the positions of those that are to go.
+
+        Args:
+            rows: The rows.
+            places: Their positions.
+            found: Their keys in the source, -1 where it has none.
+        """
+        hits = np.flatnonzero(found >= 0)
+        chosen, partners = self._pairs(rows, hits, found[hits])
+        if self._matched:
+            for start in range(0, len(chosen), _PAIRS):
+                part = slice(start, start + _PAIRS)
+                new = self._source.take(pa.array(partners[part]))
+                both = self._sides(rows.take(pa.array(chosen[part])), new)
+                yield from self._apply(self._matched, both, places[chosen[part]])
+        if self._alone:
+            alone = np.ones(rows.num_rows, np.bool_)
+            alone[chosen] = False
+            left = rows.filter(pa.array(alone))
+            yield from self._apply(self._alone, {self._target_alias: left}, places[alone])
+
+    def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
+        """Rows of the table, each once, and the row of the source that belongs to each.
+
+        Raises:
+            ValidationError: Several belong to one, and it matters which.
+        """
+        if self._index is None or not len(hits):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if self._rest is None:
+            self._mark(found)
+            several = self._index.key_counts(found) > 1
+            if self._one_row_decides and several.any():
+                raise self._ambiguous(rows, int(hits[several][0]))
+            return hits, self._with_keys[found]
+        chosen, partners = [], []
+        for places, mates in self._candidates(found):
+            there, new = hits[places], self._with_keys[mates]
+            both = self._sides(rows.take(pa.array(there)), self._source.take(pa.array(new)))
+            (mask,) = self._expressions.compute([self._rest], both)
+            true = np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+            chosen.append(there[true])
+            partners.append(new[true])
+        every, mates = np.concatenate(chosen), np.concatenate(partners)
+        self.found[mates] = True
+        once, first, counts = np.unique(every, return_index=True, return_counts=True)
+        if self._one_row_decides and len(once) < len(every):
+            raise self._ambiguous(rows, int(once[counts > 1][0]))
+        return once, mates[first]
+
+    def _candidates(self, found: Rows) -> Iterator[tuple[Rows, Rows]]:
+        """Pairs of a place in `found` and a row with its key, a bounded number at a time."""
+        if self._index is None:
+            return
+        ends = np.cumsum(self._index.key_counts(found))
+        start = 0
+        while start < len(found):
+            before = ends[start - 1] if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, side="right")))
+            places, mates = self._index.same_key(found[start:end])
+            yield places + start, mates
+            start = end
+
+    def _apply(
+        self, clauses: Sequence[PreparedClause], rows: Sides, places: Positions | None = None
+    ) -> list[Positions]:
+        """Do what the first clause says whose condition is true; the positions of rows to go."""
+        removed: list[Positions] = []
+        for clause in clauses:
+            mask = clause.selected(rows)
+            if mask.any():
+                chosen = _filtered(rows, mask)
+                self._counts[clause.action] += int(mask.sum())
+                if clause.action is not Action.DELETE:
+                    self._change.write_all(pa.Table.from_batches([clause.written(chosen)]))
+                if places is not None:
+                    removed.append(places[mask])
+            if mask.all():
+                break
+            rows = _filtered(rows, ~mask)
+            places = None if places is None else places[~mask]
+        return removed
+
+    def _sides(self, old: pa.RecordBatch, new: pa.Table) -> Sides:
+        return {self._target_alias: old, self._source_alias: _batch(new)}
+
+    def _ambiguous(self, rows: pa.RecordBatch, row: int) -> ValidationError:
+        places = zip(self._keys, self._row_places, strict=True)
+        key = ", ".join(f"{f.name}={rows.column(i)[row].as_py()!r}" for f, i in places)
+        return ValidationError(
+            f"several rows of the source belong to the row of the table with {key}",
+            hint="Give one row a key, or narrow the condition of the merge.",
+        )
+
+
+def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
+    table = data if isinstance(data, pa.Table) else data.read_all()
+    names = table.schema.names
+    again = sorted({name for name in names if names.count(name) > 1})
+    if again:
+        raise SchemaError(f"the source has several columns {again[0]!r}", column=again[0])
+    if not names:
+        raise ExpressionError("the source has no columns")
+    return table
+
+
+def _split(batch: pa.RecordBatch) -> tuple[Positions, pa.RecordBatch]:
+    """Positions, the last column of a batch, and its other columns."""
+    last = batch.num_columns - 1
+    return np.asarray(batch.column(last)), batch.select(range(last))
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    return pa.record_batch([_array(c) for c in table.columns], table.schema)
+
+
+def _filtered(rows: Sides, mask: Mask) -> Sides:
+    keep = pa.array(mask)
+    return {name: batch.filter(keep) for name, batch in rows.items()}

@@ -1,0 +1,272 @@
+"""The clauses of a merge: what is done with which rows, checked before any row is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
+from icecomb.format.row_changes.row_expression import RowExpressions, Sides
+from icecomb.format.rows.arrow import schema_to_pyarrow, type_to_pyarrow
+from icecomb.format.rows.data_writer import frame_projection
+from icecomb.format.schema import Schema
+from icecomb.format.types import NestedField, UUIDType
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+_Value: TypeAlias = Callable[[Sides], pa.Array]
+
+
+class Action(Enum):
+    """What a clause does with a row."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    INSERT = "insert"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """`WHEN ... [AND condition] THEN action`.
+
+    Attributes:
+        action: What is done.
+        condition: With which rows, as SQL text; None for all.
+        values: The new value of columns as SQL text; None for the columns of the source of the
+            same names.
+        kept: Columns of the table that `values=None` leaves out.
+    """
+
+    action: Action
+    condition: str | None = None
+    values: Mapping[str, str] | None = None
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClauses:
+    """All clauses; of each kind, the first whose condition is true decides about a row.
+
+    Attributes:
+        matched: For rows of the table that a row of the source belongs to.
+        not_matched: For rows of the source that belong to no row of the table.
+        not_matched_by_source: For rows of the table that no row of the source belongs to.
+    """
+
+    matched: tuple[Clause, ...] = ()
+    not_matched: tuple[Clause, ...] = ()
+    not_matched_by_source: tuple[Clause, ...] = ()
+
+    def check(self) -> None:
+        """Refuse clauses that do nothing.
+
+        Raises:
+            ValidationError: There is no clause, or one behind another that decides about all rows.
+        """
+        kinds = (self.matched, self.not_matched, self.not_matched_by_source)
+        if not any(kinds):
+            raise ValidationError(
+                "a merge without clauses does nothing",
+                hint="Add when_matched_update_all(), when_not_matched_insert_all() or others.",
+            )
+        for clauses in kinds:
+            if any(clause.condition is None for clause in clauses[:-1]):
+                raise ValidationError(
+                    "no row reaches a clause behind one without a condition",
+                    hint="Put the clause without a condition last.",
+                )
+
+    @property
+    def one_row_decides(self) -> bool:
+        """Whether it matters which row of the source belongs to a row of the table."""
+        only_delete = self.matched == (Clause(Action.DELETE),)
+        return bool(self.matched) and not only_delete
+
+
+class PreparedClause:
+    """A clause whose columns and expressions are known to exist and to fit.
+
+    Args:
+        clause: The clause.
+        schema: The table's.
+        sides: The columns that its expressions may name: a batch without rows a side.
+        target: The side of the table.
+        source: The side of the source.
+        expressions: Computes what is no plain column.
+
+    Raises:
+        SchemaError: A column does not exist, is missing, or is of another type.
+        ExpressionError: A text is no expression on the columns of these sides.
+    """
+
+    def __init__(
+        self,
+        clause: Clause,
+        schema: Schema,
+        sides: Sides,
+        *,
+        target: str,
+        source: str,
+        expressions: RowExpressions,
+    ) -> None:
+        self.action = clause.action
+        self._condition = clause.condition
+        self._sides = sides
+        self._target = target
+        self._source = source
+        self._expressions = expressions
+        self._arrow = schema_to_pyarrow(schema, include_field_ids=False)
+        self._values = [] if self.action is Action.DELETE else list(self._all(clause, schema))
+        if self._condition is not None:
+            (found,) = expressions.compute([self._condition], sides)
+            if not pa.types.is_boolean(found.type):
+                raise ExpressionError(
+                    f"condition {self._condition!r} is a {found.type}, neither true nor false",
+                    predicate=self._condition,
+                )
+
+    def selected(self, rows: Sides) -> Mask:
+        """For which rows the condition is true; where it is unknown, it is not."""
+        if self._condition is None:
+            return np.ones(_length(rows), np.bool_)
+        (found,) = self._expressions.compute([self._condition], rows)
+        return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+    def written(self, rows: Sides) -> pa.RecordBatch:
+        """The new rows, in the table's columns.
+
+        Raises:
+            SchemaError: A value does not fit its column.
+        """
+        return pa.record_batch([value(rows) for value in self._values], self._arrow)
+
+    def _all(self, clause: Clause, schema: Schema) -> Iterator[_Value]:
+        names = {f.name for f in schema.fields}
+        texts = dict(clause.values or {})
+        for name in (*texts, *clause.kept):
+            if name not in names:
+                raise SchemaError(
+                    f"a clause sets column {name!r}, which the table does not have",
+                    hint=f"Its columns: {', '.join(sorted(names))}.",
+                    column=name,
+                )
+        if clause.values is None:
+            there = set(self._sides[self._source].schema.names)
+            missing = [n for n in names if n not in there and n not in clause.kept]
+            if missing:
+                raise SchemaError(
+                    f"the source has no column {', '.join(map(repr, sorted(missing)))} to "
+                    f"{clause.action.value} all columns of the table with",
+                    hint="Name the columns and their values, or leave columns out by except_cols.",
+                )
+        for f in schema.fields:
+            if clause.values is None and f.name not in clause.kept:
+                yield self._column(f, self._source, f.name)
+            elif f.name in texts:
+                yield self._expression(f, texts[f.name])
+            elif clause.action is Action.UPDATE:
+                yield self._column(f, self._target, f.name)
+            else:
+                yield self._default(f)
+
+    def _expression(self, field: NestedField, text: str) -> _Value:
+        plain = re.fullmatch(r"\s*(\w+)\s*\.\s*(\w+)\s*", text)
+        if plain is not None and plain[1] in self._sides:
+            side, name = plain.groups()
+            if name in self._sides[side].schema.names:
+                return self._column(field, side, name)
+        if text.strip().upper() == "NULL":
+            return lambda rows: pa.nulls(_length(rows), type_to_pyarrow(field.field_type))
+        expressions = self._expressions
+        (empty,) = expressions.compute([text], self._sides)
+        cast = assignment(field, empty.type)
+        return lambda rows: cast(expressions.compute([text], rows)[0])
+
+    def _column(self, field: NestedField, side: str, name: str) -> _Value:
+        cast = assignment(field, self._sides[side].schema.field(name).type)
+        return lambda rows: cast(rows[side].column(name))
+
+    def _default(self, field: NestedField) -> _Value:
+        try:
+            projection = frame_projection(Schema((field,)), pa.schema([]))
+        except SchemaError as error:
+            raise SchemaError(
+                f"inserted rows have no value of the required column {field.name!r}",
+                hint="Give one among the values of the clause.",
+                column=field.name,
+            ) from error
+
+        def default(rows: Sides) -> pa.Array:
+            count = pa.nulls(_length(rows))
+            batch = pa.record_batch([count], ["_"]).select([])
+            return projection.apply(batch, 0).column(0)
+
+        return default
+
+
+def assignment(field: NestedField, source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    """How values become values of a column; numbers may be of another type if they fit exactly.
+
+    Raises:
+        SchemaError: The types do not go together.
+    """
+    given = pa.schema([pa.field(field.name, source)])
+    # whether nulls may be there is asked when all columns are
+    schema = Schema((replace(field, required=False),))
+    try:
+        projection = frame_projection(schema, given)
+    except SchemaError:
+        wanted = type_to_pyarrow(field.field_type)
+        if isinstance(field.field_type, UUIDType) and pa.types.is_string(source):
+            return partial(_uuids, field.name)
+        if _is_number(source) and _is_number(wanted):
+            return partial(_exactly, field.name, wanted)
+        raise
+    return lambda array: projection.apply(pa.record_batch([array], given), 0).column(0)
+
+
+def _exactly(name: str, wanted: pa.DataType, array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"a value for column {name!r} is no {wanted}: {error}",
+            hint="Round or cast it in the expression.",
+            column=name,
+        ) from error
+
+
+def _uuids(name: str, array: pa.Array) -> pa.Array:
+    """The form that DuckDB returns UUIDs in, as UUIDs."""
+    digits = pc.replace_substring(array, "-", "")
+    try:
+        values = [None if text is None else bytes.fromhex(text) for text in digits.to_pylist()]
+        storage = pa.array(values, pa.binary(16))
+    except (ValueError, pa.ArrowInvalid) as error:
+        raise SchemaError(f"a value for column {name!r} is no UUID", column=name) from error
+    return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _length(rows: Sides) -> int:
+    return len(next(iter(rows.values())))
+
+
+def prepared(
+    clauses: Sequence[Clause], schema: Schema, sides: Sides, **settings: object
+) -> list[PreparedClause]:
+    """Clauses of one kind, ready; see `PreparedClause`."""
+    return [PreparedClause(c, schema, sides, **settings) for c in clauses]  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""SQL expressions on rows of several sides (`s.amount + t.amount`), computed by DuckDB.
+
+The names before the dot are struct columns for DuckDB, so that every side has its own columns and
+nothing else can be named: neither other tables nor files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from icecomb.format.errors import ExpressionError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import duckdb
+
+Sides: TypeAlias = Mapping[str, pa.RecordBatch]
+"""Batches of equal length, by the name that expressions call them."""
+
+_SETTINGS = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+
+
+class RowExpressions:
+    """Computes expressions; DuckDB is only needed, and started, for the first one."""
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def close(self) -> None:
+        """Free what DuckDB holds."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def compute(self, texts: Sequence[str], sides: Sides) -> list[pa.Array]:
+        """The values of expressions, one a row.
+
+        Args:
+            texts: Expressions in DuckDB's SQL; columns are qualified with the name of their side.
+            sides: The rows.
+
+        Raises:
+            ExpressionError: A text is no expression on these columns, or cannot be computed of
+                a row (an overflow).
+            MissingDependencyError: DuckDB is not installed.
+        """
+        return [self._computed(text, sides) for text in texts]
+
+    def _computed(self, text: str, sides: Sides) -> pa.Array:
+        duckdb = _duckdb()
+        rows = pa.table({name: _as_struct(batch) for name, batch in sides.items()})
+        try:
+            expression = duckdb.SQLExpression(text).alias("value")
+            found = self._open().from_arrow(rows).select(expression).to_arrow_table()
+        except duckdb.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ExpressionError(
+                f"cannot compute {text!r}: {reason}",
+                hint=f"Columns are written as {', '.join(f'{name}.column' for name in sides)}; "
+                "expressions are DuckDB's SQL.",
+                predicate=text,
+            ) from error
+        if found.num_columns != 1 or found.num_rows != rows.num_rows:
+            raise ExpressionError(f"{text!r} is not one value a row", predicate=text)
+        return _whole(found.column(0))
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            connection = _duckdb().connect(":memory:", config=dict(_SETTINGS))
+            # Days and hours of an instant are those of UTC, as in partition transforms.
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET python_enable_replacements = false")
+            self._connection = connection
+        return self._connection
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError(
+            "conditions and values given as SQL need DuckDB, which is not installed",
+            hint="Install it with: pip install 'icecomb[duckdb]'",
+        ) from error
+    return duckdb
+
+
+def _as_struct(batch: pa.RecordBatch) -> pa.StructArray:
+    return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
