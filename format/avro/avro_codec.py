@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import Final
 
 from icecomb.format.errors import UnsupportedError
+
+_USUAL_RATIO: Final = 4
+"""How many times larger a block is than it is packed, to make room for it at once."""
 
 
 def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
@@ -21,7 +25,7 @@ def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
     if codec == "null":
         return bytes
     if codec == "deflate":
-        return lambda block: zlib.decompress(block, wbits=-zlib.MAX_WBITS)
+        return _inflate
     if codec == "bzip2":
         import bz2
 
@@ -73,6 +77,17 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
     raise UnsupportedError(
         f"unknown compression codec {codec!r}", hint="use gzip, zstd, snappy or uncompressed"
     )
+
+
+def _inflate(block: bytes) -> bytes:
+    # twice as fast as zlib
+    from isal import igzip_lib, isal_zlib
+
+    room = max(len(block) * _USUAL_RATIO, 1)
+    try:
+        return isal_zlib.decompress(block, -zlib.MAX_WBITS, room)
+    except igzip_lib.IsalError as error:  # type: ignore[misc]  # a class, unlike its stub says
+        raise zlib.error(str(error)) from error
 
 
 def _zstandard(block: bytes) -> bytes:

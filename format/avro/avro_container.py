@@ -1,8 +1,7 @@
 """Avro object container files in memory: header, blocks, codecs.
 
-The records of a file are unpacked into one uncompressed piece, and are then decoded under the
-schema of `avro.plain_schema`: the same for all writers, whatever names, logical types and codec
-they chose.
+The records of a file are unpacked, and are then decoded under the schema of `avro.plain_schema`:
+the same for all writers, whatever names, logical types and codec they chose.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -46,14 +45,14 @@ class AvroContainer:
         metadata: The file's key-value metadata.
         schema: The writer's schema as JSON values.
         record_count: How many records there are.
-        body: All records, encoded and uncompressed.
+        blocks: All records, encoded and uncompressed.
     """
 
     location: str
     metadata: Mapping[str, bytes]
     schema: Any
     record_count: int
-    body: bytes
+    blocks: tuple[bytes, ...]
 
     def text(self, key: str) -> str | None:
         """A metadata value as text, or None."""
@@ -76,7 +75,7 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         metadata, at = _header(data)
         schema = json.loads(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
-        count, body = _blocks(data, at, decompressor(codec, location))
+        count, blocks = _blocks(data, at, decompressor(codec, location))
     except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
         raise CorruptFileError(
             f"{location} is a truncated or damaged Avro file ({error or type(error).__name__})",
@@ -84,7 +83,7 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         ) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise CorruptFileError(f"{location} holds no records", path=location)
-    return AvroContainer(location, metadata, schema, count, body)
+    return AvroContainer(location, metadata, schema, count, blocks)
 
 
 def plain_form(
@@ -128,42 +127,52 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
     """Whether the records end where the file's content does, read under this plain schema."""
     import fastavro
 
-    body, parsed = BytesIO(container.body), fastavro.parse_schema(schema)
+    content = b"".join(container.blocks)
+    body, parsed = BytesIO(content), fastavro.parse_schema(schema)
     try:
         for _ in range(container.record_count):
             fastavro.schemaless_reader(body, parsed, None)
     except Exception:  # noqa: BLE001 - bytes of another layout surface as errors of many kinds
         return False
-    return body.tell() == len(container.body)
+    return body.tell() == len(content)
 
 
-def read_table(container: AvroContainer, schema: Any) -> pa.Table:
+def read_table(
+    container: AvroContainer, schema: Any, columns: Container[str] | None = None
+) -> pa.Table:
     """Decode all records into Arrow columns, one chunk each.
 
     Args:
         container: The file.
         schema: The plain form of its schema.
+        columns: Which fields of the records to decode, the others are skipped; None is all.
 
     Raises:
         CorruptFileError: The records do not decode.
     """
     import pyarrow as pa
 
+    fields = schema["fields"]
+    if columns is not None:
+        fields = [field for field in fields if field["name"] in columns]
     if _is_simple(schema):
         import polars as pl
         from polars.exceptions import PanicException
 
         try:
-            frame = pl.read_avro(BytesIO(_uncompressed(container, schema)))
+            frame = pl.read_avro(
+                BytesIO(_uncompressed(container, schema)), columns=[f["name"] for f in fields]
+            )
         except (Exception, PanicException) as error:
             raise _damaged(container, error) from error
         if frame.height != container.record_count:
             raise _damaged(container, None)
         return frame.rechunk().to_arrow()
     records = read_records(container, schema)
+    chosen = {**schema, "fields": fields}
     try:
-        rows = [_row(schema, record) for record in records]
-        return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(schema))).combine_chunks()
+        rows = [_row(chosen, record) for record in records]
+        return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(chosen))).combine_chunks()
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise _damaged(container, error) from error
 
@@ -212,13 +221,18 @@ class ContainerWriter:
         self._block_bytes = 0
         self._out = BytesIO()
         texts = {"avro.schema": _compact(schema), "avro.codec": name, **metadata}
-        self._out.write(_header_bytes(texts, self._sync))
+        self._out.write(header_bytes(texts, self._sync))
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Append one record."""
+    def add(self, record: Mapping[str, Any]) -> bytes:
+        """Append one record, and return it as it is encoded."""
         encoded = self._encode(record)
-        self._block.append(encoded)
-        self._block_bytes += len(encoded)
+        self.add_encoded(encoded)
+        return encoded
+
+    def add_encoded(self, record: bytes) -> None:
+        """Append one record that `add` encoded for a file of the same schema."""
+        self._block.append(record)
+        self._block_bytes += len(record)
         if self._block_bytes >= _BLOCK_BYTES:
             self._flush()
 
@@ -261,7 +275,9 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
             metadata[key.decode()], at = _read_bytes(data, at)
 
 
-def _blocks(data: bytes, at: int, decompress: Callable[[bytes], bytes]) -> tuple[int, bytes]:
+def _blocks(
+    data: bytes, at: int, decompress: Callable[[bytes], bytes]
+) -> tuple[int, tuple[bytes, ...]]:
     sync = _slice(data, at, _SYNC_SIZE)
     at += _SYNC_SIZE
     total, parts = 0, []
@@ -273,19 +289,21 @@ def _blocks(data: bytes, at: int, decompress: Callable[[bytes], bytes]) -> tuple
         at += _SYNC_SIZE
         total += count
         parts.append(decompress(block))
-    return total, b"".join(parts)
+    return total, tuple(parts)
 
 
 def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
     sync = bytes(_SYNC_SIZE)
-    header = _header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
+    header = header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
     if not container.record_count:
         return header
-    sizes = encode_long(container.record_count) + encode_long(len(container.body))
-    return b"".join((header, sizes, container.body, sync))
+    length = sum(map(len, container.blocks))
+    sizes = encode_long(container.record_count) + encode_long(length)
+    return b"".join((header, sizes, *container.blocks, sync))
 
 
-def _header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
+def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
+    """How a container file begins: magic number, metadata and the marker between its blocks."""
     parts = [_MAGIC, encode_long(len(metadata))]
     for key, value in metadata.items():
         parts += (encode_string(key), encode_string(value))

@@ -1,7 +1,7 @@
 """Decoding a manifest into columns, whatever writer it is from (spec: Manifests).
 
-Fields are found by their ids; what an entry inherits from the manifest is filled in for all rows
-at once (spec: Sequence Number Inheritance).
+Fields are found by their ids, and only the ones that were asked for are decoded. What an entry
+inherits from the manifest is filled in for all rows at once (spec: Sequence Number Inheritance).
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ from icecomb.format.types import (
 if TYPE_CHECKING:
     from icecomb.format.partition import PartitionSpec
 
+_FILE: Final = "data_file_"
+"""Stands before the names of a file's fields where those of its entry stand, too."""
 _REQUIRED: Final = ("file_path", "file_format", "record_count", "file_size_in_bytes")
 
 
@@ -73,23 +75,24 @@ def decode_manifest(
     other = plain_form(container, ENTRY_NAMES, fixed_as_bytes=True)
     if other != plain and not fits_exactly(container, plain):
         plain = other
-    table = read_table(container, plain)
-    if not {"status", "data_file"} <= set(table.column_names):
-        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
-    file = _only_chunk(table.column("data_file"))
-    if not pa.types.is_struct(file.type):
-        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+    chosen = [name for name in STATISTICS if name in set(statistics)]
+    wanted = {_FILE + name for name in (*FILE_COLUMNS, *LIST_COLUMNS, "partition", *chosen)}
+    table = read_table(container, _flat(plain, location), wanted | set(ENTRY_COLUMNS))
+    file = {
+        name.removeprefix(_FILE): _only_chunk(table.column(name))
+        for name in table.column_names
+        if name in wanted
+    }
     try:
-        columns = _entry_columns(table, manifest) | _file_columns(file, location)
-        columns = {name: _owned(array) for name, array in columns.items()}
-        columns |= {name: _statistic(file, name) for name in STATISTICS if name in set(statistics)}
+        columns = _entry_columns(table, manifest) | _file_columns(file, table.num_rows, location)
+        columns |= {name: _statistic(file, name, table.num_rows) for name in chosen}
         fields, arrays = _partition_arrays(container, file, spec)
         _check_codes(columns, location)
     except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
             f"{location} is no manifest that can be read: {error}", path=location
         ) from error
-    return ManifestColumns(manifest, columns, fields, tuple(map(_owned, arrays)))
+    return ManifestColumns(manifest, columns, fields, arrays)
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
@@ -113,9 +116,15 @@ def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
     )
 
 
-def _owned(array: pa.Array) -> pa.Array:
-    """A copy: a column of the decoder's table keeps all of that in memory, statistics included."""
-    return pa.concat_arrays([array, array.slice(0, 0)])
+def _flat(plain: Any, location: str) -> Any:
+    """The same bytes as records whose `data_file` is not nested: only whole fields are skipped."""
+    fields = {field["name"]: field for field in plain["fields"]}
+    file = fields["data_file"]["type"] if {"status", "data_file"} <= set(fields) else None
+    if not isinstance(file, dict) or file["type"] != "record":
+        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+    inner = [{**field, "name": _FILE + field["name"]} for field in file["fields"]]
+    at = list(fields).index("data_file")
+    return {**plain, "fields": [*plain["fields"][:at], *inner, *plain["fields"][at + 1 :]]}
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -152,26 +161,23 @@ def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Arra
     return columns
 
 
-def _file_columns(file: pa.StructArray, location: str) -> dict[str, pa.Array]:
+def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> dict[str, pa.Array]:
     from icecomb.format.arrow_build import scalar
 
-    present = {field.name for field in file.type}
     for name in _REQUIRED:
-        if name not in present:
+        if name not in file:
             raise CorruptFileError(
                 f"{location} is no manifest: data_file has no {name}", path=location
             )
     columns = {
-        name: file.field(name).cast(kind) if name in present else pa.nulls(len(file), kind)
+        name: file[name].cast(kind) if name in file else pa.nulls(count, kind)
         for name, kind in FILE_COLUMNS.items()
     }
     data = scalar(DataFileContent.DATA.value, pa.int32())
     columns["content"] = columns["content"].fill_null(data)
     for name, item in LIST_COLUMNS.items():
         kind = pa.large_list(pa.type_for_alias(item))
-        columns[name] = (
-            file.field(name).cast(kind) if name in present else pa.nulls(len(file), kind)
-        )
+        columns[name] = file[name].cast(kind) if name in file else pa.nulls(count, kind)
     formats = set(pc.unique(columns["file_format"]).to_pylist())
     unknown = sorted(name for name in formats if str(name).upper() not in FileFormat.__members__)
     if unknown:
@@ -191,12 +197,12 @@ def _check_codes(columns: Mapping[str, pa.Array], location: str) -> None:
             raise CorruptFileError(f"{location} holds an entry of unknown {name}", path=location)
 
 
-def _statistic(file: pa.StructArray, name: str) -> pa.Array:
+def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:
     value = pa.large_binary() if name.endswith("bounds") else pa.int64()
-    if file.type.get_field_index(name) < 0:
+    if name not in file:
         kind = pa.struct([("key", pa.int32()), ("value", value)])
-        return pa.nulls(len(file), pa.large_list(kind))
-    lists = file.field(name)
+        return pa.nulls(count, pa.large_list(kind))
+    lists = file[name]
     pair = lists.type.value_type if pa.types.is_large_list(lists.type) else None
     if pair is None or not pa.types.is_struct(pair) or pair.num_fields != 2:
         raise SchemaError(f"{name} is no map")
@@ -204,12 +210,12 @@ def _statistic(file: pa.StructArray, name: str) -> pa.Array:
 
 
 def _partition_arrays(
-    container: AvroContainer, file: pa.StructArray, spec: PartitionSpec | None
+    container: AvroContainer, file: Mapping[str, pa.Array], spec: PartitionSpec | None
 ) -> tuple[tuple[PartitionColumn, ...], tuple[pa.Array, ...]]:
     declared = _partition_fields(container.schema)
     if not declared:
         return (), ()
-    partition = file.field("partition")
+    partition = file["partition"]
     pairs = [
         (column, _typed(column.field_type, partition.field(index)))
         for index, column in enumerate(declared)

@@ -9,7 +9,6 @@ from decimal import Decimal
 from subprocess import PIPE
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import ConfigurationError
@@ -311,9 +310,10 @@ def test_a_configured_folder_is_used_by_reading(tmp_path):
     )
 
 
-def test_columns_without_statistics_do_not_keep_the_decoded_statistics_in_memory(tmp_path):
+def test_columns_without_statistics_hold_their_own_buffers_only(tmp_path):
     written = manifest(tmp_path, count=500)
-    before = pa.total_allocated_bytes()
     columns = read_manifest_columns(FileIO(), written, (), cache=None)
-    # all of it is memory of their own, nothing is borrowed from the decoder
-    assert pa.total_allocated_bytes() - before >= columns.nbytes
+    assert columns.statistics == set()
+    arrays = [columns.column(name) for name in columns.names] + [columns.partition(0)]
+    held = sum(array.get_total_buffer_size() for array in arrays)
+    assert held < 2 * columns.nbytes
