@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from icecomb.catalog.configuration import flag, number
-from icecomb.catalog.pointer import Committed, MetadataPointer, MetadataVersion, Unknown
+from icecomb.catalog.pointer import (
+    Committed,
+    MetadataPointer,
+    MetadataVersion,
+    Swappable,
+    Unknown,
+    Version,
+)
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.update import Changes
+
+V = TypeVar("V", bound=Version)
 
 
 class Producer(Protocol):
@@ -195,7 +205,7 @@ def _prepare(
     return base if changed is base.metadata else pointer.stage(base, changed)
 
 
-def settle(pointer: MetadataPointer, base: MetadataVersion | None, new: MetadataVersion) -> None:
+def settle(pointer: Swappable[V], base: V | None, new: V) -> None:
     """Swaps the pointer and turns the outcome into a return or an error.
 
     ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
@@ -217,8 +227,8 @@ def settle(pointer: MetadataPointer, base: MetadataVersion | None, new: Metadata
         raise CommitStateUnknownError(
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
-            hint="nothing was deleted; load the table again and look for the new file in its "
-            "metadata log before you repeat the commit",
+            hint="nothing was deleted; before you repeat the commit, ask what became of it: "
+            f"icecomb commit settle {shlex.join((pointer.name, new.location))}",
             table=pointer.name,
             new=new.location,
             current=outcome.current,

@@ -6,20 +6,50 @@ and *Conflict* are said only on proof; everything else is *Unknown*, and then no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.view import ViewMetadata
+
+
+class Described(Protocol):
+    """Metadata of a table or a view."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its properties."""
+
+
+class Version(Protocol):
+    """A metadata file of a table or a view, and what is in it."""
+
+    @property
+    def location(self) -> str:
+        """The file."""
+
+    @property
+    def metadata(self) -> Described:
+        """What is in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
-    """A metadata file and what is in it."""
+    """A metadata file of a table and what is in it."""
 
     location: str
     metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMetadataVersion:
+    """A metadata file of a view and what is in it."""
+
+    location: str
+    metadata: ViewMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +86,23 @@ class Unknown:
 
 
 Outcome: TypeAlias = "Committed | Conflict | Unknown"
+
+
+V_contra = TypeVar("V_contra", bound=Version, contravariant=True)
+
+
+class Swappable(Protocol[V_contra]):
+    """What can be pointed from one metadata file to the next."""
+
+    @property
+    def name(self) -> str:
+        """The table or view, for messages."""
+
+    def swap(self, expected: V_contra | None, new: V_contra) -> Outcome:
+        """See `MetadataPointer.swap`."""
+
+    def discard(self, new: V_contra) -> None:
+        """See `MetadataPointer.discard`."""
 
 
 class WriteGuard(Protocol):

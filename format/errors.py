@@ -74,6 +74,14 @@ class NoSuchIcebergTableError(NoSuchTableError):
     """There is a table of this name, but it is not an Iceberg table."""
 
 
+class NoSuchViewError(IcecombError, LookupError):
+    """The catalog has no view of this name."""
+
+
+class NoSuchIcebergViewError(NoSuchViewError):
+    """There is something of this name, but it is not an Iceberg view."""
+
+
 class NoSuchNamespaceError(IcecombError, LookupError):
     """The catalog has no namespace of this name."""
 
@@ -84,6 +92,10 @@ class NoSuchSnapshotError(IcecombError, LookupError):
 
 class TableAlreadyExistsError(IcecombError, ValueError):
     """The name of a new table is taken."""
+
+
+class ViewAlreadyExistsError(TableAlreadyExistsError):
+    """The name of a new table or view is taken by a view."""
 
 
 class NamespaceAlreadyExistsError(IcecombError, ValueError):

@@ -86,6 +86,17 @@ class HiveTable:
         return self.table_type in {"VIRTUAL_VIEW", "MATERIALIZED_VIEW"}
 
     @property
+    def is_iceberg_view(self) -> bool:
+        """Whether it is a view whose definition is in Iceberg's form."""
+        return self.is_view and self.parameters.get("table_type", "").lower() == "iceberg-view"
+
+    @property
+    def kind(self) -> str:
+        """What it is, for messages."""
+        origin = "an Iceberg" if self.is_iceberg or self.is_iceberg_view else "a Hive"
+        return f"{origin} {'view' if self.is_view else 'table'}"
+
+    @property
     def metadata_location(self) -> str | None:
         """Where the pointer points; None if there is none."""
         return self.parameters.get("metadata_location") or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration import number
@@ -28,28 +28,31 @@ class Settlement:
     Made before the alter is sent, so that bad settings are found while nothing has happened.
 
     Args:
-        entry: Reads the table's entry; None if there is none.
-        io: Reads metadata files.
-        expected: What was to be replaced; None for a new table.
-        new: What was to come.
+        entry: Reads the entry; None if there is none.
+        history: The metadata files before the one that an entry points at, as far as it tells, and
+            ``new`` if its change is in that one; None if it cannot be read.
+        expected: The file that was to be replaced; None for a new entry.
+        new: The file that was to come.
+        properties: Those of the table or view.
         checked: The server was told which pointer it may replace, and enforces that.
     """
 
     def __init__(
         self,
         entry: Callable[[], HiveTable | None],
-        io: FileIO,
-        expected: MetadataVersion | None,
-        new: MetadataVersion,
+        history: Callable[[HiveTable], Collection[str] | None],
+        expected: str | None,
+        new: str,
+        properties: Mapping[str, str],
         *,
         checked: bool,
     ) -> None:
         self._entry = entry
-        self._io = io
+        self._history = history
         self._expected = expected
         self._new = new
         self._checked = checked
-        self._pauses = tuple(pauses(new.metadata.properties))
+        self._pauses = tuple(pauses(properties))
 
     def after_silence(self, cause: Exception) -> Outcome:
         """The answer was lost: the alter may have happened, and may still happen."""
@@ -61,14 +64,14 @@ class Settlement:
             except IcecombError:
                 continue
             seen = entry.metadata_location if entry else None
-            if self._new.location == seen:
+            if self._new == seen:
                 return Committed()
-            log = self._log(seen)
+            log = self._log(entry)
             if log is None:
                 continue
-            if self._new.location in log:
+            if self._new in log:
                 return Committed()
-            if self._checked and self._expected is not None and self._expected.location in log:
+            if self._checked and self._expected is not None and self._expected in log:
                 # Others went on from the pointer that a late alter would expect: it cannot happen.
                 return Conflict("another writer was first", seen)
         return Unknown(str(getattr(cause, "message", cause)), seen, cause)
@@ -85,12 +88,12 @@ class Settlement:
             except IcecombError:
                 continue
             seen = entry.metadata_location if entry else None
-            if self._new.location == seen:
+            if self._new == seen:
                 return Committed()
-            log = self._log(seen)
+            log = self._log(entry)
             if log is None:
                 continue
-            if self._new.location in log:
+            if self._new in log:
                 return Committed()
             return Conflict("another writer was first" if entry else "the table is gone", seen)
         return Unknown(str(getattr(cause, "message", cause)), None, cause)
@@ -102,34 +105,47 @@ class Settlement:
             RefusedError: the change itself is refused, and it is proven that it did not happen.
         """
         outcome = self.after_answer(error)
-        expected = self._expected.location if self._expected else None
-        unmoved = isinstance(outcome, Conflict) and outcome.current == expected
+        unmoved = isinstance(outcome, Conflict) and outcome.current == self._expected
         if MODIFIED in error.answer or not unmoved:
             return outcome
         if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
-            return Unknown(error.message, expected, error)
+            return Unknown(error.message, self._expected, error)
         raise error
 
-    def _log(self, location: str | None) -> frozenset[str] | None:
-        """The files that the metadata at ``location`` knows before it; None if it is unreadable."""
-        from icecomb.format.metadata_file import read_metadata
+    def _log(self, entry: HiveTable | None) -> Collection[str] | None:
+        location = entry.metadata_location if entry else None
+        if entry is None or location is None or location == self._expected:
+            return ()
+        return self._history(entry)
 
-        if location is None or (self._expected is not None and location == self._expected.location):
-            return frozenset()
+
+def table_history(
+    io: FileIO, expected: MetadataVersion | None, new: MetadataVersion
+) -> Callable[[HiveTable], Collection[str] | None]:
+    """See `Settlement`: the metadata log of the file that a table's entry points at."""
+    from icecomb.format.metadata_file import read_metadata
+
+    def history(entry: HiveTable) -> Collection[str] | None:
         try:
-            metadata = read_metadata(self._io, location)
+            metadata = read_metadata(io, entry.metadata_location or "")
         except (IcecombError, OSError):
             return None
-        known = frozenset(entry.metadata_file for entry in metadata.metadata_log)
+        known = frozenset(one.metadata_file for one in metadata.metadata_log)
         # A log may be cut to its last entry, so the new snapshot is proof as well.
-        return known | {self._new.location} if self._has_new_snapshot(metadata) else known
+        before = expected.metadata if expected else None
+        return known | {new.location} if has_new_snapshot(metadata, before, new.metadata) else known
 
-    def _has_new_snapshot(self, metadata: TableMetadata) -> bool:
-        if self._expected is None:
-            return False
-        before = self._expected.metadata
-        newest = [snapshot.snapshot_id for snapshot in self._new.metadata.snapshots[-1:]]
-        return any(metadata.has_snapshot(i) and not before.has_snapshot(i) for i in newest)
+    return history
+
+
+def has_new_snapshot(
+    current: TableMetadata, before: TableMetadata | None, new: TableMetadata
+) -> bool:
+    """Whether ``current`` has the snapshot that ``new`` added to ``before``."""
+    if before is None:
+        return False
+    newest = [snapshot.snapshot_id for snapshot in new.snapshots[-1:]]
+    return any(current.has_snapshot(i) and not before.has_snapshot(i) for i in newest)
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:

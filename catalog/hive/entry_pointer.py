@@ -1,0 +1,263 @@
+"""The pointer of an entry of a Hive metastore, a table's or a view's: ``metadata_location``.
+
+A swap takes the table's lock (unless the table is in lock-free mode), reads the entry again,
+compares, and alters it, telling the server which value it expects to replace wherever the server
+enforces that. The server's check makes a lock that was lost meanwhile harmless; the lock keeps out
+writers that send no such check.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from icecomb.catalog.configuration import flag
+from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.hive.parameters import (
+    DO_NOT_UPDATE_STATS,
+    METADATA_LOCATION,
+)
+from icecomb.catalog.hive.server import (
+    EXPECTED_KEY,
+    EXPECTED_VALUE,
+    enforces_expected_value,
+    lock_expiry_s,
+)
+from icecomb.catalog.hive.settlement import Settlement
+from icecomb.catalog.pointer import Committed, Conflict, Described, Outcome, Version
+from icecomb.catalog.turn import turns_of
+from icecomb.format.errors import (
+    ConfigurationError,
+    IcecombError,
+    MetastoreError,
+    NoSuchIcebergTableError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+LOCK_ENABLED: Final = "engine.hive.lock-enabled"
+CHECK_AND_PUT: Final = "hive.check-and-put"
+"""Catalog property: ``false`` never sends the expected value together with a lock."""
+
+
+V = TypeVar("V", bound=Version)
+
+
+class EntryPointer(ABC, Generic[V]):
+    """What tables and views have in common; see `icecomb.catalog.pointer.MetadataPointer`.
+
+    Args:
+        client: The metastore.
+        database: The table's or view's database.
+        table: Its name.
+        io: Reads metadata files.
+        properties: The catalog's properties.
+    """
+
+    def __init__(
+        self,
+        client: HiveClient,
+        database: str,
+        table: str,
+        io: FileIO,
+        properties: Mapping[str, str],
+    ) -> None:
+        self._client = client
+        self._database = database
+        self._table = table
+        self._io = io
+        self._properties = properties
+        self._held: TableLock | None = None
+
+    @property
+    def name(self) -> str:
+        """As ``db.table``."""
+        return f"{self._database}.{self._table}"
+
+    @abstractmethod
+    def new_entry(self, new: V) -> HiveTable:
+        """The entry to be made, pointing at ``new``."""
+
+    @abstractmethod
+    def altered(self, entry: HiveTable, expected: V, new: V) -> HiveTable:
+        """The entry pointing at ``new`` instead of ``expected``.
+
+        Raises:
+            UnsupportedError: it must not be changed from here.
+        """
+
+    @abstractmethod
+    def history(self, expected: V | None, new: V) -> Callable[[HiveTable], Collection[str] | None]:
+        """How an entry found later tells what it was before; see `Settlement`."""
+
+    def discard(self, new: V) -> None:
+        """See `MetadataPointer.discard`."""
+        with suppress(IcecombError, OSError):
+            self._io.delete([new.location])
+
+    def swap(self, expected: V | None, new: V) -> Outcome:
+        """See `MetadataPointer.swap`."""
+        with self.guard((expected or new).metadata) as lock:
+            if expected is None:
+                return self._create(new, lock)
+            return self._replace(expected, new, lock)
+
+    def queue(self) -> AbstractContextManager[bool]:
+        """See `MetadataPointer.queue`."""
+        key = (self._client.key, self._database, self._table)
+        timeout = LockSettings.of(self._properties).timeout
+        return turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms")
+
+    @contextmanager
+    def exclusive(self, metadata: Described) -> Iterator[bool]:
+        """See `MetadataPointer.exclusive`: the table's lock."""
+        # The server is found out about before the lock is taken, not while others wait for it.
+        self._sends_expectation()
+        with self.guard(metadata) as lock:
+            self._held = lock
+            try:
+                yield lock is not None
+            finally:
+                self._held = None
+
+    @contextmanager
+    def guard(self, metadata: Described | None) -> Iterator[TableLock | None]:
+        """The lock for one change; None in lock-free mode.
+
+        Args:
+            metadata: What the table is like before the change: its properties choose the mode.
+
+        Raises:
+            ConfigurationError: lock-free mode where the server does not enforce expected values.
+            LockTimeoutError: the lock was not granted in time.
+        """
+        if self._locks(metadata):
+            if self._held is not None:
+                yield self._held
+            else:
+                with self._lock() as lock:
+                    yield lock
+            return
+        if not self.enforces():
+            raise ConfigurationError(
+                f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
+                f"metastore {self._client.uri} does not check what it replaces",
+                hint=f"set {LOCK_ENABLED}=true, or use a metastore with HIVE-26882",
+                table=self.name,
+            )
+        yield None
+
+    def enforces(self) -> bool:
+        """Whether the server checks expected values, found out once per process."""
+        return enforces_expected_value(self._client, self._database)
+
+    def expectation(self, location: str) -> dict[str, str]:
+        """The environment of an alter that must replace exactly ``location``."""
+        context = {DO_NOT_UPDATE_STATS: "true"}
+        if self._sends_expectation():
+            context |= {EXPECTED_KEY: METADATA_LOCATION, EXPECTED_VALUE: location}
+        return context
+
+    def _create(self, new: V, lock: TableLock | None) -> Outcome:
+        found = self._entry()
+        if found is not None:
+            return Conflict("the name is taken", found.metadata_location)
+        entry = self.new_entry(new)
+        settlement = self._settlement(None, new, checked=False)
+        if lock is not None and not lock.is_alive(ask=True):
+            return Conflict("the lock was lost before the table was made", None)
+        try:
+            self._client.create_table(entry)
+        except TableAlreadyExistsError as error:
+            return settlement.after_answer(error)
+        except ReplyLostError as error:
+            return settlement.after_silence(error)
+        except RefusedError as error:
+            return settlement.after_refusal(error)
+        return Committed()
+
+    def _replace(self, expected: V, new: V, lock: TableLock | None) -> Outcome:
+        entry = self._entry()
+        if entry is None:
+            return Conflict("it was dropped", None)
+        if entry.metadata_location != expected.location:
+            return Conflict("another writer was first", entry.metadata_location)
+        altered = self.altered(entry, expected, new)
+        context = self.expectation(expected.location)
+        checked = EXPECTED_KEY in context
+        settlement = self._settlement(expected, new, checked=checked)
+        if lock is not None and not lock.is_alive(ask=not checked):
+            return Conflict("the lock was lost before the pointer was changed", expected.location)
+        try:
+            self._client.alter_table(self._database, self._table, altered, context)
+        except NoSuchTableError as error:
+            return settlement.after_answer(error)
+        except ReplyLostError as error:
+            return settlement.after_silence(error)
+        except RefusedError as error:
+            return settlement.after_refusal(error)
+        if lock is not None and not lock.is_alive(ask=not checked):
+            # Somebody else may have had the lock while the alter ran, and may have overwritten it.
+            lost = MetastoreError("the lock was lost while the pointer was changed")
+            return settlement.after_silence(lost)
+        return Committed()
+
+    def _settlement(self, expected: V | None, new: V, *, checked: bool) -> Settlement:
+        return Settlement(
+            self._entry,
+            self.history(expected, new),
+            expected.location if expected else None,
+            new.location,
+            new.metadata.properties,
+            checked=checked,
+        )
+
+    def _entry(self) -> HiveTable | None:
+        try:
+            return self._client.table(self._database, self._table)
+        except NoSuchIcebergTableError:
+            raise
+        except NoSuchTableError:
+            return None
+
+    def _lock(self) -> AbstractContextManager[TableLock]:
+        return _held(
+            TableLock(
+                self._client,
+                self._database,
+                self._table,
+                LockSettings.of(self._properties),
+                lock_expiry_s(self._client),
+            )
+        )
+
+    def _locks(self, metadata: Described | None) -> bool:
+        """Whether changes are made under a lock: as the table says, else the catalog."""
+        properties = metadata.properties if metadata is not None else {}
+        return flag(properties, LOCK_ENABLED, default=locks_by_default(self._properties))
+
+    def _sends_expectation(self) -> bool:
+        return flag(self._properties, CHECK_AND_PUT, default=True) and self.enforces()
+
+
+def locks_by_default(settings: Mapping[str, str]) -> bool:
+    """Whether tables that say nothing about it are changed under a lock."""
+    general = flag(settings, f"iceberg.{LOCK_ENABLED}", default=True)
+    return flag(settings, LOCK_ENABLED, default=general)
+
+
+@contextmanager
+def _held(lock: TableLock) -> Iterator[TableLock]:
+    lock.acquire()
+    try:
+        yield lock
+    finally:
+        lock.release()
