@@ -5,22 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icecomb.format.arrow_build import integers
-from icecomb.format.expressions.binding import BoundReference
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundReference,
+    BoundSetPredicate,
+)
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
+from icecomb.format.expressions.expression import And, BooleanExpression, Or
 from icecomb.format.manifests.manifest_columns import ManifestColumns
 from icecomb.format.partition import PartitionSpec
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 """The statistics that evaluating a predicate on metrics may need."""
+BOUNDS = ("lower_bounds", "upper_bounds")
+"""The statistics that most predicates need."""
+
+
+def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | None:
+    """The columns whose bounds alone tell which files might match, where files have both of them.
+
+    Such columns have values, so their counts prove nothing more: they are neither all null nor,
+    being of a type without NaN, all NaN.
+
+    Args:
+        expression: Bound, without `Not`.
+
+    Returns:
+        The columns; None when the counts of files with bounds matter, too.
+    """
+    if isinstance(expression, (And, Or)):
+        found: list[BoundReference] = []
+        for operand in expression.operands:
+            part = bounded_columns(operand)
+            if part is None:
+                return None
+            found += part
+        return found
+    if not isinstance(expression, BoundPredicate):
+        return []
+    term = expression.term
+    compares = isinstance(expression, (BoundLiteralPredicate, BoundSetPredicate))
+    return [term] if compares and isinstance(term, BoundReference) and not term.may_be_nan else None
 
 
 class ManifestMetrics:
     """Metrics of the files of a manifest, one column id at a time, each picked once.
 
     Args:
-        columns: The manifest, with the statistics of `METRICS`.
+        columns: The manifest, with the statistics of `METRICS`, or with `BOUNDS` and no counts.
     """
 
     def __init__(self, columns: ManifestColumns) -> None:
@@ -30,15 +66,15 @@ class ManifestMetrics:
 
     def value_count(self, field_id: int) -> pa.Array:
         """Values of a column, nulls and NaNs included."""
-        return self._pick("value_counts", field_id)
+        return self._count("value_counts", field_id)
 
     def null_count(self, field_id: int) -> pa.Array:
         """Nulls of a column."""
-        return self._pick("null_value_counts", field_id)
+        return self._count("null_value_counts", field_id)
 
     def nan_count(self, field_id: int) -> pa.Array:
         """NaNs of a column."""
-        return self._pick("nan_value_counts", field_id)
+        return self._count("nan_value_counts", field_id)
 
     def lower_bound(self, reference: BoundReference) -> ComparableColumn:
         """A value that no value of a column is less than."""
@@ -47,6 +83,16 @@ class ManifestMetrics:
     def upper_bound(self, reference: BoundReference) -> ComparableColumn:
         """A value that no value of a column is greater than."""
         return bounds_column(self._pick("upper_bounds", reference.field_id), reference.field_type)
+
+    def has_bounds(self, reference: BoundReference) -> pa.BooleanArray:
+        """Where both bounds of a column are known."""
+        lower, upper = self.lower_bound(reference), self.upper_bound(reference)
+        return pc.and_(lower.values.is_valid(), upper.values.is_valid())
+
+    def _count(self, name: str, field_id: int) -> pa.Array:
+        if name not in self._columns.statistics:
+            return pa.nulls(len(self._columns), pa.int64())
+        return self._pick(name, field_id)
 
     def _pick(self, name: str, field_id: int) -> pa.Array:
         found = self._picked.get((name, field_id))

@@ -21,7 +21,13 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.comparison import evaluate
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.manifest_evaluator import select_manifests
-from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics, partition_columns
+from icecomb.format.expressions.manifest_metrics import (
+    BOUNDS,
+    METRICS,
+    ManifestMetrics,
+    bounded_columns,
+    partition_columns,
+)
 from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
@@ -134,7 +140,8 @@ class ScanPlanner:
         self._filter = row_filter
         self._added_by = None if added_by is None else integers(list(added_by))
         self._specs: dict[int, _SpecFilter] = {}
-        self._statistics = () if isinstance(row_filter, AlwaysTrue) else METRICS
+        self._bounded = bounded_columns(row_filter)
+        self._statistics = METRICS if self._bounded is None else BOUNDS if self._bounded else ()
 
     def plan(self, snapshot: Snapshot, *, limit: int | None = None) -> Iterator[FileScanTask]:
         """The tasks of a snapshot, as they are found.
@@ -251,12 +258,27 @@ class ScanPlanner:
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
-            mask = pc.and_(mask, might_match(self._filter, ManifestMetrics(columns)))
+            metrics = ManifestMetrics(columns)
+            mask = pc.and_(mask, might_match(self._filter, metrics))
+            if self._needs_counts(columns, metrics, mask):
+                self._statistics = METRICS  # other manifests are likely to need them, too
+                return self._select(manifest)
         rows = _rows(mask)
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)
         residuals = found.residuals.residuals(chosen, count)
         return Selected(columns.without_statistics(), rows, residuals)
+
+    def _needs_counts(
+        self, columns: ManifestColumns, metrics: ManifestMetrics, mask: pa.BooleanArray
+    ) -> bool:
+        """Whether counts that were not read could tell that some of these files cannot match."""
+        if self._bounded is None or columns.statistics >= set(METRICS):
+            return False
+        return any(
+            pc.and_not(mask, metrics.has_bounds(reference)).true_count
+            for reference in self._bounded
+        )
 
     def _wanted(self, columns: ManifestColumns) -> pa.BooleanArray:
         if self._added_by is None:

@@ -25,6 +25,7 @@ from icecomb.format.expressions.binding import (
     BoundSetPredicate,
 )
 from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Operation, Or
+from icecomb.format.expressions.manifest_metrics import BOUNDS, METRICS
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -305,6 +306,34 @@ def test_manifests_whose_partitions_cannot_match_are_not_read(tmp_path):
     assert [task.file.file_path for task in tasks] == ["d2"]
     assert table.io.reads == [f"{tmp_path}/snap-5.avro", f"{tmp_path}/m3.avro"]
     assert tasks[0].residual == AlwaysTrue()
+
+
+def test_files_without_bounds_are_judged_by_their_counts(tmp_path):
+    table = TableMaker(tmp_path)
+    spec = SPECS[0]
+    table.manifest(
+        [data_file("low", [(1, 0, "a")], spec), data_file("high", [(9, 0, "a")], spec)], spec
+    )
+    table.manifest(
+        [data_file("nulls", [(None, 0, "a")], spec), data_file("some", [(9, 0, "a")], spec)], spec
+    )
+    table.manifest([data_file("unknown", [(1, 0, "a")], spec, stats=False)], spec)
+    table.commit()
+    scan = table.scan("id > 5")
+    assert [task.file.file_path for task in scan.plan_files()] == ["high", "some", "unknown"]
+    scan = table.scan("id is null")
+    assert [task.file.file_path for task in scan.plan_files()] == ["nulls", "unknown"]
+
+
+def test_counts_are_not_decoded_for_files_with_bounds(tmp_path):
+    table = TableMaker(tmp_path)
+    table.manifest([data_file("f", [(1, 0, "a")], SPECS[0])], SPECS[0])
+    table.commit()
+    manifest = table.manifests[0]
+    assert len(list(table.scan("id = 1 and s like 'a%'").plan_files())) == 1
+    assert MANIFEST_CACHE.find(manifest, frozenset()).statistics == set(BOUNDS)
+    assert list(table.scan("id is null").plan_files()) == []
+    assert MANIFEST_CACHE.find(manifest, frozenset()).statistics == set(METRICS)
 
 
 def test_tasks_come_before_all_manifests_are_read(tmp_path):
