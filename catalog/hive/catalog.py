@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.commit import check_commit_allowed, settle
-from icecomb.catalog.configuration import flag, number, seconds
-from icecomb.catalog.hive.client import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, HiveClient, current_user
+from icecomb.catalog.configuration import flag
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.server import MODIFIED
+from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.user import current_user
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.purge import check_purge_allowed
@@ -56,7 +58,8 @@ class HiveCatalog(Catalog):
         name: The catalog's own name.
         properties: ``uri`` (``thrift://host:port``, several with commas), ``warehouse``, Iceberg's
             ``iceberg.hive.*`` and ``engine.hive.*`` settings, ``table-default.*`` and
-            ``table-override.*``, ``hive.metastore.client.socket.timeout``, ``hive.check-and-put``.
+            ``table-override.*``, ``hive.check-and-put``, ``metastore.catalog.default`` (a catalog
+            of the metastore's own, Hive 3 and later), and those of `ConnectionSettings`.
         locate: Finds the metastore anew whenever a connection is made, instead of ``uri``.
 
     Raises:
@@ -77,14 +80,10 @@ class HiveCatalog(Catalog):
                 f"catalog {name} has no uri",
                 hint="name the metastore: uri=thrift://host:9083",
             )
-        timeout = properties.get("hive.metastore.client.socket.timeout")
         self.client = HiveClient(
             address,
-            timeout_s=seconds(timeout) if timeout else REPLY_TIMEOUT_S,
-            connect_timeout_s=number(
-                properties, "hive.metastore.client.connect.timeout-s", CONNECT_TIMEOUT_S, least=0.0
-            ),
-            user=properties.get("ugi"),
+            ConnectionSettings.of(properties),
+            catalog=properties.get("metastore.catalog.default"),
         )
         self.io = FileIO(self.properties)
 

@@ -1,24 +1,25 @@
-"""One Thrift connection to one metastore: a socket with time-outs that knows what it has sent."""
+"""One Thrift connection to one metastore: made, introduced, and called on."""
 
 from __future__ import annotations
 
 import os
-import select
 import socket
-from io import BytesIO
+import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.failure import UnreachableError
+from icecomb.catalog.hive.health import life, went_away
+from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.transport import Transport
 from icecomb.format.errors import ConfigurationError
 
 DEFAULT_PORT: Final = 9083
-_CHUNK: Final = 1 << 16
 
 
 class Connection:
@@ -26,129 +27,115 @@ class Connection:
 
     Args:
         uri: As ``thrift://host:port``.
-        connect_timeout_s: For the TCP connection.
-        timeout_s: For each reply.
+        settings: Time-outs, and who to be.
+
+    Attributes:
+        server: Tells servers apart: the address that answered, and in which life.
+        made: When, on the monotonic clock.
+        missing: The calls that the server is known not to have.
 
     Raises:
-        UnreachableError: nobody listens there, or the name does not resolve.
+        UnreachableError: nobody listens there, the name does not resolve, or it is no metastore
+            that talks the way the settings say.
     """
 
-    def __init__(self, uri: str, connect_timeout_s: float, timeout_s: float) -> None:
+    def __init__(self, uri: str, settings: ConnectionSettings) -> None:
         self.uri = uri
         self.pid = os.getpid()
+        self.made = time.monotonic()
+        self.missing: set[str] = set()
         host, port = endpoint(uri)
         try:
-            plug = socket.create_connection((host, port), timeout=connect_timeout_s)
+            plug = socket.create_connection((host, port), timeout=settings.connect_timeout_s)
         except OSError as error:
             raise UnreachableError(
                 f"the metastore {uri} cannot be reached: {error.strerror or error}",
                 hint="check the address, and that the metastore runs",
                 uri=uri,
             ) from error
-        plug.settimeout(timeout_s)
+        peer = plug.getpeername()
+        self.server = f"{peer[0]}:{peer[1]} {life(uri)}"
+        plug.settimeout(settings.timeout_s)
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.transport = _Transport(plug)
-        self.protocol = TBinaryProtocolAccelerated(self.transport)
-        self.thrift = ThriftHiveMetastore.Client(self.protocol)
+        self._transport = Transport(plug)
+        self._protocol = TBinaryProtocolAccelerated(self._transport)
+        self.thrift = ThriftHiveMetastore.Client(self._protocol)
+        try:
+            self._introduce(settings)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be called on."""
+        return bool(self._transport.isOpen())
+
+    @property
+    def reply(self) -> bytes:
+        """The bytes of the last reply."""
+        return self._transport.reply
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether any byte left since `expect_reply`."""
+        return self._transport.sent
+
+    def expect_reply(self) -> None:
+        """A new call begins."""
+        self._transport.sent = False
 
     def is_stale(self) -> bool:
         """Whether the server has closed it (or said something nobody asked for).
 
         One that a forked process inherited is, too: its replies belong to the parent.
         """
-        return self.pid != os.getpid() or self.transport.is_readable()
+        if self.pid != os.getpid():
+            return True
+        stale = self._transport.is_readable()
+        if stale:
+            went_away(self.uri, suspect=False)
+        return stale
+
+    def give_up(self) -> None:
+        """Closes it because the server does not answer on it as it should."""
+        went_away(self.uri, suspect=True)
+        self.close()
 
     def close(self) -> None:
         """Closes the socket; the server gives its thread free."""
-        self.transport.close()
+        self._transport.close()
 
     def __del__(self) -> None:
         # Absent when the constructor failed.
-        if transport := getattr(self, "transport", None):
+        if transport := getattr(self, "_transport", None):
             transport.close()
 
     def call_with_bytes(self, method: str, arguments: bytes) -> None:
         """Sends a call with encoded arguments; the generated client reads the reply."""
-        self.protocol.writeMessageBegin(method, TMessageType.CALL, 0)
-        self.transport.write(arguments)
-        self.protocol.writeMessageEnd()
-        self.transport.flush()
+        self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
+        self._transport.write(arguments)
+        self._protocol.writeMessageEnd()
+        self._transport.flush()
         getattr(self.thrift, f"recv_{method}")()
 
-
-class _Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
-    """A buffered socket that keeps the bytes of the last reply and knows whether a call left."""
-
-    def __init__(self, plug: socket.socket) -> None:
-        self._socket = plug
-        self._read = BytesIO()
-        self._write = bytearray()
-        self._chunks: list[bytes] = []
-        self.sent = False
-
-    @property
-    def reply(self) -> bytes:
-        """Every byte received since the last flush: the whole last reply."""
-        return b"".join(self._chunks)
-
-    def is_readable(self) -> bool:
-        poll = select.poll() if hasattr(select, "poll") else None
-        if poll is None:
-            return bool(select.select([self._socket], [], [], 0)[0])
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
-
-    def isOpen(self) -> bool:  # noqa: N802 - thrift's name
-        return self._socket.fileno() >= 0
-
-    def open(self) -> None:
-        """It is open from the start."""
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def read(self, sz: int) -> bytes:
-        data = self._read.read(sz)
-        if data or sz == 0:
-            return data
-        self._read = BytesIO(self._receive())
-        return self._read.read(sz)
-
-    def write(self, buf: bytes) -> None:
-        self._write += buf
-
-    def flush(self) -> None:
-        out, self._write = self._write, bytearray()
-        self._chunks = []
-        self.sent = True
+    def _introduce(self, settings: ConnectionSettings) -> None:
+        if settings.user is None:
+            return
+        user, _, groups = settings.user.partition(":")
         try:
-            self._socket.sendall(out)
-        except OSError as error:
-            raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
-
-    @property
-    def cstringio_buf(self) -> BytesIO:
-        return self._read
-
-    def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:
-        data = bytearray(partialread)
-        while len(data) < reqlen:
-            data += self._receive()
-        self._read = BytesIO(bytes(data))
-        return self._read
-
-    def _receive(self) -> bytes:
-        try:
-            chunk = self._socket.recv(_CHUNK)
-        except TimeoutError as error:
-            raise TTransportException(TTransportException.TIMED_OUT, "no reply in time") from error
-        except OSError as error:
-            raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
-        if not chunk:
-            raise TTransportException(TTransportException.END_OF_FILE, "the server hung up")
-        self._chunks.append(chunk)
-        return chunk
+            self.thrift.set_ugi(user, groups.split(",") if groups else [user])
+        except TApplicationException:
+            # A server that authenticates by other means does not know the call.
+            return
+        except (TException, TProtocolException, OSError, EOFError) as error:
+            raise UnreachableError(
+                f"the metastore {self.uri} accepts connections but does not talk plain Thrift: "
+                f"{error}",
+                hint="it may want Kerberos or TLS, or be another service",
+                uri=self.uri,
+            ) from error
 
 
 def endpoint(uri: str) -> tuple[str, int]:

@@ -9,6 +9,10 @@ class UnreachableError(MetastoreError):
     """No connection: the call was never sent, so it had no effect."""
 
 
+class MovedError(UnreachableError):
+    """The server that was to be called went away; another one has its place, and was not called."""
+
+
 class ReplyLostError(MetastoreError):
     """The connection broke after sending: the call may or may not have taken effect."""
 

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.client import HiveClient, current_user
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.user import current_user
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _GROWTH: Final = 0.1
@@ -213,7 +214,6 @@ class TableLock:
                 break
             except MetastoreError:
                 wait = self._interval / 8
-        self._client.disconnect()
 
     def _timed_out(self, waited: float) -> LockTimeoutError:
         try:

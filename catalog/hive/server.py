@@ -1,4 +1,7 @@
-"""What a metastore does that its version does not tell: asked once per process, remembered."""
+"""What a metastore does that its version does not tell: asked once per server, remembered.
+
+A server that went away is asked again when it (or another one at its address) is back.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Final
 from icecomb.catalog.configuration import seconds
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.failure import RefusedError
+from icecomb.catalog.hive.failure import MovedError, RefusedError
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
 
 EXPECTED_KEY: Final = "expected_parameter_key"
@@ -29,32 +32,35 @@ def enforces_expected_value(client: HiveClient, database: str) -> bool:
 
     3.1.3 takes the expectation and ignores it, and versions do not tell, so it is tried: a view of
     our own is made in ``database``, altered with a wrong expectation, and dropped. A server that
-    does not let us try counts as not enforcing.
+    does not let us try counts as not enforcing. What is found holds for `HiveClient.pinned`.
+
+    Raises:
+        MovedError: the server went away meanwhile.
     """
-    address = client.uri
-    with _guard:
-        known = _enforcing.get(address)
+    with client.pinned() as server, _guard:
+        known = _enforcing.get(server)
         if known is None:
             try:
                 known = _probe(client, database)
+            except MovedError:
+                raise
             except (MetastoreError, NoSuchTableError):
                 return False
-            _enforcing[address] = known
+            _enforcing[server] = known
     return known
 
 
 def lock_expiry_s(client: HiveClient) -> float | None:
     """Seconds without a heartbeat after which the server gives a lock away; None if unsaid."""
-    address = client.uri
-    with _guard:
-        if address not in _expiry:
-            _expiry[address] = None
+    with client.pinned() as server, _guard:
+        if server not in _expiry:
+            _expiry[server] = None
             for name in ("hive.txn.timeout", "metastore.txn.timeout"):
                 with contextlib.suppress(MetastoreError, ConfigurationError):
                     if text := client.config_value(name):
-                        _expiry[address] = seconds(text)
+                        _expiry[server] = seconds(text)
                         break
-    return _expiry[address]
+        return _expiry[server]
 
 
 def _probe(client: HiveClient, database: str) -> bool:

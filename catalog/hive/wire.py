@@ -7,7 +7,7 @@ Cut out here, they are carried along as they came.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,6 +96,12 @@ def struct_list_field(field_id: int, encoded: list[bytes]) -> bytes:
     """A field holding a list of encoded structs."""
     count = len(encoded).to_bytes(4, "big")
     return _header(LIST, field_id) + bytes([STRUCT]) + count + b"".join(encoded)
+
+
+def string_list_field(field_id: int, texts: Sequence[str]) -> bytes:
+    """A field holding a list of strings."""
+    count = len(texts).to_bytes(4, "big")
+    return _header(LIST, field_id) + bytes([_STRING]) + count + b"".join(map(_string, texts))
 
 
 def map_field(field_id: int, mapping: dict[str, str]) -> bytes:

@@ -357,9 +357,11 @@ def _command_line(pid: int) -> str:
 
 def _answers(server: RunningMetastore) -> bool:
     from icecomb.catalog.hive.client import HiveClient
+    from icecomb.catalog.hive.settings import ConnectionSettings
 
+    settings = ConnectionSettings(timeout_s=_ANSWER_TIMEOUT_S)
     try:
-        with HiveClient(server.uri, timeout_s=_ANSWER_TIMEOUT_S) as client:
+        with HiveClient(server.uri, settings) as client:
             return client.server_name() == server.token
     except IcecombError:
         return False

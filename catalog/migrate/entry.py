@@ -91,11 +91,11 @@ class Entry:
         """
         table = self.load()
         if table.partition_keys:
-            names = self.client.partition_names(self.database, self.name)
+            names = self.client.partitions.names(self.database, self.name)
             with progress.task(
                 "dropping metastore partitions", len(names), "partitions"
             ) as advance:
-                for page in self.client.all_partitions(self.database, self.name):
+                for page in self.client.partitions.pages(self.database, self.name):
                     for partition in page:
                         self._drop(partition)
                         advance(1)
@@ -119,16 +119,16 @@ class Entry:
             return
         there = {
             partition.values
-            for page in self.client.all_partitions(self.database, self.name)
+            for page in self.client.partitions.pages(self.database, self.name)
             for partition in page
         }
         with progress.task("restoring metastore partitions", total, "partitions") as advance:
             for page in pages:
                 missing = [partition for partition in page if partition.values not in there]
                 if missing:
-                    self.client.add_partitions(missing)
+                    self.client.partitions.add(missing)
                 # A server stamps new partitions with the time and statistics of its own.
-                self.client.alter_partitions(self.database, self.name, page)
+                self.client.partitions.alter(self.database, self.name, page)
                 advance(len(page))
 
     def expect(self, pointer: str) -> None:
@@ -199,7 +199,7 @@ class Entry:
 
     def _drop(self, partition: HivePartition) -> None:
         try:
-            self.client.drop_partition(self.database, self.name, partition.values)
+            self.client.partitions.drop(self.database, self.name, partition.values)
         except NoSuchTableError:
             # Somebody else was faster; that the table is there was seen just before.
             return

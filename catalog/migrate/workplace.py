@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from icecomb.catalog.configuration import flag
-from icecomb.catalog.hive.client import HiveClient, partition_from_json, table_from_json
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.entity_json import partition_from_json, table_from_json
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.server import lock_expiry_s
 from icecomb.catalog.migrate.entry import Entry
@@ -46,7 +47,7 @@ class Workplace:
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """The partitions the metastore has now, fetched in pages."""
         if table.partition_keys:
-            for page in self.client.all_partitions(table.database, table.name):
+            for page in self.client.partitions.pages(table.database, table.name):
                 yield from page
 
     @contextmanager

@@ -14,6 +14,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive import server
+from icecomb.catalog.hive.calls import Calls
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import LockState
@@ -44,7 +45,7 @@ for n in range(int(times)):
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.calls import Calls
 from icecomb.format.file_io import LocalFileSystem
 uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = load_catalog("w", uri=uri).load_table(name)
@@ -54,13 +55,13 @@ def step(what):
     if len(steps) - 1 == fatal:
         print(what, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-call = HiveClient._call
+call = Calls.send
 def watched_call(self, method, send):
     step("before " + method)
     answer = call(self, method, send)
     step("after " + method)
     return answer
-HiveClient._call = watched_call
+Calls.send = watched_call
 create = LocalFileSystem.create_stream
 def watched_create(self, location):
     step("before creating")
@@ -162,7 +163,8 @@ def test_a_lock_time_out_names_the_holder(catalog, metastore, table, rows):
 def test_heartbeats_keep_the_lock_of_a_slow_commit(
     catalog, proxied, proxy, table, rows, monkeypatch
 ):
-    monkeypatch.setitem(server._expiry, proxy.uri, 0.3)
+    with proxied.client.pinned() as key:
+        monkeypatch.setitem(server._expiry, key, 0.3)
     mine = proxied.load_table(table.identifier)
     mine.append(rows)
     proxy.calls.clear()
@@ -170,10 +172,7 @@ def test_heartbeats_keep_the_lock_of_a_slow_commit(
     mine.append(rows)
     assert proxy.calls["heartbeat"] >= 3
     assert catalog.client.locks(*table.identifier) == []
-    deadline = time.monotonic() + 5
-    while len(proxied.client._open) > 1 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(proxied.client._open) == 1
+    assert proxied.client._calls.pool.open_connections <= 2
 
 
 def test_a_lost_answer_to_the_alter_is_found_to_be_a_success(proxied, proxy, table, rows):
@@ -377,7 +376,8 @@ def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
 def test_the_probe_finds_a_checking_server_and_leaves_nothing_behind(
     catalog, namespace, monkeypatch
 ):
-    monkeypatch.delitem(server._enforcing, catalog.client.uri, raising=False)
+    with catalog.client.pinned() as key:
+        monkeypatch.delitem(server._enforcing, key, raising=False)
     assert server.enforces_expected_value(catalog.client, namespace)
     assert catalog.client.table_names(namespace) == []
 
@@ -452,13 +452,13 @@ def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy,
     for file in write_data(table.io, table.metadata, rows):
         append.append_data_file(file)
     proxy.fail(ALTER, "reply")
-    read = HiveClient._read
+    twice = Calls._twice
 
-    def broken_once(self, method, *arguments, **options):
-        HiveClient._read = read
+    def broken_once(self, method, send):
+        Calls._twice = twice
         raise MetastoreError("the network is down")
 
-    proxy.before(ALTER, lambda: setattr(HiveClient, "_read", broken_once))
+    proxy.before(ALTER, lambda: setattr(Calls, "_twice", broken_once))
     with pytest.raises(CommitStateUnknownError):
         table.commit(append)
     with pytest.raises(ValidationError, match="committed already"):

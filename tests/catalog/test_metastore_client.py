@@ -10,14 +10,13 @@ import threading
 from dataclasses import replace
 
 import pytest
+from thrift.Thrift import TApplicationException
 
 from icecomb.catalog.hive import wire
-from icecomb.catalog.hive.client import (
-    FieldSchema,
-    HiveClient,
-    HivePartition,
-    HiveTable,
-    StorageDescriptor,
+from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.connection import Connection
+from icecomb.catalog.hive.entity import FieldSchema, HivePartition, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.entity_json import (
     partition_from_json,
     partition_to_json,
     table_from_json,
@@ -29,6 +28,7 @@ from icecomb.catalog.hive.failure import (
     ReplyLostError,
     UnreachableError,
 )
+from icecomb.catalog.hive.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift_codec import table_from_wire, table_to_wire
 from icecomb.format.errors import ConfigurationError, NoSuchTableError, TableAlreadyExistsError
 
@@ -99,21 +99,21 @@ def test_partitions_come_in_pages_and_go_back_as_they_were(catalog, namespace, t
     with pytest.raises(TableAlreadyExistsError):
         client.create_table(table)
     hostile = ["a/b", "x=y", "%2F", "ü", "__HIVE_DEFAULT_PARTITION__", "a b"]
-    client.add_partitions([
+    client.partitions.add([
         HivePartition(namespace, "part", (value, str(n)), storage=_storage(f"file:{tmp_path}/part/{n}"), parameters={"p": "q"})
         for n, value in enumerate(hostile)
     ])  # fmt: skip
-    pages = list(client.all_partitions(namespace, "part", page=4))
+    pages = list(client.partitions.pages(namespace, "part", size=4))
     assert [len(page) for page in pages] == [4, 2]
     found = {one.values[0]: one for page in pages for one in page}
     assert set(found) == set(hostile)
     one = found["a/b"]
     assert one.parameters["p"] == "q"
     assert partition_from_json(json.loads(json.dumps(partition_to_json(one)))) == one
-    client.drop_partition(namespace, "part", one.values)
-    assert len(client.partition_names(namespace, "part")) == 5
-    client.add_partitions([partition_from_json(partition_to_json(one))])
-    (again,) = client.partitions(namespace, "part", ["dt=a%2Fb/n=0"])
+    client.partitions.drop(namespace, "part", one.values)
+    assert len(client.partitions.names(namespace, "part")) == 5
+    client.partitions.add([partition_from_json(partition_to_json(one))])
+    (again,) = client.partitions.named(namespace, "part", ["dt=a%2Fb/n=0"])
     assert again.storage == one.storage
 
 
@@ -134,16 +134,16 @@ def test_altering_with_a_wrong_expectation_is_refused(catalog, namespace, table)
 def test_a_server_without_the_newest_call_is_asked_the_older_one(
     catalog, table, namespace, monkeypatch
 ):
-    read = HiveClient._read
+    call = Connection.call_with_bytes
 
-    def old_server(self, method, *arguments, result=None):
+    def old_server(self, method, arguments):
         if method.endswith("_req"):
             asked.append(method)
-            raise MissingCallError("no", kind="TApplicationException", answer="Invalid method name")
-        return read(self, method, *arguments, result=result)
+            raise TApplicationException(TApplicationException.UNKNOWN_METHOD, "Invalid method name")
+        return call(self, method, arguments)
 
     asked: list[str] = []
-    monkeypatch.setattr(HiveClient, "_read", old_server)
+    monkeypatch.setattr(Connection, "call_with_bytes", old_server)
     with HiveClient(catalog.client.uri) as client:
         for _ in range(2):
             assert client.table(namespace, "t").is_iceberg
@@ -152,15 +152,18 @@ def test_a_server_without_the_newest_call_is_asked_the_older_one(
 
 
 @pytest.mark.jvm
-def test_a_method_no_server_knows_is_a_missing_call(catalog):
+def test_a_method_no_server_knows_is_a_missing_call(catalog, monkeypatch):
     def send(connection):
-        connection.protocol.writeMessageBegin("get_nothing", 1, 0)
-        connection.transport.write(b"\0")
-        connection.transport.flush()
-        connection.thrift.recv_get_all_databases()
+        monkeypatch.setattr(
+            connection.thrift,
+            "recv_get_nothing",
+            connection.thrift.recv_get_all_databases,
+            raising=False,
+        )
+        connection.call_with_bytes("get_nothing", b"\0")
 
     with pytest.raises(MissingCallError, match="does not have the call get_nothing"):
-        catalog.client._call("get_nothing", send)
+        catalog.client._calls.send("get_nothing", send)
 
 
 @pytest.mark.jvm
@@ -199,7 +202,9 @@ def test_another_service_on_the_port_is_no_metastore():
     thread.start()
     try:
         with (
-            HiveClient(f"thrift://127.0.0.1:{server.server_port}", timeout_s=2) as client,
+            HiveClient(
+                f"thrift://127.0.0.1:{server.server_port}", ConnectionSettings(timeout_s=2)
+            ) as client,
             pytest.raises(ReplyLostError),
         ):
             client.databases()
@@ -213,7 +218,7 @@ def test_a_silent_server_runs_into_the_time_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"thrift://127.0.0.1:{silent.getsockname()[1]}"
         with (
-            HiveClient(uri, timeout_s=0.2) as client,
+            HiveClient(uri, ConnectionSettings(timeout_s=0.2)) as client,
             pytest.raises(ReplyLostError, match=r"did not answer within 0\.2 s"),
         ):
             client.databases()

@@ -42,7 +42,7 @@ class MadeTable:
 
     @property
     def partitions(self) -> list[HivePartition]:
-        pages = self.catalog.client.all_partitions(*self.name.split("."))
+        pages = self.catalog.client.partitions.pages(*self.name.split("."))
         return [partition for page in pages for partition in page]
 
     @property
@@ -121,7 +121,7 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
                 HivePartition("made", name, values, storage=replace(whole, location=location))
             )
         if made:
-            client.add_partitions(made)
+            client.partitions.add(made)
         for partition, data in zip(made, (partitions or {}).values(), strict=True):
             if data is None:  # the metastore made the folder
                 Path((partition.storage.location or "").removeprefix("file:")).rmdir()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.jvm
 STEPS = """
 import os, signal, sys
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.calls import Calls
 from icecomb.format.file_io import FileIO
 uri, warehouse, table, verb, fatal = *sys.argv[1:5], int(sys.argv[5])
 count = 0
@@ -34,8 +34,8 @@ def watched(kind, name):
         step()
         return answer
     setattr(kind, name, call)
-for name in ("_write", "_write_bytes"):
-    watched(HiveClient, name)
+for name in ("write", "write_bytes"):
+    watched(Calls, name)
 for name in ("create", "delete", "rename"):
     watched(FileIO, name)
 catalog = load_catalog("killed", uri=uri, warehouse=warehouse)

@@ -252,7 +252,7 @@ def test_other_file_formats_block_for_tables_and_for_single_partitions(
     other = replace(
         first, storage=replace(first.storage, input_format=f"org.apache.hadoop.hive.ql.io.{kind}")
     )
-    table.catalog.client.alter_partitions(*table.name.split("."), [other])
+    table.catalog.client.partitions.alter(*table.name.split("."), [other])
     assert codes(migrate.plan(table.catalog, table.name)) == {"partition-format"}
     whole = replace(table.entry, storage=other.storage)
     table.catalog.client.alter_table(*table.name.split("."), whole)
@@ -354,7 +354,7 @@ def test_no_data_file_is_touched_and_the_metastore_entry_is_one_of_an_iceberg_ta
     assert properties["owner.team"] == "x"
     assert properties["comment"] == "ours"
     assert "numRows" not in properties
-    assert table.catalog.client.partition_names(*table.name.split(".")) == []
+    assert table.catalog.client.partitions.names(*table.name.split(".")) == []
 
 
 def test_columns_keep_the_spelling_and_types_that_spark_recorded(make_hive_table: Any) -> None:
@@ -607,7 +607,7 @@ def test_a_table_that_never_stands_still_is_left_alone(make_hive_table: Any) -> 
 
 
 def test_the_journal_holds_the_exact_old_table(make_hive_table: Any) -> None:
-    from icecomb.catalog.hive.client import partition_from_json, table_from_json
+    from icecomb.catalog.hive.entity_json import partition_from_json, table_from_json
 
     table = make_hive_table(
         {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), (NULL,): numbers(2)}

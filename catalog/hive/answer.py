@@ -1,0 +1,80 @@
+"""What the metastore's answers mean: results cut out of replies, exceptions told as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from icecomb.catalog.hive import wire
+from icecomb.catalog.hive.failure import RefusedError
+from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError
+
+_T = TypeVar("_T")
+
+
+def result(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> _T:
+    """The struct that a reply carries.
+
+    Args:
+        raw: The whole reply.
+        convert: Makes a value of the struct's bytes.
+        nested: The reply's result is a struct whose first field is meant.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = _field(raw, nested=nested)
+    return convert(raw[found.value : found.end])
+
+
+def result_list(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> list[_T]:
+    """The structs that a reply carries; see `result`."""
+    found = _field(raw, nested=nested)
+    return [convert(item) for item in wire.list_items(raw, found.value)]
+
+
+def no_namespace(name: str) -> NoSuchNamespaceError:
+    """The error for a database that is not there."""
+    return NoSuchNamespaceError(
+        f"there is no namespace {name}",
+        hint="list_namespaces() names those that exist",
+        namespace=name,
+    )
+
+
+@contextmanager
+def missing_namespace(name: str) -> Iterator[None]:
+    """Tells the server's exception about a missing database as ours."""
+    try:
+        yield
+    except RefusedError as error:
+        if error.kind == "NoSuchObjectException":
+            raise no_namespace(name) from error
+        raise
+
+
+@contextmanager
+def missing_table(database: str, name: str) -> Iterator[None]:
+    """Tells the server's exceptions about a missing table as ours."""
+    try:
+        yield
+    except RefusedError as error:
+        # Hive answers an alter of a missing table with InvalidOperationException.
+        gone = error.kind == "InvalidOperationException" and (
+            "table not found" in error.answer or f"{name} doesn't exist" in error.answer
+        )
+        if gone or error.kind in {"NoSuchObjectException", "UnknownTableException"}:
+            raise NoSuchTableError(
+                f"there is no table {database}.{name}", table=f"{database}.{name}"
+            ) from error
+        raise
+
+
+def _field(raw: bytes, *, nested: bool) -> wire.Field:
+    found = wire.find(raw, wire.reply_body(raw), 0)
+    if found is not None and nested:
+        found = wire.find(raw, found.value, 1)
+    if found is None:
+        raise ValueError("the reply has no result")
+    return found

@@ -1,0 +1,232 @@
+"""Calls to a metastore: sent on a pooled connection, their failures turned into our errors.
+
+A call that only reads is repeated once when its connection breaks, on another metastore if several
+are configured; a call that changes something never is: see `failure` for what is known then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException, TException
+from thrift.transport.TTransport import TTransportException
+
+from icecomb.catalog.hive.connection import Connection, is_missing_call
+from icecomb.catalog.hive.failover import Failover
+from icecomb.catalog.hive.failure import (
+    MissingCallError,
+    MovedError,
+    RefusedError,
+    ReplyLostError,
+    UnreachableError,
+)
+from icecomb.catalog.hive.pool import ConnectionPool
+from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.format.errors import MetastoreError
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[_T]):
+    """One of the forms in which servers know a call.
+
+    Attributes:
+        method: The server's name of it.
+        arguments: Encoded.
+        result: Makes the value of the reply's bytes.
+    """
+
+    method: str
+    arguments: bytes
+    result: Callable[[bytes], _T]
+
+
+class Calls:
+    """Sends calls; used by every thread of a client.
+
+    Args:
+        locate: Returns the addresses, asked again whenever a connection has to be made.
+        settings: How to connect.
+    """
+
+    def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._failover = Failover(locate, settings)
+        self.pool = ConnectionPool(
+            self._failover.connect,
+            size=settings.pool_size,
+            wait_s=settings.pool_wait_s,
+            idle_s=settings.idle_s,
+            lifetime_s=settings.lifetime_s,
+        )
+        self._thread = threading.local()
+        self.counts: dict[str, int] = {}
+        """How often each call was sent, by the server's name of it."""
+
+    @property
+    def uri(self) -> str | None:
+        """The address of the metastore that this thread called last."""
+        return getattr(self._thread, "uri", None)
+
+    @contextmanager
+    def pinned(self) -> Iterator[str]:
+        """Within it this thread's calls go to one server; yields what tells that from others.
+
+        A call that would go elsewhere, because the server went away, raises `MovedError` instead.
+        """
+        if (pin := self._pin) is not None:
+            yield pin
+            return
+        with self.pool.borrow(None) as connection:
+            self._thread.pin = connection.server
+        try:
+            yield connection.server
+        finally:
+            self._thread.pin = None
+
+    @property
+    def _pin(self) -> str | None:
+        return getattr(self._thread, "pin", None)
+
+    def read(
+        self, method: str, *arguments: Any, result: Callable[[bytes], Any] | None = None
+    ) -> Any:
+        """A call that changes nothing (or nothing more when repeated).
+
+        Args:
+            method: The server's name of it.
+            *arguments: As the generated client takes them.
+            result: Makes the value of the reply's bytes; default what the generated client says.
+        """
+
+        def send(connection: Connection) -> Any:
+            answer = getattr(connection.thrift, method)(*arguments)
+            return result(connection.reply) if result else answer
+
+        return self._twice(method, send)
+
+    def newest(self, *forms: Form[_T]) -> _T:
+        """Reads by the first of ``forms``, newest first, that the server has.
+
+        What a server lacks is remembered with the connection: another server may have it.
+        """
+        *newer, oldest = forms
+        for form in newer:
+            with suppress(MissingCallError):
+                return self._form(form)
+        return self._form(oldest)
+
+    def write(self, method: str, *arguments: Any) -> Any:
+        """A call that changes something."""
+        return self.send(method, lambda one: getattr(one.thrift, method)(*arguments))
+
+    def write_bytes(self, method: str, arguments: bytes) -> None:
+        """A call that changes something, with encoded arguments."""
+        self.send(method, lambda one: one.call_with_bytes(method, arguments))
+
+    def send(self, method: str, send: Callable[[Connection], _T]) -> _T:
+        """One call on a connection.
+
+        Raises:
+            UnreachableError: it was not sent.
+            ReplyLostError: it was sent, and the connection broke.
+            MissingCallError: the server does not have it.
+            RefusedError: the server answered with an exception.
+        """
+        with self.pool.borrow(self._pin) as connection:
+            self._thread.uri = connection.uri
+            if self._pin not in {None, connection.server}:
+                raise MovedError(
+                    f"the metastore is {connection.uri} since the one before went away",
+                    hint="try again",
+                    uri=connection.uri,
+                    call=method,
+                )
+            if method in connection.missing:
+                raise _missing(connection, method, f"Invalid method name: {method!r}")
+            connection.expect_reply()
+            self.counts[method] = self.counts.get(method, 0) + 1
+            try:
+                return send(connection)
+            except TApplicationException as error:
+                if is_missing_call(error):
+                    connection.missing.add(method)
+                    raise _missing(connection, method, str(error.message)) from error
+                raise _refused(connection, method, error) from error
+            except (
+                TTransportException,
+                TProtocolException,
+                OSError,
+                EOFError,
+                ValueError,
+            ) as error:
+                raise self._broken(connection, method, error) from error
+            except TException as error:
+                raise _refused(connection, method, error) from error
+            except BaseException:
+                # An interrupt leaves half a conversation behind: nobody may continue it.
+                connection.close()
+                raise
+
+    def _form(self, form: Form[_T]) -> _T:
+        def send(connection: Connection) -> _T:
+            connection.call_with_bytes(form.method, form.arguments)
+            return form.result(connection.reply)
+
+        return self._twice(form.method, send)
+
+    def _twice(self, method: str, send: Callable[[Connection], _T]) -> _T:
+        try:
+            return self.send(method, send)
+        except ReplyLostError:
+            return self.send(method, send)
+
+    def _broken(self, connection: Connection, method: str, error: Exception) -> MetastoreError:
+        kind = ReplyLostError if connection.has_sent else UnreachableError
+        connection.give_up()
+        late = (
+            isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
+        )
+        what = f"did not answer within {self._settings.timeout_s:g} s"
+        return kind(
+            f"the metastore {connection.uri} {what if late else f'broke off: {error}'} "
+            f"(call {method})",
+            hint="check that a Hive metastore without SASL or TLS listens there, and its log",
+            uri=connection.uri,
+            call=method,
+        )
+
+
+def _missing(connection: Connection, method: str, answer: str) -> MissingCallError:
+    return MissingCallError(
+        f"the metastore {connection.uri} does not have the call {method}",
+        kind="TApplicationException",
+        answer=answer,
+    )
+
+
+def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
+    answer = str(getattr(error, "message", None) or error).strip()
+    kind = type(error).__name__
+    hint = None
+    if "HIVE_LOCKS" in answer and "not exist" in answer:
+        hint = "its database lacks the lock tables; run `schematool -initSchema`"
+    elif "The following columns have types incompatible" in answer:
+        hint = (
+            "set hive.metastore.disallow.incompatible.col.type.changes=false on the metastore: "
+            "it compares columns by position"
+        )
+    return RefusedError(
+        f"the metastore {connection.uri} refused {method}: {answer or kind}",
+        kind=kind,
+        answer=answer,
+        hint=hint,
+        uri=connection.uri,
+        call=method,
+    )

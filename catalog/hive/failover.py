@@ -1,0 +1,60 @@
+"""Which of several metastores a connection goes to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from icecomb.catalog.hive.connection import Connection, endpoint
+from icecomb.catalog.hive.failure import UnreachableError
+from icecomb.catalog.hive.health import is_suspect, went_away
+from icecomb.catalog.hive.settings import ConnectionSettings
+
+
+class Failover:
+    """Connects to the first address that answers; those that failed lately are tried last.
+
+    Args:
+        locate: Returns the addresses, asked again for each connection.
+        settings: How to connect.
+    """
+
+    def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
+        self._locate = locate
+        self._settings = settings
+
+    def connect(self) -> Connection:
+        """A new connection.
+
+        Raises:
+            UnreachableError: no address gave one; the message says why, for each.
+        """
+        addresses = list(self._locate())
+        if self._settings.random:
+            random.shuffle(addresses)
+        failures: list[UnreachableError] = []
+        for address in sorted(addresses, key=is_suspect):
+            try:
+                return Connection(address, self._settings)
+            except UnreachableError as error:  # noqa: PERF203 - one round a metastore
+                went_away(address, suspect=True)
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise UnreachableError(
+            f"none of the metastores {', '.join(addresses)} can be reached: "
+            + "; ".join(failure.message for failure in failures),
+            hint=failures[0].hint,
+        )
+
+
+def addresses_of(uri: str) -> tuple[str, ...]:
+    """The addresses of ``thrift://a:9083,thrift://b:9083``.
+
+    Raises:
+        ConfigurationError: one of them is no address.
+    """
+    addresses = tuple(part.strip() for part in uri.split(",") if part.strip())
+    for address in addresses or ("",):
+        endpoint(address)
+    return addresses

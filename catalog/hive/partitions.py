@@ -1,0 +1,78 @@
+"""The metastore's calls about partitions of Hive tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from icecomb.catalog.hive import wire
+from icecomb.catalog.hive.answer import missing_table, result_list
+from icecomb.catalog.hive.calls import Calls
+from icecomb.catalog.hive.catalog_name import CatalogName
+from icecomb.catalog.hive.entity import HivePartition
+from icecomb.catalog.hive.thrift_codec import partition_from_wire, partition_to_wire
+
+_PAGE: Final = 500
+_CATALOG_FIELD: Final = 9
+
+
+class Partitions:
+    """The partitions of a metastore's tables: `HiveClient.partitions`.
+
+    Args:
+        calls: Sends the calls.
+        catalog: The metastore's own catalog that the tables are in.
+    """
+
+    def __init__(self, calls: Calls, catalog: CatalogName) -> None:
+        self._calls = calls
+        self._catalog = catalog
+
+    def names(self, database: str, table: str) -> list[str]:
+        """The names of all partitions, as ``dt=2024-01-01/hour=3`` (values escaped)."""
+        with missing_table(database, table):
+            place = self._catalog.database(database)
+            return list(self._calls.read("get_partition_names", place, table, -1))
+
+    def named(self, database: str, table: str, names: Sequence[str]) -> list[HivePartition]:
+        """The partitions of these names that exist; ask for a page of some hundreds at a time."""
+        with missing_table(database, table):
+            found: list[HivePartition] = self._calls.read(
+                "get_partitions_by_names",
+                self._catalog.database(database),
+                table,
+                list(names),
+                result=lambda raw: result_list(raw, partition_from_wire),
+            )
+        return found
+
+    def pages(self, database: str, table: str, size: int = _PAGE) -> Iterator[list[HivePartition]]:
+        """All partitions in pages, in bounded memory: names first, then partitions by name."""
+        names = self.names(database, table)
+        for start in range(0, len(names), size):
+            yield self.named(database, table, names[start : start + size])
+
+    def add(self, partitions: Sequence[HivePartition]) -> int:
+        """Adds partitions (all or none); returns how many."""
+        self._calls.write_bytes("add_partitions", self._field(1, partitions) + b"\0")
+        return len(partitions)
+
+    def alter(self, database: str, table: str, partitions: Sequence[HivePartition]) -> None:
+        """Replaces what the server knows of existing partitions (all or none)."""
+        encoded = wire.string_field(1, self._catalog.database(database))
+        encoded += wire.string_field(2, table) + self._field(3, partitions)
+        encoded += wire.struct_field(4, wire.map_field(1, {"DO_NOT_UPDATE_STATS": "true"}) + b"\0")
+        with missing_table(database, table):
+            self._calls.write_bytes("alter_partitions_with_environment_context", encoded + b"\0")
+
+    def drop(self, database: str, table: str, values: Sequence[str]) -> None:
+        """Drops one partition's entry; its files stay."""
+        with missing_table(database, table):
+            place = self._catalog.database(database)
+            self._calls.write("drop_partition", place, table, list(values), False)
+
+    def _field(self, field_id: int, partitions: Sequence[HivePartition]) -> bytes:
+        return wire.struct_list_field(
+            field_id,
+            [self._catalog.mark(partition_to_wire(one), _CATALOG_FIELD) for one in partitions],
+        )

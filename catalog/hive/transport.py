@@ -1,0 +1,139 @@
+"""A buffered socket under Thrift that knows what it has sent and keeps the bytes of the reply."""
+
+from __future__ import annotations
+
+import select
+import socket
+from io import BytesIO
+from typing import Final, Protocol
+
+from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
+
+_CHUNK: Final = 1 << 16
+_LONGEST_FRAME: Final = 1 << 30
+
+
+class Seal(Protocol):
+    """What an authenticated conversation does with each frame: nothing, sign, or encrypt."""
+
+    def wrap(self, data: bytes) -> bytes:
+        """What is sent for ``data``."""
+
+    def unwrap(self, data: bytes) -> bytes:
+        """What was meant by ``data``."""
+
+
+class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
+    """A connected socket, plain or TLS.
+
+    Attributes:
+        sent: Whether anything has left since it was last set to False.
+        seal: After a SASL negotiation: everything travels in frames then.
+    """
+
+    def __init__(self, plug: socket.socket) -> None:
+        self._socket = plug
+        self._read = BytesIO()
+        self._write = bytearray()
+        self._chunks: list[bytes] = []
+        self.sent = False
+        self.seal: Seal | None = None
+
+    @property
+    def reply(self) -> bytes:
+        """Every byte received since the last flush: the whole last reply."""
+        return b"".join(self._chunks)
+
+    def is_readable(self) -> bool:
+        """Whether bytes, or the end of the conversation, wait to be read."""
+        if not self.isOpen():
+            return True
+        poll = select.poll() if hasattr(select, "poll") else None
+        if poll is None:
+            return bool(select.select([self._socket], [], [], 0)[0])
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def isOpen(self) -> bool:  # noqa: N802 - thrift's name
+        """Whether `close` was not called."""
+        return self._socket.fileno() >= 0
+
+    def open(self) -> None:
+        """It is open from the start."""
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._socket.close()
+
+    def read(self, sz: int) -> bytes:
+        """At most ``sz`` bytes, at least one."""
+        data = self._read.read(sz)
+        if data or sz == 0:
+            return data
+        self._read = BytesIO(self._receive())
+        return self._read.read(sz)
+
+    def write(self, buf: bytes) -> None:
+        """Collects bytes for `flush`."""
+        self._write += buf
+
+    def flush(self) -> None:
+        """Sends what was written: one call."""
+        out, self._write = bytes(self._write), bytearray()
+        self._chunks = []
+        if self.seal is not None:
+            sealed = self.seal.wrap(out)
+            out = len(sealed).to_bytes(4, "big") + sealed
+        self.sent = True
+        self.send_raw(out)
+
+    def send_raw(self, data: bytes) -> None:
+        """Sends bytes as they are."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
+
+    def receive_raw(self, size: int) -> bytes:
+        """Exactly ``size`` bytes as they come."""
+        data = bytearray()
+        while len(data) < size:
+            data += self._chunk(size - len(data))
+        return bytes(data)
+
+    @property
+    def cstringio_buf(self) -> BytesIO:
+        """What was received and not read, for thrift's decoder in C."""
+        return self._read
+
+    def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:
+        """The rest of what thrift's decoder in C needs."""
+        data = bytearray(partialread)
+        while len(data) < reqlen:
+            data += self._receive()
+        self._read = BytesIO(bytes(data))
+        return self._read
+
+    def _receive(self) -> bytes:
+        if self.seal is None:
+            data = self._chunk(_CHUNK)
+        else:
+            size = int.from_bytes(self.receive_raw(4), "big")
+            if size > _LONGEST_FRAME:
+                raise TTransportException(
+                    TTransportException.SIZE_LIMIT, f"a frame of {size} bytes"
+                )
+            data = self.seal.unwrap(self.receive_raw(size))
+        self._chunks.append(data)
+        return data
+
+    def _chunk(self, size: int) -> bytes:
+        try:
+            chunk = self._socket.recv(min(size, _CHUNK))
+        except TimeoutError as error:
+            raise TTransportException(TTransportException.TIMED_OUT, "no reply in time") from error
+        except OSError as error:
+            raise TTransportException(TTransportException.UNKNOWN, str(error)) from error
+        if not chunk:
+            raise TTransportException(TTransportException.END_OF_FILE, "the server hung up")
+        return chunk
