@@ -47,6 +47,7 @@ def data_file_from_parquet(  # noqa: PLR0917 - the first seven are what a file i
         file_size: The file's length, when the caller knows it.
 
     Raises:
+        FileMissingError: There is no such file.
         CorruptFileError: There is no Parquet footer.
         SchemaError: The file has no ids and there is no name mapping.
     """
@@ -69,22 +70,28 @@ def data_file_from_parquet(  # noqa: PLR0917 - the first seven are what a file i
 
 
 def data_file(
-    location: str, size: int, metrics: Metrics, spec: PartitionSpec, partition: tuple[Any, ...]
+    location: str,
+    size: int,
+    metrics: Metrics,
+    spec: PartitionSpec,
+    partition: tuple[Any, ...],
+    *,
+    file_format: FileFormat = FileFormat.PARQUET,
 ) -> DataFile:
-    """A Parquet data file with its metrics."""
+    """A data file with its metrics."""
     return DataFile(
         file_path=location,
-        file_format=FileFormat.PARQUET,
+        file_format=file_format,
         partition=partition,
         record_count=metrics.record_count,
         file_size_in_bytes=size,
-        column_sizes=metrics.column_sizes,
+        column_sizes=metrics.column_sizes or None,
         value_counts=metrics.value_counts,
         null_value_counts=metrics.null_value_counts,
         nan_value_counts=metrics.nan_value_counts,
         lower_bounds=metrics.lower_bounds,
         upper_bounds=metrics.upper_bounds,
-        split_offsets=metrics.split_offsets,
+        split_offsets=metrics.split_offsets or None,
         spec_id=spec.spec_id,
     )
 

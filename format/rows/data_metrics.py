@@ -234,6 +234,26 @@ def truncated_upper(value: Any, length: int) -> Any:
     return _next_bytes(value[:length])
 
 
+def bounds(
+    kind: PrimitiveType, lower: Any, upper: Any, mode: MetricsMode
+) -> tuple[bytes | None, bytes | None]:
+    """The bounds of a column as manifests hold them, as short as its mode asks for.
+
+    Args:
+        kind: The column's type.
+        lower: An internal value no greater than any, or None.
+        upper: An internal value no less than any, or None.
+        mode: The column's mode.
+    """
+    if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):
+        lower = None if lower is None else truncated_lower(lower, mode.length)
+        upper = None if upper is None else truncated_upper(upper, mode.length)
+    return (
+        None if lower is None else single_value.to_bytes(kind, lower),
+        None if upper is None else single_value.to_bytes(kind, upper),
+    )
+
+
 def _next_text(text: str) -> str | None:
     for at in range(len(text) - 1, -1, -1):
         point = ord(text[at])
@@ -261,15 +281,16 @@ def _add_bounds(
         return
     lowers = [c.lower for c in valued]
     uppers = [c.upper for c in valued]
-    lower = None if None in lowers else min(lowers)
-    upper = None if None in uppers else max(uppers)
-    if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):
-        lower = None if lower is None else truncated_lower(lower, mode.length)
-        upper = None if upper is None else truncated_upper(upper, mode.length)
+    lower, upper = bounds(
+        kind,
+        None if None in lowers else min(lowers),
+        None if None in uppers else max(uppers),
+        mode,
+    )
     if lower is not None:
-        result.lower_bounds[number] = single_value.to_bytes(kind, lower)
+        result.lower_bounds[number] = lower
     if upper is not None:
-        result.upper_bounds[number] = single_value.to_bytes(kind, upper)
+        result.upper_bounds[number] = upper
 
 
 def _limit(properties: Mapping[str, str]) -> int:

@@ -8,13 +8,13 @@ partitions. A sample tells beforehand which columns have too many different valu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from icecomb.format.rows.parquet_path import parquet_paths
+from icecomb.format.types import NestedField
 
 _SAMPLE_ROWS = 1 << 14
 _FEWEST_ROWS = 1 << 10
@@ -36,7 +36,7 @@ def dictionary_columns(
     chosen: list[str] = []
     for f, array in zip(fields, sample.columns, strict=True):
         if not f.field_type.is_primitive or _repeats(array, limit):
-            chosen.extend(_paths(f.field_type, f.name))
+            chosen.extend(parquet_paths((f,)).values())
     return chosen
 
 
@@ -50,16 +50,3 @@ def _repeats(array: pa.Array, limit: int) -> bool:
     # Of `most` equally frequent values, so many different ones are expected among the sample.
     expected = most * -math.expm1(-rows / most)
     return bool(pc.count_distinct(values).as_py() <= expected)
-
-
-def _paths(kind: IcebergType, path: str) -> Iterator[str]:
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _paths(f.field_type, f"{path}.{f.name}")
-    elif isinstance(kind, ListType):
-        yield from _paths(kind.element_type, f"{path}.list.element")
-    elif isinstance(kind, MapType):
-        yield from _paths(kind.key_type, f"{path}.key_value.key")
-        yield from _paths(kind.value_type, f"{path}.key_value.value")
-    else:
-        yield path

@@ -61,6 +61,8 @@ DELETE_FILE_PATH: Final = NestedField(2147483546, "file_path", StringType(), req
 """The path column of a position delete file."""
 DELETE_FILE_POS: Final = NestedField(2147483545, "pos", LongType(), required=True)
 """The position column of a position delete file."""
+DELETE_FILE_ROW_ID: Final = 2147483544
+"""The field id of the deleted row in a position delete file; its type is the table's."""
 
 
 def metadata_column(name: str, metadata: TableMetadata) -> NestedField:

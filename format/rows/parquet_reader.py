@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icecomb.format.errors import CorruptFileError, FileIOError
+from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
 from icecomb.format.rows.arrow_projection import FileField, file_fields
@@ -155,6 +155,8 @@ def reading(location: str) -> Iterator[None]:
     """Name the file in errors of pyarrow."""
     try:
         yield
+    except IcecombError:
+        raise
     except (pa.ArrowException, OSError) as problem:
         # pyarrow says OSError, without a number, for bytes that make no sense too.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError

@@ -28,7 +28,7 @@ class PartitionSplit:
 
     def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
         self._sources = [
-            (None if isinstance(f.transform, VoidTransform) else _path(schema, f.source_id), f)
+            (None if isinstance(f.transform, VoidTransform) else field_path(schema, f.source_id), f)
             for f in spec.fields
         ]
 
@@ -128,8 +128,8 @@ def _values(keys: list[_Key | None], group: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(None if k is None else k.values[next(codes)] for k in keys)
 
 
-def _path(schema: Schema, field_id: int) -> tuple[int, ...]:
-    """The indices that lead to a field through structs."""
+def field_path(schema: Schema, field_id: int) -> tuple[int, ...]:
+    """The indices that lead from a batch of the table's columns to a field through structs."""
     chain = [field_id]
     while (parent := schema.find_parent_id(chain[0])) is not None:
         chain.insert(0, parent)

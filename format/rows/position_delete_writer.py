@@ -6,27 +6,36 @@ are whole paths, so that readers find by them which data files it is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icecomb.format.errors import ConfigurationError, UnsupportedError
+from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.manifest_filter import partition_key
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.data_metrics import MetricsConfig, MetricsKind, MetricsMode
+from icecomb.format.rows.file_settings import (
+    FileSettings,
+    delete_properties,
+    load_file_options,
+)
 from icecomb.format.rows.location_provider import load_location_provider
-from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from icecomb.format.rows.parquet_writer import ParquetOptions
+from icecomb.format.rows.metadata_columns import (
+    DELETE_FILE_PATH,
+    DELETE_FILE_POS,
+    DELETE_FILE_ROW_ID,
+)
+from icecomb.format.rows.parquet_options import ParquetOptions
 from icecomb.format.rows.position_delete import Positions
-from icecomb.format.rows.rolling_writer import FileSettings, OpenDataFile
+from icecomb.format.rows.rolling_writer import OpenDataFile, RollingWriter
+from icecomb.format.rows.write_property import positive
 from icecomb.format.schema import Schema
-from icecomb.format.single_value import to_bytes
-from icecomb.format.types import LongType
+from icecomb.format.types import NestedField, StructType
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
@@ -34,37 +43,37 @@ if TYPE_CHECKING:
 
 GRANULARITY: Final = "write.delete.granularity"
 DELETE_FORMAT: Final = "write.delete.format.default"
-_DELETE_PREFIX: Final = "write.delete.parquet."
-_DATA_PREFIX: Final = "write.parquet."
-_SCHEMA: Final = Schema((DELETE_FILE_PATH, DELETE_FILE_POS))
+DELETE_TARGET_BYTES: Final = "write.delete.target-file-size-bytes"
+_DEFAULT_FORMAT: Final = "write.format.default"
+_DEFAULT_TARGET: Final = 64 << 20
 _ROWS: Final = 1 << 18
-"""Rows of a row group: each repeats a path."""
+"""Rows of a batch: each repeats a path."""
+_FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
 class PositionDeleteWriter:
-    """Writes position delete files: one a data file, or one a partition.
+    """Writes position delete files: of one data file each, or of one partition each.
 
-    Which of both, the table property `write.delete.granularity` says: `file`, the default, or
-    `partition`. How, `write.delete.parquet.*` say, and `write.parquet.*` where they are not set.
+    Which of both, the table property `write.delete.granularity` says: `file`, the default as in
+    Spark, or `partition`. The format is that of `write.delete.format.default`, without it that of
+    data files; how it is written, `write.delete.parquet.*` say (and so on), and `write.parquet.*`
+    where these are not set. Files are of about `write.delete.target-file-size-bytes`.
 
     Args:
         io: Where the files go.
         metadata: The table.
         operation_id: The common part of the file names.
+        rows: Whether the deleted rows are stored, too: the optional column `row`, with the
+            columns of the table's current schema. Then each `add` gives them.
 
     Raises:
-        ConfigurationError: The granularity, or how to write, makes no sense.
-        UnsupportedError: `write.delete.format.default` is not Parquet.
+        ConfigurationError: The format or granularity is unknown, or how to write makes no sense.
     """
 
-    def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
-        properties = metadata.properties
-        chosen = properties.get(DELETE_FORMAT, "parquet").lower()
-        if chosen != "parquet":
-            raise UnsupportedError(
-                f"{DELETE_FORMAT}={chosen}: only Parquet files can be written",
-                hint=f"Set the table property {DELETE_FORMAT} to parquet.",
-            )
+    def __init__(
+        self, io: FileIO, metadata: TableMetadata, operation_id: str, *, rows: bool = False
+    ) -> None:
+        properties = delete_properties(metadata.properties)
         granularity = properties.get(GRANULARITY, "file").lower()
         if granularity not in ("file", "partition"):
             raise ConfigurationError(
@@ -74,32 +83,55 @@ class PositionDeleteWriter:
         self._io = io
         self._metadata = metadata
         self._operation_id = operation_id
-        self._settings = FileSettings(_SCHEMA, _options(properties), MetricsConfig())
+        self._schema = _schema(metadata.schema() if rows else None)
+        self._arrow = schema_to_pyarrow(self._schema, include_field_ids=False)
+        self._target = positive(properties, DELETE_TARGET_BYTES, _DEFAULT_TARGET)
+        options = load_file_options(
+            properties, DELETE_FORMAT, properties.get(_DEFAULT_FORMAT, "parquet")
+        )
+        if isinstance(options, ParquetOptions):
+            # Paths are long in memory; and bloom filters are meant for the table's columns.
+            few = min(options.row_group_rows, _ROWS)
+            options = replace(options, row_group_rows=few, bloom_filters={})
+        self._settings = FileSettings(
+            self._schema,
+            options.fitting(self._target, self._target),
+            _metrics(metadata, rows=rows),
+            content=DataFileContent.POSITION_DELETES,
+        )
         self._locations = load_location_provider(metadata.location, properties)
         self._numbers = count(1)
-        self._waiting: dict[tuple[Any, ...], list[tuple[DataFile, Positions]]] = {}
+        self._waiting: dict[tuple[Any, ...], list[_Deletes]] = {}
         self._done: list[DataFile] = []
 
-    def add(self, file: DataFile, positions: Positions) -> None:
+    def add(self, file: DataFile, positions: Positions, rows: pa.Table | None = None) -> None:
         """Delete rows of a data file.
 
         Args:
             file: The data file; it is given once.
             positions: Which rows, ascending.
+            rows: The rows themselves, in the columns and types of the table's current schema.
+
+        Raises:
+            ValidationError: Rows are missing, or are given to a writer without them.
         """
+        if self._stores_rows != (rows is not None):
+            wanted = "needs" if self._stores_rows else "takes no"
+            raise ValidationError(f"a writer of position deletes {wanted} deleted rows")
         if not len(positions):
             return
+        deletes = (file, positions, rows)
         if self._by_file:
-            self._done.append(self._write([(file, positions)]))
+            self._write([deletes])
         else:
             key = (file.spec_id, partition_key(file.partition))
-            self._waiting.setdefault(key, []).append((file, positions))
+            self._waiting.setdefault(key, []).append(deletes)
 
     def close(self) -> list[DataFile]:
         """Finish all files and return them."""
         while self._waiting:
             _, deletes = self._waiting.popitem()
-            self._done.append(self._write(deletes))
+            self._write(deletes)
         return self._done
 
     def abort(self) -> None:
@@ -108,54 +140,77 @@ class PositionDeleteWriter:
         self._io.delete([f.file_path for f in self._done])
         self._done = []
 
-    def _write(self, deletes: list[tuple[DataFile, Positions]]) -> DataFile:
+    @property
+    def _stores_rows(self) -> bool:
+        return len(self._schema.fields) > 2
+
+    def _write(self, deletes: list[_Deletes]) -> None:
         deletes.sort(key=lambda item: item[0].file_path.encode())
         first = deletes[0][0]
-        open_file = self._open(first)
+        writer = RollingWriter(lambda: self._open(first), self._settings, self._target)
         try:
-            for batch in _batches(deletes):
-                open_file.write([batch])
-            written = open_file.close()
+            for batch in self._batches(deletes):
+                writer.add(batch)
+            written = writer.close()
         except BaseException as problem:
-            open_file.abort(problem)
+            self._io.delete([f.file_path for f in writer.abort(problem)])
             raise
-        path, pos = DELETE_FILE_PATH.field_id, DELETE_FILE_POS.field_id
-        lowest = min(int(positions[0]) for _, positions in deletes)
-        highest = max(int(positions[-1]) for _, positions in deletes)
-        return replace(
-            written,
-            content=DataFileContent.POSITION_DELETES,
-            lower_bounds={path: first.file_path.encode(), pos: to_bytes(LongType(), lowest)},
-            upper_bounds={
-                path: deletes[-1][0].file_path.encode(),
-                pos: to_bytes(LongType(), highest),
-            },
-            referenced_data_file=first.file_path if len(deletes) == 1 else None,
-        )
+        self._done += [_referring(f) for f in written]
 
     def _open(self, file: DataFile) -> OpenDataFile:
         spec = spec_of(self._metadata, file.spec_id)
         folder = None
         if file.partition:
             folder = spec.partition_to_path(file.partition, self._metadata.schema())
-        name = f"{0:05d}-0-{self._operation_id}-{next(self._numbers):05d}-deletes.parquet"
+        extension = self._settings.options.file_format.value.lower()
+        number = next(self._numbers)
+        name = f"{0:05d}-0-{self._operation_id}-{number:05d}-deletes.{extension}"
         location = self._locations.new_data_location(name, folder)
         return OpenDataFile(self._io, location, self._settings, spec, file.partition)
 
+    def _batches(self, deletes: Iterable[_Deletes]) -> Iterator[pa.RecordBatch]:
+        for file, positions, rows in deletes:
+            path = pa.scalar(file.file_path, pa.string())
+            for start in range(0, len(positions), _ROWS):
+                part = pa.array(positions[start : start + _ROWS], pa.int64())
+                columns = [pa.repeat(path, len(part)), part]
+                if rows is not None:
+                    columns.append(_struct(rows.slice(start, len(part)), self._arrow.field(2)))
+                yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
 
-def _batches(deletes: list[tuple[DataFile, Positions]]) -> Iterator[pa.RecordBatch]:
-    schema = schema_to_pyarrow(_SCHEMA)
-    for file, positions in deletes:
-        for start in range(0, len(positions), _ROWS):
-            part = pa.array(positions[start : start + _ROWS], pa.int64())
-            paths = pa.repeat(pa.scalar(file.file_path, pa.string()), len(part))
-            yield pa.RecordBatch.from_arrays([paths, part], schema=schema)
+
+_Deletes = tuple[DataFile, Positions, pa.Table | None]
 
 
-def _options(properties: Mapping[str, str]) -> ParquetOptions:
-    own = {
-        _DATA_PREFIX + key.removeprefix(_DELETE_PREFIX): value
-        for key, value in properties.items()
-        if key.startswith(_DELETE_PREFIX)
-    }
-    return replace(ParquetOptions.from_properties({**properties, **own}), bloom_filters={})
+def _schema(row: Schema | None) -> Schema:
+    fields = (DELETE_FILE_PATH, DELETE_FILE_POS)
+    if row is None:
+        return Schema(fields)
+    # Each delete of a file that has rows at all has one.
+    return Schema(
+        (*fields, NestedField(DELETE_FILE_ROW_ID, "row", StructType(row.fields), required=True))
+    )
+
+
+def _metrics(metadata: TableMetadata, *, rows: bool) -> MetricsConfig:
+    """Whole paths and positions; of deleted rows what is kept of rows."""
+    own = {DELETE_FILE_PATH.field_id: _FULL, DELETE_FILE_POS.field_id: _FULL}
+    if not rows:
+        return MetricsConfig(modes=own)
+    of_rows = MetricsConfig.from_properties(metadata.properties, metadata.schema())
+    return MetricsConfig(of_rows.default, {**of_rows.modes, **own})
+
+
+def _struct(rows: pa.Table, field: pa.Field) -> pa.StructArray:
+    (batch,) = rows.combine_chunks().to_batches()
+    fields = [field.type.field(i) for i in range(field.type.num_fields)]
+    return pa.StructArray.from_arrays(batch.columns, fields=fields)
+
+
+def _referring(file: DataFile) -> DataFile:
+    """The file with the one data file that all its deletes refer to, if so."""
+    number = DELETE_FILE_PATH.field_id
+    lower = (file.lower_bounds or {}).get(number)
+    if lower is None or lower != (file.upper_bounds or {}).get(number):
+        return file
+    return replace(file, referenced_data_file=lower.decode())

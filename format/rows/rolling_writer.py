@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -13,35 +13,16 @@ from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.arrow_projection import file_fields
 from icecomb.format.rows.data_file import data_file
-from icecomb.format.rows.data_metrics import MetricsConfig, parquet_metrics
-from icecomb.format.rows.parquet_writer import ParquetFileWriter, ParquetOptions
-from icecomb.format.schema import Schema
+from icecomb.format.rows.file_settings import FileSettings
 
 _FULL = 0.95
 """A file this near to its target is not worth another row group."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSettings:
-    """What all files of one write have in common.
-
-    Args:
-        schema: The table's schema.
-        options: How Parquet is written.
-        metrics: What is kept about columns.
-        dictionaries: The Parquet paths of the columns that get a dictionary; None for all.
-    """
-
-    schema: Schema
-    options: ParquetOptions
-    metrics: MetricsConfig
-    dictionaries: tuple[str, ...] | None = None
+_LEAST_RATIO = 0.01
 
 
 class OpenDataFile:
-    """A data file being written; it appears under its name when it is closed.
+    """A data or delete file being written; it appears under its name when it is closed.
 
     Args:
         io: Where it goes.
@@ -66,9 +47,8 @@ class OpenDataFile:
         self._creation: AbstractContextManager[BinaryIO] = io.create_stream(location)
         self._stream = self._creation.__enter__()
         try:
-            self._writer = ParquetFileWriter(
-                self._stream, settings.schema, settings.options, settings.dictionaries
-            )
+            with writing(location):
+                self._writer = settings.options.open(self._stream, settings)
         except BaseException as problem:
             self.abort(problem)
             raise
@@ -79,24 +59,27 @@ class OpenDataFile:
         return self._writer.bytes_written
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
-        """Write batches as one row group."""
-        with _writing(self._location):
+        """Write batches, in Parquet as one row group."""
+        with writing(self._location):
             self._writer.write(batches)
 
     def close(self) -> DataFile:
         """Finish the file and describe it."""
-        with _writing(self._location):
-            footer = self._writer.close()
+        settings = self.settings
+        with writing(self._location):
+            metrics = self._writer.close()
             size = self._stream.tell()
             self._creation.__exit__(None, None, None)
-        metrics = parquet_metrics(
-            footer,
-            file_fields(footer.schema.to_arrow_schema(), None, self._location),
-            self.settings.schema,
-            self.settings.metrics,
-            self._writer.nan_counts,
+        file_format = settings.options.file_format
+        written = data_file(
+            self._location, size, metrics, self._spec, self._partition, file_format=file_format
         )
-        return data_file(self._location, size, metrics, self._spec, self._partition)
+        return replace(
+            written,
+            content=settings.content,
+            equality_ids=settings.equality_ids,
+            sort_order_id=settings.sort_order_id,
+        )
 
     def abort(self, problem: BaseException) -> None:
         """Drop the file."""
@@ -108,7 +91,7 @@ class OpenDataFile:
 
 
 @contextmanager
-def _writing(location: str) -> Iterator[None]:
+def writing(location: str) -> Iterator[None]:
     """Name the file in errors of the system: disk full, quota, connection lost."""
     try:
         yield
@@ -138,6 +121,7 @@ class RollingWriter:
         self._rows = 0
         self._batches: list[pa.RecordBatch] = []
         self._file: OpenDataFile | None = None
+        self._file_bytes = 0
         self._done: list[DataFile] = []
         self._ratio = 1.0
         self.buffered = 0
@@ -169,10 +153,10 @@ class RollingWriter:
         freed = self.buffered
         if self._batches:
             self._file = self._file or self._create()
-            before = self._file.bytes_written
             self._file.write(self._batches)
             written = self._file.bytes_written
-            self._ratio = (written - before) / max(freed, 1)
+            self._file_bytes += freed
+            self._ratio = written / max(self._file_bytes, 1)
             self._batches, self._rows, self.buffered = [], 0, 0
             if written >= self._target * _FULL:
                 self._finish_file()
@@ -187,14 +171,14 @@ class RollingWriter:
     def abort(self, problem: BaseException) -> list[DataFile]:
         """Drop the open file; returns the finished ones, for the caller to remove."""
         if self._file is not None:
-            self._file.abort(problem)
-            self._file = None
+            file, self._file = self._file, None
+            file.abort(problem)
         return self._done
 
     def _finish_file(self) -> None:
         if self._file is not None:
-            file, self._file = self._file, None
-            self._done.append(file.close())
+            self._done.append(self._file.close())
+            self._file, self._file_bytes = None, 0
 
     def _group_bytes(self) -> float:
         """How many bytes in memory make a row group, not to overshoot the file's target much."""
@@ -202,5 +186,10 @@ class RollingWriter:
             left = self._target
         else:
             left = max(self._target - self._file.bytes_written, 0)
-        # Encoded and compressed, rows are smaller than in memory: by how much, the last group says.
-        return min(self._options.row_group_bytes, max(left / max(self._ratio, 0.01), 1 << 20))
+        # Encoded rows are smaller than in memory: by how much, the file so far says.
+        ratio = max(self._ratio, _LEAST_RATIO)
+        return min(
+            self._options.row_group_bytes / ratio,
+            self._options.buffer_bytes,
+            max(left / ratio, 1 << 20),
+        )

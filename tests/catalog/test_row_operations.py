@@ -658,7 +658,7 @@ def test_a_merge_on_read_delete_that_fails_leaves_no_file(lake, monkeypatch):
     "properties",
     [
         {"write.delete.granularity": "row"},
-        {"write.delete.format.default": "orc"},
+        {"write.delete.format.default": "csv"},
         {"format-version": "1"},
     ],
     ids=str,

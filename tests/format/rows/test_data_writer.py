@@ -318,8 +318,8 @@ def test_row_groups_obey_their_limit(tmp_path):
 
 
 def test_more_partitions_than_files_may_be_open_are_still_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.data_writer._BUFFERED_BYTES", 2000)
-    monkeypatch.setattr("icecomb.format.rows.data_writer._OPEN_FILES", 3)
+    monkeypatch.setattr("icecomb.format.rows.partition_writer._BUFFERED_BYTES", 2000)
+    monkeypatch.setattr("icecomb.format.rows.partition_writer._OPEN_FILES", 3)
     monkeypatch.setattr("icecomb.format.rows.data_writer._PIECE_ROWS", 50)
     metadata = table(tmp_path, *PARTITIONED[:2], partition=[("id", "bucket[20]")])
     data = pa.table({"id": range(1000), "s": ["x" * (i % 50) for i in range(1000)]})
@@ -517,7 +517,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("write_format_default", "orc", UnsupportedError),
+        ("write_format_default", "csv", ConfigurationError),
         ("write_parquet_compression__codec", "zip", ConfigurationError),
         ("write_target__file__size__bytes", "0", ConfigurationError),
         ("write_parquet_row__group__limit", "many", ConfigurationError),

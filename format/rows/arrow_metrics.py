@@ -1,0 +1,111 @@
+"""Metrics counted from the rows themselves, for formats whose files tell too little about them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.rows.data_metrics import (
+    Metrics,
+    MetricsConfig,
+    MetricsKind,
+    MetricsMode,
+    bounds,
+)
+from icecomb.format.rows.partition_split import internal_array
+from icecomb.format.schema import Schema
+from icecomb.format.types import NestedField, PrimitiveType, StructType, UUIDType
+
+
+class ArrowMetrics:
+    """Counts and bounds of the rows of one file; columns in lists and maps have none.
+
+    Args:
+        schema: The file's columns.
+        config: What to keep.
+    """
+
+    def __init__(self, schema: Schema, config: MetricsConfig) -> None:
+        self._rows = 0
+        self._columns = [
+            _Column(f.field_id, kind, path, config.mode(f.field_id))
+            for f, kind, path in _leaves(schema.fields, ())
+            if config.mode(f.field_id).kind is not MetricsKind.NONE
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count rows; the batch has the schema's columns and types."""
+        self._rows += batch.num_rows
+        for column in self._columns:
+            column.add(batch)
+
+    def result(self) -> Metrics:
+        """What was counted."""
+        metrics = Metrics(self._rows, {}, {}, {}, {}, {}, {}, ())
+        for column in self._columns:
+            number = column.field_id
+            metrics.value_counts[number] = self._rows
+            metrics.null_value_counts[number] = column.nulls
+            if column.nans is not None:
+                metrics.nan_value_counts[number] = column.nans
+            low, high = _internal(column.kind, column.lower), _internal(column.kind, column.upper)
+            lower, upper = bounds(column.kind, low, high, column.mode)
+            if lower is not None:
+                metrics.lower_bounds[number] = lower
+            if upper is not None:
+                metrics.upper_bounds[number] = upper
+        return metrics
+
+
+@dataclass(slots=True)
+class _Column:
+    field_id: int
+    kind: PrimitiveType
+    path: tuple[int, ...]
+    mode: MetricsMode
+    nulls: int = 0
+    nans: int | None = None
+    lower: Any = None
+    upper: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        array = batch.column(self.path[0])
+        if len(self.path) > 1:
+            array = pc.struct_field(array, list(self.path[1:]))
+        self.nulls += array.null_count
+        if pa.types.is_floating(array.type):
+            nan = pc.is_nan(array)
+            self.nans = (self.nans or 0) + nan.true_count
+            array = array.filter(pc.invert(nan)) if nan.true_count else array
+        if self.mode.kind is MetricsKind.COUNTS or array.null_count == len(array):
+            return
+        self._widen(internal_array(array))
+
+    def _widen(self, array: pa.Array) -> None:
+        ends = pc.min_max(array).as_py()
+        low, high = ends["min"], ends["max"]
+        if isinstance(low, float):
+            # Both zeros are equal to Arrow; a bound must hold for either.
+            low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+        self.lower = low if self.lower is None else min(self.lower, low)
+        self.upper = high if self.upper is None else max(self.upper, high)
+
+
+def _internal(kind: PrimitiveType, value: Any) -> Any:
+    return uuid.UUID(bytes=value) if isinstance(kind, UUIDType) and value is not None else value
+
+
+def _leaves(
+    fields: Sequence[NestedField], path: tuple[int, ...]
+) -> Iterator[tuple[NestedField, PrimitiveType, tuple[int, ...]]]:
+    """The columns outside lists and maps, with the indices that lead to them."""
+    for index, f in enumerate(fields):
+        if isinstance(f.field_type, StructType):
+            yield from _leaves(f.field_type.fields, (*path, index))
+        elif isinstance(f.field_type, PrimitiveType):
+            yield f, f.field_type, (*path, index)

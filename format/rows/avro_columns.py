@@ -1,0 +1,217 @@
+"""Arrow columns as Avro records: whole arrays at a time, nothing a row in Python.
+
+Avro stores rows, value after value. Here every column becomes *ragged bytes*: the encoded bytes of
+all its values and how many belong to each; columns are then woven together row by row (Avro
+specification: Binary Encoding; spec: Appendix A, Avro).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.avro.avro_schema import decimal_size
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.rows.partition_split import internal_array
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+_NUMBERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Bytes of several values, one after the other.
+
+    Args:
+        lengths: How many bytes belong to each value.
+        data: The bytes.
+    """
+
+    lengths: Counts
+    data: Bytes
+
+
+def encode_rows(fields: tuple[NestedField, ...], batch: pa.RecordBatch) -> Ragged:
+    """The rows of a batch as Avro records.
+
+    Args:
+        fields: The columns; those that are optional are unions with null first.
+        batch: Their values, in the Arrow types of `arrow.type_to_pyarrow`.
+    """
+    columns = [_field(f, c) for f, c in zip(fields, batch.columns, strict=True)]
+    return _woven(columns, batch.num_rows)
+
+
+def _field(field: NestedField, array: pa.Array) -> Ragged:
+    if field.required:
+        return _value(field.field_type, array)
+    return _optional(field.field_type, array)
+
+
+def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
+    """Before each value the number of its branch: 0 for null, 1 (as zigzag: 2) for a value."""
+    rows = len(array)
+    if not array.null_count:
+        branch = Ragged(np.ones(rows, np.int64), np.full(rows, 2, np.uint8))
+        return _woven([branch, _value(kind, array)], rows)
+    valid = np.asarray(array.is_valid().cast(pa.uint8()))
+    present = _value(kind, array.filter(array.is_valid()))
+    lengths = np.zeros(rows, np.int64)
+    lengths[valid == 1] = present.lengths
+    branch = Ragged(np.ones(rows, np.int64), valid * np.uint8(2))
+    return _woven([branch, Ragged(lengths, present.data)], rows)
+
+
+def _value(kind: IcebergType, array: pa.Array) -> Ragged:
+    """Values of which none is null."""
+    if isinstance(kind, _NUMBERS):
+        return _varints(np.asarray(internal_array(array)).astype(np.int64))
+    if isinstance(kind, FloatType | DoubleType):
+        width = 4 if isinstance(kind, FloatType) else 8
+        return _fixed(np.ascontiguousarray(array).view(np.uint8), width)
+    if isinstance(kind, BooleanType):
+        return _fixed(np.asarray(array.cast(pa.uint8())), 1)
+    if isinstance(kind, StringType | BinaryType):
+        return _text(array)
+    if isinstance(kind, FixedType | UUIDType):
+        storage = array.storage if isinstance(kind, UUIDType) else array
+        return _fixed(_fixed_bytes(storage), storage.type.byte_width)
+    if isinstance(kind, DecimalType):
+        # Avro has the highest byte first, and no more bytes than the precision needs.
+        size = decimal_size(kind.precision)
+        digits = _fixed_bytes(array).reshape(-1, 16)[:, :size][:, ::-1]
+        return _fixed(np.ascontiguousarray(digits).reshape(-1), size)
+    if isinstance(kind, StructType):
+        parts = [_field(f, array.field(i)) for i, f in enumerate(kind.fields)]
+        return _woven(parts, len(array))
+    if isinstance(kind, ListType):
+        return _blocks(_counts(array), _field(kind.element_field, array.flatten()))
+    if isinstance(kind, MapType):
+        return _blocks(_counts(array), _entries(kind, array))
+    raise UnsupportedError(f"Type {kind} cannot be written to Avro")
+
+
+def _entries(kind: MapType, array: pa.MapArray) -> Ragged:
+    begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    keys, items = array.keys.slice(begin, end - begin), array.items.slice(begin, end - begin)
+    parts = [_field(kind.key_field, keys), _field(kind.value_field, items)]
+    return _woven(parts, end - begin)
+
+
+def _counts(array: Any) -> Counts:
+    offsets: Counts = np.asarray(array.offsets).astype(np.int64)
+    return offsets[1:] - offsets[:-1]
+
+
+def _blocks(counts: Counts, items: Ragged) -> Ragged:
+    """Items in one block an array: their number, the items, and a zero; only zero without any."""
+    rows = len(counts)
+    ends = np.concatenate(([0], np.cumsum(items.lengths)))
+    borders = np.concatenate(([0], np.cumsum(counts)))
+    numbers = _varints(counts[counts > 0])
+    number_lengths = np.zeros(rows, np.int64)
+    number_lengths[counts > 0] = numbers.lengths
+    grouped = Ragged(ends[borders[1:]] - ends[borders[:-1]], items.data)
+    return _woven(
+        [
+            Ragged(number_lengths, numbers.data),
+            grouped,
+            Ragged(np.ones(rows, np.int64), np.zeros(rows, np.uint8)),
+        ],
+        rows,
+    )
+
+
+def _text(array: pa.Array) -> Ragged:
+    lengths = np.asarray(pc.binary_length(array)).astype(np.int64)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + 1]
+    begin = int(offsets[0]) if len(offsets) else 0
+    content = array.buffers()[2]
+    data = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
+    used = data[begin : begin + int(lengths.sum())]
+    return _woven([_varints(lengths), Ragged(lengths, used)], len(array))
+
+
+def _fixed_bytes(array: pa.Array) -> Bytes:
+    width = array.type.bit_width // 8
+    data = np.frombuffer(array.buffers()[1], np.uint8)
+    return data[array.offset * width : (array.offset + len(array)) * width]
+
+
+def _fixed(data: Bytes, width: int) -> Ragged:
+    return Ragged(np.full(len(data) // max(width, 1), width, np.int64), data)
+
+
+def _varints(values: npt.NDArray[np.int64]) -> Ragged:
+    """Whole numbers: zigzag, seven bits a byte, the lowest first."""
+    bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    most = int(bits.max()) if len(bits) else 0
+    width = max((most.bit_length() + 6) // 7, 1)
+    lengths = np.ones(len(bits), np.int64)
+    table = np.empty((len(bits), width), np.uint8)
+    for place in range(width):
+        rest = bits >> np.uint64(7 * place)
+        more = rest > np.uint64(0x7F)
+        table[:, place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more * np.uint8(0x80))
+        lengths += more
+    if width == 1:
+        return Ragged(lengths, table.reshape(-1))
+    return Ragged(lengths, table[np.arange(width) < lengths[:, None]])
+
+
+def _woven(parts: list[Ragged], rows: int) -> Ragged:
+    """The values of several columns row by row."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.zeros(rows, np.int64)
+    for part in parts:
+        lengths += part.lengths
+    ends = np.cumsum(lengths)
+    places = ends - lengths
+    out = np.empty(int(ends[-1]) if rows else 0, np.uint8)
+    for part in parts:
+        _place(out, places, part)
+        places = places + part.lengths
+    return Ragged(lengths, out)
+
+
+def _place(out: Bytes, places: Counts, part: Ragged) -> None:
+    """Put the values of a column where their rows are."""
+    if not len(part.data):
+        return
+    width = int(part.lengths[0])
+    if width <= 16 and (part.lengths == width).all():
+        cells = part.data.reshape(-1, width)
+        for i in range(width):
+            out[places + i] = cells[:, i]
+        return
+    shifts = places - (np.cumsum(part.lengths) - part.lengths)
+    out[np.repeat(shifts, part.lengths) + np.arange(len(part.data))] = part.data

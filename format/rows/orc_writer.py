@@ -1,0 +1,244 @@
+"""ORC data files: field ids at every depth as type attributes (spec: Appendix A, ORC).
+
+Settings come from the table's properties of Iceberg Java (`write.orc.*`). Times are stored as whole
+numbers, UUIDs and fixed as bytes, each with the attribute that tells so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import orc
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.arrow import ORC_FIELD_ID_KEY, type_to_pyarrow
+from icecomb.format.rows.arrow_metrics import ArrowMetrics
+from icecomb.format.rows.data_metrics import Metrics
+from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
+from icecomb.format.rows.write_property import fraction, positive
+from icecomb.format.schema import Schema
+from icecomb.format.types import (
+    FixedType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimeType,
+    UUIDType,
+)
+
+CODEC = "write.orc.compression-codec"
+STRATEGY = "write.orc.compression-strategy"
+STRIPE_BYTES = "write.orc.stripe-size-bytes"
+BATCH_ROWS = "write.orc.write.batch-size"
+BLOOM_COLUMNS = "write.orc.bloom.filter.columns"
+BLOOM_FPP = "write.orc.bloom.filter.fpp"
+
+_CODECS = {
+    "zlib": "zlib",
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_STRATEGIES = ("speed", "compression")
+_DICTIONARY_THRESHOLD = 0.8
+"""A column whose distinct values are fewer than this part of its values gets a dictionary."""
+_LEAST_STRIPE = 64 << 10
+_STRIPES = 8
+"""So many stripes at least make a file of the target size: its length is known by stripes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrcOptions:
+    """How ORC files are written.
+
+    Args:
+        compression: pyarrow's name of the codec.
+        strategy: `speed` or `compression`.
+        stripe_bytes: The length of a stripe, about.
+        batch_rows: Rows that are encoded at once.
+        bloom_columns: The names of the columns with a bloom filter.
+        bloom_fpp: Their false-positive probability.
+    """
+
+    compression: str = "zlib"
+    strategy: str = "speed"
+    stripe_bytes: int = 64 << 20
+    batch_rows: int = 1024
+    bloom_columns: tuple[str, ...] = ()
+    bloom_fpp: float = 0.05
+
+    @property
+    def file_format(self) -> FileFormat:
+        """ORC."""
+        return FileFormat.ORC
+
+    @property
+    def row_group_bytes(self) -> int:
+        """See `FileOptions.row_group_bytes`; stripes are made by the writer itself."""
+        return self.stripe_bytes
+
+    @property
+    def row_group_rows(self) -> int:
+        """See `FileOptions.row_group_rows`."""
+        return 1 << 17
+
+    @property
+    def buffer_bytes(self) -> int:
+        """See `FileOptions.buffer_bytes`."""
+        return 8 << 20
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
+        """The options that a table's properties set.
+
+        Raises:
+            ConfigurationError: A codec or strategy is unknown, or a number is none.
+        """
+        codec = properties.get(CODEC, "zlib").lower()
+        if codec not in _CODECS:
+            raise ConfigurationError(
+                f"{CODEC}: unknown codec {codec!r}", hint=f"Use one of: {', '.join(_CODECS)}."
+            )
+        strategy = properties.get(STRATEGY, "speed").lower()
+        if strategy not in _STRATEGIES:
+            raise ConfigurationError(
+                f"{STRATEGY} cannot be {strategy!r}", hint=f"Use one of: {', '.join(_STRATEGIES)}."
+            )
+        default = cls()
+        names = (name.strip() for name in properties.get(BLOOM_COLUMNS, "").split(","))
+        return cls(
+            _CODECS[codec],
+            strategy,
+            positive(properties, STRIPE_BYTES, default.stripe_bytes),
+            positive(properties, BATCH_ROWS, default.batch_rows),
+            tuple(name for name in names if name),
+            fraction(properties, BLOOM_FPP, default.bloom_fpp),
+        )
+
+    def fitting(self, target_bytes: int, open_bytes: int) -> OrcOptions:
+        """See `FileOptions.fitting`: an open file keeps a stripe until it is full."""
+        most = max(min(target_bytes // _STRIPES, open_bytes), _LEAST_STRIPE)
+        return replace(self, stripe_bytes=min(self.stripe_bytes, most))
+
+    def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
+        """See `FileOptions.open`."""
+        return OrcFileWriter(stream, settings, self)
+
+
+class OrcFileWriter:
+    """Writes one ORC file.
+
+    Args:
+        stream: Where the file goes; the caller closes it.
+        settings: The columns, and what is kept about them.
+        options: How to write.
+    """
+
+    def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
+        self._stream = stream
+        self._metrics = ArrowMetrics(settings.schema, settings.metrics)
+        self._schema = pa.schema([_field(f) for f in settings.schema.fields])
+        self._writer = orc.ORCWriter(
+            stream,
+            compression=options.compression,
+            compression_strategy=options.strategy,
+            stripe_size=options.stripe_bytes,
+            batch_size=options.batch_rows,
+            dictionary_key_size_threshold=_DICTIONARY_THRESHOLD,
+            bloom_filter_columns=_column_ids(settings.schema, options.bloom_columns) or None,
+            bloom_filter_fpp=options.bloom_fpp,
+        )
+        self._empty = True
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the finished stripes."""
+        return self._stream.tell()
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write batches, whose columns have the table's types."""
+        for batch in batches:
+            self._metrics.add(batch)
+            self._write(pa.Table.from_batches([batch]))
+
+    def close(self) -> Metrics:
+        """Write the last stripe and the footer; the metrics were counted on the way."""
+        if self._empty:
+            self._write(self._schema.empty_table())
+        self._writer.close()
+        return self._metrics.result()
+
+    def _write(self, table: pa.Table) -> None:
+        columns = [c.cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)]
+        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        self._empty = False
+
+
+def _field(field: NestedField) -> pa.Field:
+    kind = field.field_type
+    attributes = {
+        ORC_FIELD_ID_KEY: str(field.field_id).encode(),
+        b"iceberg.required": str(field.required).lower().encode(),
+        **_attributes(kind),
+    }
+    return pa.field(field.name, _type(kind), not field.required, attributes)
+
+
+def _type(kind: IcebergType) -> pa.DataType:
+    """The Arrow type that becomes the ORC type of the specification."""
+    if isinstance(kind, StructType):
+        return pa.struct([_field(f) for f in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(_field(kind.element_field))
+    if isinstance(kind, MapType):
+        return pa.map_(_field(kind.key_field), _field(kind.value_field))
+    if isinstance(kind, TimeType):
+        return pa.int64()
+    if isinstance(kind, UUIDType | FixedType):
+        return pa.binary()
+    return type_to_pyarrow(kind)
+
+
+def _attributes(kind: IcebergType) -> dict[bytes, bytes]:
+    if isinstance(kind, IntegerType):
+        return {}
+    if isinstance(kind, LongType):
+        return {b"iceberg.long-type": b"LONG"}
+    if isinstance(kind, TimeType):
+        return {b"iceberg.long-type": b"TIME"}
+    if isinstance(kind, UUIDType):
+        return {b"iceberg.binary-type": b"UUID"}
+    if isinstance(kind, FixedType):
+        return {
+            b"iceberg.binary-type": b"FIXED",
+            b"iceberg.length": str(len(kind)).encode(),
+        }
+    return {}
+
+
+def _column_ids(schema: Schema, names: Sequence[str]) -> list[int]:
+    """The numbers of columns in the file, which counts all types before their inner ones."""
+    wanted = {schema.find_field(name).field_id for name in names if schema.contains(name)}
+    return [i for i, f in enumerate(_in_order(schema.fields), 1) if f.field_id in wanted]
+
+
+def _in_order(fields: Sequence[NestedField]) -> Iterator[NestedField]:
+    for f in fields:
+        yield f
+        kind = f.field_type
+        if isinstance(kind, StructType):
+            yield from _in_order(kind.fields)
+        elif isinstance(kind, ListType):
+            yield from _in_order((kind.element_field,))
+        elif isinstance(kind, MapType):
+            yield from _in_order((kind.key_field, kind.value_field))
