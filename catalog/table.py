@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.partition import PartitionSpec
+    from icecomb.format.scan.description import Description
     from icecomb.format.scan.incremental_scan import IncrementalAppendScan
     from icecomb.format.scan.table_scan import TableScan
     from icecomb.format.schema import Schema
@@ -55,8 +56,16 @@ class Table(RowOperations, MetadataOperations):
         self._pointer: MetadataPointer = pointer
 
     def __repr__(self) -> str:
-        snapshot = self.metadata.current_snapshot_id
-        return f"{'.'.join(self.name())} (snapshot {snapshot})\n{self.schema()}"
+        return self._description().text()
+
+    def _repr_html_(self) -> str:
+        return self._description().html()
+
+    def _description(self) -> Description:
+        from icecomb.format.scan.description import Description, snapshot_facts, table_facts
+
+        facts = [*table_facts(self.metadata), *snapshot_facts(self.current_snapshot())]
+        return Description(".".join(self.name()), facts, self.schema())
 
     def name(self) -> Identifier:
         """Namespace and name."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.scan_planner import ScanPlanner
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(TableScan):
     """What was appended after one snapshot, up to another one.
 
@@ -108,6 +108,10 @@ class IncrementalAppendScan(TableScan):
         """
         planner, manifests, deletes = self._planning()
         return planner.plan_manifests(manifests, deletes, limit=self.limit)
+
+    def _state(self) -> list[tuple[str, str]]:
+        first = "the oldest" if self.from_snapshot_id is None else str(self.from_snapshot_id)
+        return [*super()._state(), ("appends after", first)]
 
     def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         from icecomb.format.manifests.manifest_list import read_manifests

@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import (
+    IcecombError,
+    NoSuchSnapshotError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
@@ -30,18 +35,20 @@ from icecomb.format.schema import Schema
 from icecomb.format.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.rows.arrow_scan import ArrowScan
     from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.scan.description import Description
     from icecomb.format.scan.plan_batch import PlannedBatches
     from icecomb.format.scan.scan_planner import ScanPlanner
 
 __all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableScan:
     """A question to one state of a table.
 
@@ -247,15 +254,70 @@ class TableScan:
         """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
         return self.to_arrow().to_pandas(**options)
 
-    def to_polars(self) -> Any:
-        """The rows as a polars data frame."""
-        import polars as pl
+    def to_polars(self) -> pl.LazyFrame:
+        """The rows as a lazy frame of polars, which reads when it is collected.
 
-        return pl.from_arrow(self.to_arrow())
+        Only the columns, rows and files that the query needs are read.
+
+        >>> table.scan().to_polars().filter(pl.col("id") > 5).collect()  # doctest: +SKIP
+        """
+        from icecomb.format.scan.lazy_frame import lazy_frame
+
+        return lazy_frame(self)
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The rows as a relation of DuckDB, which reads them each time it is executed.
+
+        >>> table.scan("id > 5").to_duckdb().aggregate("sum(amount)")  # doctest: +SKIP
+
+        Args:
+            connection: A DuckDB connection; its default one if None.
+
+        Raises:
+            UnsupportedError: DuckDB is not installed.
+        """
+        try:
+            import duckdb
+        except ImportError:
+            raise UnsupportedError(
+                "DuckDB is not installed", hint="pip install 'icecomb[duckdb]'"
+            ) from None
+        self.projection()
+        return (connection or duckdb.default_connection()).from_arrow(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for any library that takes Arrow streams (Arrow PyCapsule interface)."""
+        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def count(self) -> int:
         """How many rows there are; data files are opened only where their rows must be checked."""
         return self._reader().count(self.plan_files())
+
+    def __repr__(self) -> str:
+        return self._description().text()
+
+    def _repr_html_(self) -> str:
+        return self._description().html()
+
+    def _description(self) -> Description:
+        from icecomb.format.scan.description import Description
+
+        asked = [("filter", str(self.row_filter))]
+        if self.limit is not None:
+            asked.append(("limit", f"{self.limit:,} rows"))
+        return Description(f"{type(self).__name__}", [*self._state(), *asked], self._result())
+
+    def _state(self) -> list[tuple[str, str]]:
+        from icecomb.format.scan.description import snapshot_facts, table_facts
+
+        named = [] if self.ref is None else [("ref", self.ref)]
+        return [*table_facts(self.metadata), *named, *snapshot_facts(self.snapshot())]
+
+    def _result(self) -> Schema:
+        try:
+            return self.projection()
+        except IcecombError:  # of an unknown column; reading says so
+            return self.schema()
 
     def _reader(self) -> ArrowScan:
         from icecomb.format.rows.arrow_scan import ArrowScan

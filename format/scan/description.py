@@ -1,0 +1,157 @@
+"""What a table or a scan shows of itself in a REPL and in a notebook, from metadata alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.schema import Schema
+    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.transform import Transform
+    from icecomb.format.types import NestedField
+
+_MOST_COLUMNS = 50
+_LONGEST = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A title, facts, and columns.
+
+    Args:
+        title: What it is.
+        facts: Names and values.
+        columns: Of the table or of the result.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    columns: Schema
+
+    def text(self) -> str:
+        """As lines."""
+        rows = [(name, kind) for name, kind, _ in _columns(self.columns)]
+        width = max((len(name) for name, _ in self.facts), default=0)
+        name_width = max((len(name) for name, _ in rows), default=0)
+        lines = [self.title]
+        lines += [f"  {name:<{width}}  {value}" for name, value in self.facts]
+        lines += [f"  {'columns':<{width}}"]
+        lines += [f"    {name:<{name_width}}  {kind}" for name, kind in rows]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def html(self) -> str:
+        """As two tables, every text escaped."""
+        facts = "".join(_row("th", name, value) for name, value in self.facts)
+        columns = "".join(_row("td", *column) for column in _columns(self.columns))
+        head = "<tr><th>column</th><th>type</th><th>comment</th></tr>"
+        return (
+            f"<b>{html.escape(self.title)}</b>"
+            f"<table>{facts}</table><table><thead>{head}</thead><tbody>{columns}</tbody></table>"
+        )
+
+
+def table_facts(metadata: TableMetadata) -> list[tuple[str, str]]:
+    """Where a table is, and how it is partitioned and sorted."""
+    schema = metadata.schema()
+    spec, order = metadata.spec(), metadata.sort_order()
+    partitions = (f"{_applied(f.transform, f.source_id, schema)} as {f.name}" for f in spec.fields)
+    keys = (
+        f"{_applied(f.transform, f.source_id, schema)} {f.direction.value}" for f in order.fields
+    )
+    return [
+        ("location", metadata.location),
+        ("format", f"version {metadata.format_version}"),
+        ("partitioned by", _listed(partitions)),
+        ("sorted by", _listed(keys)),
+    ]
+
+
+def snapshot_facts(snapshot: Snapshot | None) -> list[tuple[str, str]]:
+    """Which snapshot it is, and what its summary says of rows and files."""
+    if snapshot is None:
+        return [("snapshot", "none: the table is empty")]
+    time = _time(snapshot.timestamp_ms)
+    facts = [("snapshot", f"{snapshot.snapshot_id} of {time} ({snapshot.operation or 'unknown'})")]
+    summary = snapshot.summary
+    if "total-records" in summary:
+        deleted = [
+            f"{_number(summary[key])} {name}"
+            for key, name in (
+                ("total-position-deletes", "position deletes"),
+                ("total-equality-deletes", "equality deletes"),
+            )
+            if _some(summary, key)
+        ]
+        facts.append(("rows", _with(_number(summary["total-records"]), "less up to ", deleted)))
+    if "total-data-files" in summary:
+        more = []
+        if _some(summary, "total-delete-files"):
+            more.append(f"{_number(summary['total-delete-files'])} delete files")
+        if _some(summary, "total-files-size"):
+            more.append(_size(summary["total-files-size"]))
+        facts.append(("files", _with(_number(summary["total-data-files"]), "and ", more)))
+    return facts
+
+
+def _columns(schema: Schema) -> list[tuple[str, str, str]]:
+    rows = [(f.name, _kind(f), _cut(f.doc or "")) for f in schema.fields[:_MOST_COLUMNS]]
+    left = len(schema.fields) - _MOST_COLUMNS
+    return [*rows, ("...", f"{left} more", "")] if left > 0 else rows
+
+
+def _kind(field: NestedField) -> str:
+    return _cut(str(field.field_type)) + (" not null" if field.required else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _applied(transform: Transform, source_id: int, schema: Schema) -> str:
+    column = schema.find_column_name(source_id) or f"dropped column {source_id}"
+    return f"{transform}({column})"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "nothing"
+
+
+def _with(first: str, word: str, more: Sequence[str]) -> str:
+    return f"{first}, {word}{', '.join(more)}" if more else first
+
+
+def _some(summary: Mapping[str, str], key: str) -> bool:
+    return summary.get(key, "0") != "0"
+
+
+def _number(text: str) -> str:
+    """A count of a summary, which anybody may have written."""
+    return f"{int(text):,}" if text.isascii() and text.isdigit() else text
+
+
+def _size(text: str) -> str:
+    if not (text.isascii() and text.isdigit()):
+        return text
+    size, units = float(text), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.3g} {units[0]}"
+
+
+def _time(millis: int) -> str:
+    try:
+        time = dt.datetime.fromtimestamp(millis / 1000, dt.timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{millis} ms"
+    return time.isoformat(" ", "seconds").replace("+00:00", " UTC")
+
+
+def _row(kind: str, first: str, *others: str) -> str:
+    cells = "".join(f"<td>{html.escape(text)}</td>" for text in others)
+    return f'<tr><{kind} style="text-align: left">{html.escape(first)}</{kind}>{cells}</tr>'
