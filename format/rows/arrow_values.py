@@ -84,6 +84,10 @@ def _cast(
         return True, _timestamp_cast(source, wanted, path, lossless=lossless)
     if isinstance(target, UUIDType) and source == pa.binary(16):
         return True, lambda array: pa.ExtensionArray.from_storage(wanted, array)
+    if isinstance(target, UUIDType) and pa.types.is_binary(source) and not lossless:
+        # ORC has no bytes of fixed length.
+        fixed = _plain_cast(pa.binary(16), path)
+        return True, lambda array: pa.ExtensionArray.from_storage(wanted, fixed(array))
     if isinstance(target, FixedType) and source == pa.uuid():
         return target.length == 16, lambda array: array.storage
     allowed = _lossless(source, target) or (not lossless and _stored_as(source, target))
