@@ -11,7 +11,7 @@ import difflib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from icecomb.format.errors import ExpressionError, ValidationError
 from icecomb.format.expressions.expression import (
@@ -23,7 +23,6 @@ from icecomb.format.expressions.expression import (
     LiteralPredicate,
     Operation,
     Or,
-    Reference,
     SetPredicate,
     UnboundPredicate,
     conjunction,
@@ -34,14 +33,20 @@ from icecomb.format.expressions.expression import (
     unary_predicate,
 )
 from icecomb.format.expressions.literal import Converted, convert_literal
+from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.schema import Schema
+from icecomb.format.transform import TimeTransform, Transform, TruncateTransform
 from icecomb.format.types import (
     BinaryType,
+    DateType,
+    DecimalType,
     DoubleType,
     FixedType,
     FloatType,
     IcebergType,
+    IntegerType,
     ListType,
+    LongType,
     MapType,
     NestedField,
     StringType,
@@ -81,16 +86,80 @@ class BoundReference:
         """Whether the type has a NaN."""
         return isinstance(self.field.field_type, _FLOATING)
 
+    @property
+    def reference(self) -> BoundReference:
+        """The column: this."""
+        return self
+
+    def unbound(self) -> Reference:
+        """The column by name."""
+        return Reference(self.name)
+
     def __str__(self) -> str:
-        return str(Reference(self.name))
+        return str(self.unbound())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTransform:
+    """A partition transform of a column of a schema.
+
+    Args:
+        transform: The transform; in bound predicates, a bucket.
+        reference: The column.
+    """
+
+    transform: Transform
+    reference: BoundReference
+
+    @property
+    def field_id(self) -> int:
+        """The column's id."""
+        return self.reference.field_id
+
+    @property
+    def name(self) -> str:
+        """The column's full dotted name."""
+        return self.reference.name
+
+    @property
+    def field_type(self) -> IcebergType:
+        """The type of the results, wide enough for all there can be."""
+        source = self.reference.field_type
+        if isinstance(self.transform, TimeTransform):
+            result = self.transform.result_type(source)
+            return result if isinstance(result, DateType) else LongType()
+        if isinstance(self.transform, TruncateTransform):
+            return DecimalType(38, source.scale) if isinstance(source, DecimalType) else source
+        return IntegerType()
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether the column may be null: a transform gives null for null only."""
+        return self.reference.may_be_null
+
+    @property
+    def may_be_nan(self) -> bool:
+        """Whether the type has a NaN: never."""
+        return False
+
+    def unbound(self) -> UnboundTransform:
+        """The transform of the column by name."""
+        return UnboundTransform(self.transform, self.reference.unbound())
+
+    def __str__(self) -> str:
+        return str(self.unbound())
+
+
+BoundTerm: TypeAlias = BoundReference | BoundTransform
+"""What a bound predicate asks about."""
 
 
 class BoundPredicate(BooleanExpression):
-    """A question about one column of a known schema."""
+    """A question about one column of a known schema, or a transform of it."""
 
     __slots__ = ()
     operation: Operation
-    term: BoundReference
+    term: BoundTerm
 
     def unbound(self) -> BooleanExpression:
         """The predicate by name, with the same literals in their internal form."""
@@ -105,14 +174,14 @@ class BoundUnaryPredicate(BoundPredicate):
     """One of `UNARY_OPERATIONS` on a column."""
 
     operation: Operation
-    term: BoundReference
+    term: BoundTerm
 
     def __invert__(self) -> BooleanExpression:
         return BoundUnaryPredicate(self.operation.negated, self.term)
 
     def unbound(self) -> BooleanExpression:
         """The predicate by name."""
-        return unary_predicate(self.operation, self.term.name)
+        return unary_predicate(self.operation, self.term.unbound())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +195,7 @@ class BoundLiteralPredicate(BoundPredicate):
     """
 
     operation: Operation
-    term: BoundReference
+    term: BoundTerm
     literal: Any
 
     def __invert__(self) -> BooleanExpression:
@@ -134,7 +203,7 @@ class BoundLiteralPredicate(BoundPredicate):
 
     def unbound(self) -> BooleanExpression:
         """The predicate by name."""
-        return literal_predicate(self.operation, self.term.name, self.literal)
+        return literal_predicate(self.operation, self.term.unbound(), self.literal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +217,7 @@ class BoundSetPredicate(BoundPredicate):
     """
 
     operation: Operation
-    term: BoundReference
+    term: BoundTerm
     literals: frozenset[Any]
 
     def __invert__(self) -> BooleanExpression:
@@ -156,7 +225,7 @@ class BoundSetPredicate(BoundPredicate):
 
     def unbound(self) -> BooleanExpression:
         """The predicate by name."""
-        return set_predicate(self.operation, self.term.name, self.literals)
+        return set_predicate(self.operation, self.term.unbound(), self.literals)
 
 
 def bind(
@@ -199,13 +268,11 @@ def bound_references(expression: BooleanExpression) -> dict[int, BoundReference]
             found.update(bound_references(operand))
         return found
     if isinstance(expression, BoundPredicate):
-        return {expression.term.field_id: expression.term}
+        return {expression.term.field_id: expression.term.reference}
     return {}
 
 
-def bind_set(
-    operation: Operation, term: BoundReference, literals: Iterable[Any]
-) -> BooleanExpression:
+def bind_set(operation: Operation, term: BoundTerm, literals: Iterable[Any]) -> BooleanExpression:
     """The bound predicate of a set operation: simpler for one value, a constant for none."""
     values = frozenset(literals)
     if len(values) > 1:
@@ -213,7 +280,7 @@ def bind_set(
     if values:
         single = Operation.EQ if operation is Operation.IN else Operation.NOT_EQ
         return BoundLiteralPredicate(single, term, next(iter(values)))
-    return AlwaysFalse() if operation is Operation.IN else _not_null(term)
+    return AlwaysFalse() if operation is Operation.IN else not_null(term)
 
 
 def _bind(
@@ -229,20 +296,51 @@ def _bind(
         )
     if not isinstance(expression, UnboundPredicate):
         return expression
-    term = _bind_reference(schema, expression.term.name, case_sensitive=case_sensitive)
+    asked = expression.term
+    term = _bind_term(schema, asked, case_sensitive=case_sensitive)
     if expression.operation in UNARY_OPERATIONS:
-        return _bind_unary(expression.operation, term)
+        return _bind_unary(expression.operation, term.reference)
     if not term.field_type.is_primitive:
         raise ExpressionError(
             f"Cannot compare {term} with a value: it is a {term.field_type}",
             hint="Compare a field inside the struct, by its dotted name.",
             column=term.name,
         )
+    if isinstance(asked, UnboundTransform) and isinstance(term, BoundTransform):
+        return _bind_transformed(expression, asked, term)
     if isinstance(expression, LiteralPredicate):
         return _bind_literal(expression.operation, term, expression.literal)
     if isinstance(expression, SetPredicate):
         return _bind_set_literals(expression.operation, term, expression.literals)
     raise ExpressionError(f"Not an expression: {expression!r}")
+
+
+def _bind_transformed(
+    expression: UnboundPredicate, asked: UnboundTransform, term: BoundTransform
+) -> BooleanExpression:
+    from icecomb.format.expressions.preimage import on_column
+
+    if isinstance(expression, LiteralPredicate):
+        literal = asked.unit_literal(expression.literal)
+        bound = _bind_literal(expression.operation, term, literal)
+    elif isinstance(expression, SetPredicate):
+        literals = map(asked.unit_literal, expression.literals)
+        bound = _bind_set_literals(expression.operation, term, literals)
+    else:
+        raise ExpressionError(f"Not an expression: {expression!r}")
+    return on_column(bound) if isinstance(bound, BoundPredicate) else bound
+
+
+def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool) -> BoundTerm:
+    if isinstance(term, Reference):
+        return _bind_reference(schema, term.name, case_sensitive=case_sensitive)
+    column = _bind_reference(schema, term.reference.name, case_sensitive=case_sensitive)
+    if not term.transform.can_transform(column.field_type):
+        raise ExpressionError(
+            f"Cannot apply the transform {term.transform} to {column}: it is a {column.field_type}",
+            column=column.name,
+        )
+    return BoundTransform(term.transform, column)
 
 
 def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> BoundReference:
@@ -294,7 +392,7 @@ def _bind_unary(operation: Operation, term: BoundReference) -> BooleanExpression
     return AlwaysFalse() if operation is Operation.IS_NAN else AlwaysTrue()
 
 
-def _bind_literal(operation: Operation, term: BoundReference, literal: Any) -> BooleanExpression:
+def _bind_literal(operation: Operation, term: BoundTerm, literal: Any) -> BooleanExpression:
     if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         return _bind_prefix(operation, term, literal)
     converted = _convert(term, literal)
@@ -303,7 +401,7 @@ def _bind_literal(operation: Operation, term: BoundReference, literal: Any) -> B
     if operation is Operation.EQ:
         return AlwaysFalse()
     if operation is Operation.NOT_EQ:
-        return _not_null(term)
+        return not_null(term)
     if operation in (Operation.LT, Operation.LT_EQ):
         # x < L and x <= L are both x <= floor when no value equals L
         if converted.floor is None:
@@ -318,7 +416,7 @@ def _bind_literal(operation: Operation, term: BoundReference, literal: Any) -> B
     return BoundLiteralPredicate(Operation.GT, term, converted.floor)
 
 
-def _bind_prefix(operation: Operation, term: BoundReference, literal: Any) -> BooleanExpression:
+def _bind_prefix(operation: Operation, term: BoundTerm, literal: Any) -> BooleanExpression:
     wanted = str if isinstance(term.field_type, StringType) else bytes
     if not isinstance(term.field_type, (StringType, BinaryType, FixedType)) or not isinstance(
         literal, wanted
@@ -329,18 +427,18 @@ def _bind_prefix(operation: Operation, term: BoundReference, literal: Any) -> Bo
             column=term.name,
         )
     if not literal:
-        return _not_null(term) if operation is Operation.STARTS_WITH else AlwaysFalse()
+        return not_null(term) if operation is Operation.STARTS_WITH else AlwaysFalse()
     return BoundLiteralPredicate(operation, term, literal)
 
 
 def _bind_set_literals(
-    operation: Operation, term: BoundReference, literals: Iterable[Any]
+    operation: Operation, term: BoundTerm, literals: Iterable[Any]
 ) -> BooleanExpression:
     converted = (_convert(term, literal) for literal in literals)
     return bind_set(operation, term, (value.floor for value in converted if value.exact))
 
 
-def _convert(term: BoundReference, literal: Any) -> Converted:
+def _convert(term: BoundTerm, literal: Any) -> Converted:
     try:
         converted = convert_literal(literal, term.field_type)
     except ExpressionError as error:
@@ -358,11 +456,13 @@ def _convert(term: BoundReference, literal: Any) -> Converted:
     return converted
 
 
-def _not_null(term: BoundReference) -> BooleanExpression:
-    return BoundUnaryPredicate(Operation.NOT_NULL, term) if term.may_be_null else AlwaysTrue()
+def not_null(term: BoundTerm) -> BooleanExpression:
+    """Where a column is not null; a constant for one that never is."""
+    column = term.reference
+    return BoundUnaryPredicate(Operation.NOT_NULL, column) if term.may_be_null else AlwaysTrue()
 
 
-def _all_numbers(term: BoundReference) -> BooleanExpression:
+def _all_numbers(term: BoundTerm) -> BooleanExpression:
     if not term.may_be_nan:
-        return _not_null(term)
-    return conjunction((_not_null(term), BoundUnaryPredicate(Operation.NOT_NAN, term)))
+        return not_null(term)
+    return conjunction((not_null(term), BoundUnaryPredicate(Operation.NOT_NAN, term.reference)))

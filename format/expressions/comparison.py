@@ -22,6 +22,7 @@ from icecomb.format.expressions.binding import (
     BoundPredicate,
     BoundReference,
     BoundSetPredicate,
+    BoundTransform,
 )
 from icecomb.format.expressions.expression import AlwaysTrue, And, BooleanExpression, Operation, Or
 from icecomb.format.types import (
@@ -224,6 +225,8 @@ def _evaluate(
             result = part if result is None else combine(result, part)
         return is_and if result is None else result
     if isinstance(expression, BoundPredicate):
+        if isinstance(expression.term, BoundTransform):
+            raise ExpressionError(f"Cannot evaluate {expression} on values without their type")
         return _evaluate_predicate(expression, column(expression.term))
     return isinstance(expression, AlwaysTrue)
 

@@ -5,12 +5,13 @@
 A predicate is true, false or unknown for a row, as in SQL: a comparison with null is unknown, and
 a row is selected only where the whole expression is true. So `NotEqualTo`, `NotIn` and
 `NotStartsWith` do not select nulls; `IsNull`, `NotNull`, `IsNaN` and `NotNaN` are never unknown
-(null is not NaN). A NaN satisfies `NotEqualTo` and `NotIn` and no other comparison.
+(null is not NaN). A NaN satisfies `NotEqualTo` and `NotIn` and no other comparison, as in PyIceberg
+and pyarrow: `d > 10` does not select it. Spark, for which NaN is the greatest number, asks for it
+expressly.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.literal import literal_text
+from icecomb.format.expressions.term import Reference, Term, as_term
 
 
 class Operation(Enum):
@@ -70,7 +72,6 @@ _SYMBOLS = {
     Operation.IS_NAN: "IS NAN",
     Operation.NOT_NAN: "IS NOT NAN",
 }
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 class BooleanExpression:
@@ -231,33 +232,12 @@ class Not(BooleanExpression):
         return f"Not({self.child!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A column by name; dots lead into structs (`address.city`).
-
-    Args:
-        name: The full name.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ExpressionError(f"A column is named by a non-empty string, not {self.name!r}")
-
-    def __str__(self) -> str:
-        if _PLAIN_NAME.fullmatch(self.name):
-            return self.name
-        quoted = self.name.replace('"', '""')
-        return f'"{quoted}"'
-
-
 class UnboundPredicate(BooleanExpression):
-    """A question about one column, by name; `bind` of `expressions.binding` gives it a type."""
+    """A question about one column, or a transform of it, by name; binding gives it a type."""
 
     __slots__ = ()
     operation: ClassVar[Operation]
-    term: Reference
+    term: Term
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -265,13 +245,13 @@ class UnaryPredicate(UnboundPredicate):
     """A predicate without a literal.
 
     Args:
-        term: The column, or its name.
+        term: The column, its name, or a transform of it.
     """
 
-    term: Reference
+    term: Term
 
-    def __init__(self, term: str | Reference) -> None:
-        object.__setattr__(self, "term", _reference(term))
+    def __init__(self, term: str | Term) -> None:
+        object.__setattr__(self, "term", as_term(term))
 
     def __invert__(self) -> BooleanExpression:
         return unary_predicate(self.operation.negated, self.term)
@@ -280,7 +260,7 @@ class UnaryPredicate(UnboundPredicate):
         return f"{self.term} {_SYMBOLS[self.operation]}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.term.name!r})"
+        return f"{type(self).__name__}({_named(self.term)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -288,7 +268,7 @@ class LiteralPredicate(UnboundPredicate):
     """A comparison of a column with one value.
 
     Args:
-        term: The column, or its name.
+        term: The column, its name, or a transform of it.
         literal: The value: bool, int, float, str, bytes, `Decimal`, `UUID`, date, time or datetime;
             it is converted to the column's type when the predicate is bound.
 
@@ -296,11 +276,11 @@ class LiteralPredicate(UnboundPredicate):
         ExpressionError: The value is null or NaN, which no comparison finds.
     """
 
-    term: Reference
+    term: Term
     literal: Any
 
-    def __init__(self, term: str | Reference, literal: Any) -> None:
-        object.__setattr__(self, "term", _reference(term))
+    def __init__(self, term: str | Term, literal: Any) -> None:
+        object.__setattr__(self, "term", as_term(term))
         object.__setattr__(self, "literal", _literal(literal))
 
     def __invert__(self) -> BooleanExpression:
@@ -310,7 +290,7 @@ class LiteralPredicate(UnboundPredicate):
         return f"{self.term} {_SYMBOLS[self.operation]} {literal_text(self.literal)}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.term.name!r}, {self.literal!r})"
+        return f"{type(self).__name__}({_named(self.term)}, {self.literal!r})"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -320,20 +300,20 @@ class SetPredicate(UnboundPredicate):
     Made with one value it is `EqualTo` or `NotEqualTo`, with none a constant.
 
     Attributes:
-        term: The column.
+        term: The column, or a transform of it.
         literals: The values, two or more.
     """
 
-    term: Reference
+    term: Term
     literals: frozenset[Any]
 
     def __new__(  # type: ignore[misc]
-        cls, term: str | Reference, literals: Iterable[Any]
+        cls, term: str | Term, literals: Iterable[Any]
     ) -> BooleanExpression:
         """Choose the simplest predicate that says this."""
         return set_predicate(cls.operation, term, literals)
 
-    def __getnewargs__(self) -> tuple[Reference, frozenset[Any]]:
+    def __getnewargs__(self) -> tuple[Term, frozenset[Any]]:
         return self.term, self.literals
 
     def __invert__(self) -> BooleanExpression:
@@ -343,7 +323,7 @@ class SetPredicate(UnboundPredicate):
         return f"{self.term} {_SYMBOLS[self.operation]} ({self._listed(literal_text)})"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.term.name!r}, [{self._listed(repr)}])"
+        return f"{type(self).__name__}({_named(self.term)}, [{self._listed(repr)}])"
 
     def _listed(self, text: Callable[[Any], str]) -> str:
         return ", ".join(sorted(map(text, self.literals)))
@@ -470,20 +450,18 @@ LITERAL_OPERATIONS = frozenset(_LITERAL)
 SET_OPERATIONS = frozenset(_SET)
 
 
-def unary_predicate(operation: Operation, term: str | Reference) -> UnaryPredicate:
+def unary_predicate(operation: Operation, term: str | Term) -> UnaryPredicate:
     """The predicate of a unary operation."""
     return _UNARY[operation](term)
 
 
-def literal_predicate(
-    operation: Operation, term: str | Reference, literal: Any
-) -> LiteralPredicate:
+def literal_predicate(operation: Operation, term: str | Term, literal: Any) -> LiteralPredicate:
     """The predicate of a comparison with one literal."""
     return _LITERAL[operation](term, literal)
 
 
 def set_predicate(
-    operation: Operation, term: str | Reference, literals: Iterable[Any]
+    operation: Operation, term: str | Term, literals: Iterable[Any]
 ) -> BooleanExpression:
     """The predicate of a comparison with several literals; simpler when there are less than two.
 
@@ -495,15 +473,15 @@ def set_predicate(
             f"{_SYMBOLS[operation]} needs a list of values, not {literals!r}",
             hint=f"Write [{literals!r}] for a single value.",
         )
-    reference = _reference(term)
+    asked = as_term(term)
     values = frozenset(_literal(value) for value in literals)
     if not values:
         return AlwaysFalse() if operation is Operation.IN else AlwaysTrue()
     if len(values) == 1:
         single = Operation.EQ if operation is Operation.IN else Operation.NOT_EQ
-        return literal_predicate(single, reference, next(iter(values)))
+        return literal_predicate(single, asked, next(iter(values)))
     new = object.__new__(_SET[operation])
-    object.__setattr__(new, "term", reference)
+    object.__setattr__(new, "term", asked)
     object.__setattr__(new, "literals", values)
     return new
 
@@ -573,8 +551,8 @@ def _expression(value: object) -> BooleanExpression:
     return value
 
 
-def _reference(term: str | Reference) -> Reference:
-    return term if isinstance(term, Reference) else Reference(term)
+def _named(term: Term) -> str:
+    return repr(term.name) if isinstance(term, Reference) else repr(term)
 
 
 def _literal(value: Any) -> Any:

@@ -30,7 +30,6 @@ from icecomb.format.expressions.expression import (
     Not,
     Operation,
     Or,
-    Reference,
     SetPredicate,
     UnaryPredicate,
     conjunction,
@@ -39,7 +38,9 @@ from icecomb.format.expressions.expression import (
     set_predicate,
     unary_predicate,
 )
+from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.schema import Schema
+from icecomb.format.transform import parse_transform
 from icecomb.format.types import BinaryType, FixedType, PrimitiveType
 
 _OPERATIONS = {operation.value: operation for operation in Operation}
@@ -59,10 +60,11 @@ def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
     if isinstance(expression, UnaryPredicate):
         return _predicate(expression.operation, expression.term)
     if isinstance(expression, LiteralPredicate):
-        value = _literal_to_json(expression.literal)
+        value = _literal_to_json(_unit(expression.term, expression.literal))
         return _predicate(expression.operation, expression.term, value=value)
     if isinstance(expression, SetPredicate):
-        values = [_literal_to_json(value) for value in sorted(expression.literals, key=repr)]
+        literals = sorted(expression.literals, key=repr)
+        values = [_literal_to_json(_unit(expression.term, value)) for value in literals]
         return _predicate(expression.operation, expression.term, values=values)
     raise ExpressionError(f"Not an expression: {expression!r}")
 
@@ -98,11 +100,7 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
 def _predicate_from_json(
     operation: Operation, raw: dict[str, Any], schema: Schema | None
 ) -> BooleanExpression:
-    term = _member(raw, "term")
-    if isinstance(term, dict) and term.get("type") == "reference":
-        term = _member(term, "term")
-    if not isinstance(term, str):
-        raise ExpressionError(f"Not the name of a column in JSON: {term!r}")
+    term = _term_from_json(_member(raw, "term"))
     if operation in SET_OPERATIONS:
         values = _member(raw, "values")
         if not isinstance(values, list):
@@ -115,6 +113,22 @@ def _predicate_from_json(
     return unary_predicate(operation, term)
 
 
+def _term_from_json(raw: Any) -> Term:
+    if isinstance(raw, dict) and raw.get("type") == "reference":
+        raw = _member(raw, "term")
+    if isinstance(raw, dict) and raw.get("type") == "transform":
+        transform, column = _member(raw, "transform"), _term_from_json(_member(raw, "term"))
+        if isinstance(transform, str) and isinstance(column, Reference):
+            return UnboundTransform(parse_transform(transform), column)
+    if not isinstance(raw, str):
+        raise ExpressionError(f"Not the name of a column in JSON: {raw!r}")
+    return Reference(raw)
+
+
+def _unit(term: Term, literal: Any) -> Any:
+    return term.unit_literal(literal) if isinstance(term, UnboundTransform) else literal
+
+
 def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str, Any]:
     # Halved, so that a long list does not nest deeper than JSON readers go.
     if len(operands) == 1:
@@ -124,13 +138,20 @@ def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str
     return {"type": kind, "left": left, "right": right}
 
 
-def _predicate(operation: Operation, term: Reference, **literals: Any) -> dict[str, Any]:
-    return {"type": operation.value, "term": term.name, **literals}
+def _predicate(operation: Operation, term: Term, **literals: Any) -> dict[str, Any]:
+    if isinstance(term, Reference):
+        return {"type": operation.value, "term": term.name, **literals}
+    transformed = {
+        "type": "transform",
+        "transform": term.transform.to_json(),
+        "term": term.reference.name,
+    }
+    return {"type": operation.value, "term": transformed, **literals}
 
 
 def _bound_to_json(predicate: BoundPredicate) -> bool | dict[str, Any]:
     field_type = predicate.term.field_type
-    term = Reference(predicate.term.name)
+    term = predicate.term.unbound()
     if isinstance(predicate, BoundLiteralPredicate):
         value = _typed_to_json(field_type, predicate.literal)
         return _predicate(predicate.operation, term, value=value)
@@ -163,7 +184,8 @@ def _literal_to_json(value: Any) -> Any:
     return str(value)
 
 
-def _literal_from_json(value: Any, name: str, schema: Schema | None) -> Any:
+def _literal_from_json(value: Any, term: Term, schema: Schema | None) -> Any:
+    name = term.name if isinstance(term, Reference) else term.reference.name
     if not isinstance(value, (bool, int, float, str)):
         raise ExpressionError(f"Not a value to compare {name!r} with in JSON: {value!r}")
     if isinstance(value, str) and schema is not None and schema.contains(name):

@@ -5,6 +5,10 @@ Understood are comparisons of a column with a constant (`= == != <> < <= > >= <=
 `isnan(x)`, `starts_with(x, 'a')`, boolean columns alone, `AND OR NOT` and parentheses. Constants
 are numbers, `'text'`, `true`, `X'cafe'`, and `DATE '2024-01-31'` or `TIMESTAMP '...'`. Names may
 be quoted with double quotes or backticks, and dots lead into structs.
+
+In place of a column there may be a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
+`year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)` in calendar units (2024, '2024-01', '2024-01-31',
+'2024-01-31-12') or `years(ts)` and so on, counted from 1970 as by Spark's functions of Iceberg.
 """
 
 from __future__ import annotations
@@ -31,6 +35,21 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
 )
 from icecomb.format.expressions.sql_token import Token, TokenKind, tokens, unreadable
+from icecomb.format.expressions.term import (
+    Reference,
+    Term,
+    UnboundTransform,
+    bucket,
+    day,
+    days,
+    hour,
+    hours,
+    month,
+    months,
+    truncate,
+    year,
+    years,
+)
 
 _HINT = (
     "Compare columns with constants: a = 1, a IN (1, 2), a BETWEEN 1 AND 2, a LIKE 'x%', "
@@ -57,12 +76,23 @@ _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "ESCAP
 _TYPES_OF_TEXT = frozenset(
     ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATETIME")
 )
+_UNITS: dict[str, Callable[[str], UnboundTransform]] = {
+    "YEAR": year,
+    "YEARS": years,
+    "MONTH": month,
+    "MONTHS": months,
+    "DAY": day,
+    "DAYS": days,
+    "HOUR": hour,
+    "HOURS": hours,
+}
+_WIDE: dict[str, Callable[[str, int], UnboundTransform]] = {"BUCKET": bucket, "TRUNCATE": truncate}
 _OTHER_MATCHES = ("ILIKE", "RLIKE", "REGEXP", "SIMILAR", "GLOB")
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    name: str
+    term: Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +246,7 @@ class _Parser:
             return IsNull(name)
         return NotNull(name) & EqualTo(name, self._value(right, right_start))
 
-    def _is(self, name: str, start: Token) -> BooleanExpression:
+    def _is(self, name: Term, start: Token) -> BooleanExpression:
         if self._take_word("NULL"):
             return IsNull(name)
         if self._take_word("NAN"):
@@ -237,7 +267,7 @@ class _Parser:
             self._expect_sign(")")
         return values
 
-    def _like(self, name: str, start: Token) -> BooleanExpression:
+    def _like(self, name: Term, start: Token) -> BooleanExpression:
         pattern = self._constant()
         escape = self._constant() if self._take_word("ESCAPE") else None
         is_text = isinstance(pattern, str) and isinstance(escape, str | None)
@@ -318,7 +348,7 @@ class _Parser:
                 self._at -= 1
                 raise self._unexpected()
             parts.append(part.value)
-        return _Column(".".join(parts))
+        return _Column(Reference(".".join(parts)))
 
     def _function(self, name: Token) -> _Operand:
         self._expect_sign("(")
@@ -333,6 +363,8 @@ class _Parser:
             prefix = self._constant()
             self._expect_sign(")")
             return StartsWith(column, prefix)
+        if name.value.upper() in _WIDE or name.value.upper() in _UNITS:
+            return self._transform(name)
         if name.is_word("CAST"):
             operand = self._calculation()
             if not self._take_word("AS"):
@@ -342,6 +374,24 @@ class _Parser:
             return _cast(operand)
         self._skip_arguments()
         return _Calculation()
+
+    def _transform(self, name: Token) -> _Operand:
+        """A partition transform: `bucket(16, id)`, also the other way round, or `day(ts)`."""
+        arguments = [self._calculation()]
+        while self._take_sign(","):
+            arguments.append(self._calculation())
+        self._expect_sign(")")
+        columns = [a.term for a in arguments if isinstance(a, _Column)]
+        numbers = [a.value for a in arguments if isinstance(a, _Constant)]
+        word = name.value.upper()
+        fits = len(columns) == 1 and len(arguments) == len(columns) + len(numbers)
+        (column,) = columns if fits else (None,)
+        if isinstance(column, Reference):
+            if word in _UNITS and not numbers:
+                return _Column(_UNITS[word](column.name))
+            if word in _WIDE and len(numbers) == 1 and type(numbers[0]) is int:
+                return _Column(_WIDE[word](column.name, numbers[0]))
+        raise self._no_predicate(name, self._tokens[self._at - 1])
 
     def _type(self) -> None:
         if self._take().kind is not TokenKind.WORD:
@@ -359,15 +409,15 @@ class _Parser:
     def _predicate(self, operand: _Operand, start: Token) -> BooleanExpression:
         if isinstance(operand, BooleanExpression):
             return operand
-        if isinstance(operand, _Column):
-            return EqualTo(operand.name, True)
+        if isinstance(operand, _Column) and isinstance(operand.term, Reference):
+            return EqualTo(operand.term, True)
         if isinstance(operand, _Constant) and isinstance(operand.value, bool):
             return AlwaysTrue() if operand.value else AlwaysFalse()
         raise self._no_predicate(start, self._tokens[self._at - 1])
 
-    def _column(self, operand: _Operand, start: Token) -> str:
+    def _column(self, operand: _Operand, start: Token) -> Term:
         if isinstance(operand, _Column):
-            return operand.name
+            return operand.term
         found = self._span(start, self._last_of_operand(start))
         raise ExpressionError(
             f"Expected a column, found {found!r} in {self._text!r}",

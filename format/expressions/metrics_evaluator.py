@@ -20,6 +20,7 @@ from icecomb.format.expressions.binding import (
     BoundPredicate,
     BoundReference,
     BoundSetPredicate,
+    BoundTransform,
 )
 from icecomb.format.expressions.comparison import ComparableColumn
 from icecomb.format.expressions.expression import (
@@ -121,14 +122,16 @@ def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArr
     if operation is Operation.NOT_NULL:
         return pc.invert(all_null)
     if operation is Operation.NOT_NAN:
-        return pc.invert(_all_nan(metrics, term))
+        return pc.invert(_all_nan(metrics, term.reference))
     if operation is Operation.IS_NAN:
         return pc.and_(_not_zero(metrics.nan_count(field_id)), pc.invert(all_null))
+    if isinstance(term, BoundTransform):
+        return pc.invert(all_null)
     return pc.and_not(_inclusive_bounds(predicate, metrics), all_null)
 
 
 def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
-    operation, term = predicate.operation, predicate.term
+    operation, term = predicate.operation, predicate.term.reference
     lower, upper = _bounds(term, metrics)
     if isinstance(predicate, BoundSetPredicate):
         if operation is Operation.IN:
@@ -157,8 +160,9 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
 def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
     field_id = term.field_id
-    if term.nested:
-        # Counts of a nested field may leave out the rows in which a struct around it is null.
+    if isinstance(term, BoundTransform) or term.nested:
+        # Bounds say nothing about buckets. Counts of a nested field may leave out the rows in which
+        # a struct around it is null.
         return _none(metrics)
     if operation is Operation.IS_NULL:
         return _all_null(metrics, field_id)
@@ -173,7 +177,7 @@ def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
 
 
 def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
-    operation, term = predicate.operation, predicate.term
+    operation, term = predicate.operation, predicate.term.reference
     lower, upper = _bounds(term, metrics)
     if operation in (Operation.NOT_EQ, Operation.NOT_IN):
         literals = _literals(predicate)

@@ -16,6 +16,7 @@ from icecomb.format.expressions.binding import (
     BoundPredicate,
     BoundReference,
     BoundSetPredicate,
+    BoundTransform,
     BoundUnaryPredicate,
     bind_set,
 )
@@ -100,10 +101,12 @@ def _project(
 def _project_field(
     predicate: BoundPredicate, field: PartitionField, *, inclusive: bool
 ) -> BooleanExpression | None:
-    transform, source_type = field.transform, predicate.term.field_type
+    transform, source_type = field.transform, predicate.term.reference.field_type
     if not isinstance(source_type, PrimitiveType):
         return None
     term = _partition_reference(field, source_type)
+    if isinstance(predicate.term, BoundTransform):
+        return _onto(term, predicate) if predicate.term.transform == transform else None
     if isinstance(transform, IdentityTransform):
         return _onto(term, predicate)
     if predicate.operation in _NULL_CHECKS and not _is_opaque(transform):

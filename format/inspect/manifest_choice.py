@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expressions.binding import BoundPredicate
+from icecomb.format.expressions.binding import BoundPredicate, BoundTransform
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
@@ -135,9 +135,12 @@ def _on_partition(
         number = predicate.term.field_id
         partition_id = partition_ids.get(number)
         if partition_id in there:
-            field = replace(predicate.term.field, field_id=partition_id)
-            return replace(predicate, term=replace(predicate.term, field=field))  # type: ignore[type-var]
-        kind = type_to_pyarrow(predicate.term.field_type)
+            term = predicate.term
+            if isinstance(term, BoundTransform):
+                return AlwaysTrue()
+            field = replace(term.field, field_id=partition_id)
+            return replace(predicate, term=replace(term, field=field))  # type: ignore[type-var]
+        kind = type_to_pyarrow(predicate.term.reference.field_type)
         if partition_id is not None:
             values = pa.nulls(1, kind)
         elif number in known:

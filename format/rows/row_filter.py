@@ -17,6 +17,7 @@ from icecomb.format.expressions.binding import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,
+    BoundTransform,
     BoundUnaryPredicate,
 )
 from icecomb.format.expressions.expression import (
@@ -91,6 +92,8 @@ def _mask(
     if not isinstance(expression, BoundPredicate):
         raise ExpressionError(f"Not a bound expression: {expression}")
     array = columns[expression.term.field_id]
+    if isinstance(expression.term, BoundTransform):
+        array = expression.term.transform.apply_array(array)
     if isinstance(expression, BoundUnaryPredicate):
         return _unary(expression.operation, array)
     array = _comparable(array)
@@ -153,6 +156,8 @@ def _predicate_may_match(predicate: BoundPredicate, known: ChunkStatistics) -> b
         return operation is Operation.NOT_NAN or not known.only_nulls
     if known.only_nulls:
         return False
+    if isinstance(predicate.term, BoundTransform):
+        return True
     if isinstance(predicate, BoundSetPredicate) and operation is Operation.IN:
         return any(_literal_may_match(Operation.EQ, v, known) for v in predicate.literals)
     if isinstance(predicate, BoundLiteralPredicate):
