@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +12,10 @@ if TYPE_CHECKING:
 
 def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     """Rows in any of the forms that `Table.append` takes, as Arrow.
+
+    What is a stream stays one: readers, lazy frames of polars, relations of DuckDB and data sets
+    are computed and read batch by batch. The index of a pandas frame is no column, and its NaNs
+    are nulls.
 
     Raises:
         ValidationError: it holds no rows of a known form.
@@ -22,11 +28,51 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
         return df
     if isinstance(df, pa.RecordBatch):
         return pa.Table.from_batches([df])
+    if _is_of(df, "pandas"):
+        return pa.Table.from_pandas(df, preserve_index=False)
+    if _is_of(df, "polars"):
+        return _of_polars(df)
     if hasattr(df, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(df)
-    if type(df).__module__.startswith("pandas."):
-        return pa.Table.from_pandas(df, preserve_index=False)
+    if hasattr(df, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(df)])
+    if _is_of(df, "pyarrow") and hasattr(df, "scanner"):
+        return df.scanner().to_reader()
+    if isinstance(df, Iterable) and not isinstance(df, (str, bytes, dict)):
+        found = _joined(iter(df))
+        if found is not None:
+            return found
     raise ValidationError(
         f"{type(df).__name__} is no table of rows",
-        hint="give a pyarrow table or record batch reader, or a data frame of pandas or polars",
+        hint="Give a pyarrow table, record batches or a reader of them, a data frame of pandas or "
+        "polars, a relation of DuckDB, or anything else with __arrow_c_stream__.",
     )
+
+
+def _is_of(df: object, library: str) -> bool:
+    """Whether a class is of a library, or made from one that is, without importing it."""
+    return any(kind.__module__.partition(".")[0] == library for kind in type(df).__mro__)
+
+
+def _of_polars(frame: Any) -> pa.Table | pa.RecordBatchReader:
+    """Frames of polars; not by their streams, whose views Arrow can do little with."""
+    import polars as pl
+    import pyarrow as pa
+
+    if not isinstance(frame, pl.LazyFrame):
+        return frame.to_arrow()
+    if not hasattr(frame, "collect_batches"):
+        return frame.collect().to_arrow()
+    schema = pl.DataFrame(schema=frame.collect_schema()).to_arrow().schema
+    batches = (b for part in frame.collect_batches() for b in part.to_arrow().to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _joined(batches: Iterator[Any]) -> pa.RecordBatchReader | None:
+    """Batches as a stream; None if the first is none."""
+    import pyarrow as pa
+
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch):
+        return None
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -11,6 +12,8 @@ from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.merge import Merge
     from icecomb.catalog.pointer import WriteGuard
@@ -44,6 +47,54 @@ class RowOperations(ABC):
     @abstractmethod
     def commit(self, producer: Producer) -> Any:
         """Commits a change."""
+
+    @abstractmethod
+    def _widened(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
+        """These operations on a table that has the columns of a frame, too, in the same commit."""
+
+    def append(
+        self,
+        df: Any,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
+    ) -> None:
+        """Adds rows and commits them; afterwards this object sees them.
+
+        Args:
+            df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas,
+                a frame of polars (lazy ones, too), a relation of DuckDB, or anything else with
+                ``__arrow_c_stream__``; streams are written batch by batch. Columns go to the
+                table's by name.
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: Where to; a branch that does not exist begins where ``main`` is.
+            merge_schema: Whether columns that the table lacks are added to it, and ones that it has
+                narrower are widened, in the same commit; without, they are refused.
+
+        Raises:
+            SchemaError: the columns do not fit; the message lists every difference.
+            ValidationError: a required column holds a null.
+            CommitFailedError: others were first too often; nothing was committed.
+            CommitStateUnknownError: it cannot be told whether the rows were committed.
+        """
+        from icecomb.catalog.frame import arrow_data
+        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.row_changes.write_target import WrittenChange
+        from icecomb.format.rows.data_writer import write_data
+
+        self._pointer.check_writable(self.metadata)
+        data = arrow_data(df)
+        if merge_schema:
+            with self._fitting(data.schema) as operations:
+                operations.append(data, snapshot_properties, branch)
+            return
+        files = write_data(self.io, self.metadata, data)
+        append = FastAppend(self.io, snapshot_properties, branch)
+        for file in files:
+            append.append_data_file(file)
+        paths = tuple(file.file_path for file in files)
+        self._commit_change(WrittenChange(append, paths, len(paths)))
 
     def delete(
         self,
@@ -82,6 +133,8 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
     ) -> None:
         """Deletes the rows that match a filter and adds others, in one snapshot.
 
@@ -91,6 +144,7 @@ class RowOperations(ABC):
             snapshot_properties: More keys of the snapshot's summary.
             case_sensitive: Whether names of columns are in the filter.
             branch: Where.
+            merge_schema: As for `append`.
 
         Raises:
             SchemaError: the columns do not fit.
@@ -102,14 +156,21 @@ class RowOperations(ABC):
         from icecomb.catalog.frame import arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
+        data, rows = arrow_data(df), as_expression(overwrite_filter)
+        if merge_schema:
+            with self._fitting(data.schema) as operations:
+                operations.overwrite(data, rows, snapshot_properties, case_sensitive, branch)
+            return
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        self._commit_change(overwrite_rows(target, arrow_data(df), as_expression(overwrite_filter)))
+        self._commit_change(overwrite_rows(target, data, rows))
 
     def dynamic_partition_overwrite(
         self,
         df: Any,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = MAIN_BRANCH,
+        *,
+        merge_schema: bool = False,
     ) -> None:
         """Replaces all rows of the partitions that the new rows belong to.
 
@@ -119,6 +180,7 @@ class RowOperations(ABC):
             df: The new rows, as for `Table.append`.
             snapshot_properties: More keys of the snapshot's summary.
             branch: Where.
+            merge_schema: As for `append`.
 
         Raises:
             ValidationError: the table is not partitioned, a required column holds a null, or
@@ -130,8 +192,13 @@ class RowOperations(ABC):
         from icecomb.catalog.frame import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
 
+        data = arrow_data(df)
+        if merge_schema:
+            with self._fitting(data.schema) as operations:
+                operations.dynamic_partition_overwrite(data, snapshot_properties, branch)
+            return
         target = self._write_target(snapshot_properties, branch)
-        self._commit_change(replace_partitions(target, arrow_data(df)))
+        self._commit_change(replace_partitions(target, data))
 
     def upsert(  # noqa: PLR0917 - PyIceberg's signature
         self,
@@ -142,6 +209,8 @@ class RowOperations(ABC):
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        merge_schema: bool = False,
     ) -> UpsertResult:
         """Replaces the rows that have the key of a new row and differ, and adds the other new rows.
 
@@ -156,6 +225,7 @@ class RowOperations(ABC):
             case_sensitive: Whether names in ``join_cols`` are.
             branch: Where.
             snapshot_properties: More keys of the snapshot's summary.
+            merge_schema: As for `append`.
 
         Returns:
             How many rows were replaced, and how many added.
@@ -170,10 +240,22 @@ class RowOperations(ABC):
         from icecomb.catalog.frame import arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
+        data = arrow_data(df)
+        if merge_schema:
+            with self._fitting(data.schema) as operations:
+                return operations.upsert(
+                    data,
+                    join_cols,
+                    when_matched_update_all,
+                    when_not_matched_insert_all,
+                    case_sensitive,
+                    branch,
+                    snapshot_properties,
+                )
         target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
         change, result = upsert_rows(
             target,
-            arrow_data(df),
+            data,
             join_cols,
             update=when_matched_update_all,
             insert=when_not_matched_insert_all,
@@ -290,6 +372,13 @@ class RowOperations(ABC):
         )
         self._commit_change(change)
         return result
+
+    def _fitting(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
+        """These operations on a table that has all columns of a frame."""
+        from icecomb.format.rows.frame_check import missing_in_table
+
+        missing = missing_in_table(self.metadata.schema(), frame)
+        return self._widened(missing) if len(missing) else nullcontext(self)
 
     def _write_target(
         self,

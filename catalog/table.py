@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from icecomb.catalog.commit import Producer, commit
 from icecomb.catalog.identifier import Identifier
@@ -13,6 +14,8 @@ from icecomb.catalog.row_operations import RowOperations
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.expressions.expression import BooleanExpression
@@ -146,16 +149,21 @@ class Table(RowOperations, MetadataOperations):
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         snapshot_id: int | None = None,
         limit: int | None = None,
+        *,
+        ref: str | None = None,
     ) -> TableScan:
         """A question to the pinned state; see `icecomb.format.scan.table_scan.TableScan`.
+
+        A snapshot may be chosen by its id, or as ``ref``, the name of a branch or tag.
 
         >>> table.scan("amount > 100", selected_fields=("id",)).to_arrow()  # doctest: +SKIP
         """
         from icecomb.format.scan.table_scan import TableScan
 
-        return TableScan(
+        scan = TableScan(
             self.metadata, self.io, row_filter, selected_fields, case_sensitive, snapshot_id, limit
         )
+        return scan if ref is None else scan.use_ref(ref)
 
     def incremental_append_scan(
         self,
@@ -199,36 +207,6 @@ class Table(RowOperations, MetadataOperations):
 
         return Inspect(self.metadata, self.io, self.metadata_location)
 
-    def append(
-        self,
-        df: Any,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = MAIN_BRANCH,
-    ) -> None:
-        """Adds rows and commits them; afterwards this object sees them.
-
-        Args:
-            df: A `pyarrow.Table`, `RecordBatch`, `RecordBatchReader`, or a data frame of pandas or
-                polars; its columns go to the table's by name.
-            snapshot_properties: More keys of the snapshot's summary.
-            branch: Where to.
-
-        Raises:
-            SchemaError: the columns do not fit.
-            CommitFailedError: others were first too often; nothing was committed.
-            CommitStateUnknownError: it cannot be told whether the rows were committed.
-        """
-        from icecomb.catalog.frame import arrow_data
-        from icecomb.format.row_changes.write_target import WrittenChange
-        from icecomb.format.rows.data_writer import write_data
-
-        self._pointer.check_writable(self.metadata)
-        files = write_data(self.io, self.metadata, arrow_data(df))
-        append = self.new_fast_append(snapshot_properties, branch)
-        for file in files:
-            append.append_data_file(file)
-        self._commit_change(WrittenChange(append, tuple(file.file_path for file in files)))
-
     def new_fast_append(
         self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
     ) -> FastAppend:
@@ -236,6 +214,11 @@ class Table(RowOperations, MetadataOperations):
         from icecomb.format.operation.append import FastAppend
 
         return FastAppend(self.io, snapshot_properties, branch)
+
+    @contextmanager
+    def _widened(self, frame: pa.Schema) -> Iterator[RowOperations]:
+        with self.transaction() as transaction, transaction._widened(frame) as widened:  # noqa: SLF001
+            yield widened
 
     def transaction(self) -> Transaction:
         """Several changes in one commit: others see all of them or none."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.row_operations import RowOperations
@@ -17,6 +18,7 @@ from icecomb.format.update import Changes, update_table_metadata
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pyarrow as pa
     from typing_extensions import Self
 
     from icecomb.catalog.commit import Producer
@@ -80,25 +82,6 @@ class Transaction(RowOperations, MetadataOperations):
         self._metadata = metadata
         self._changes = _joined(self._changes, changes)
         return self
-
-    def append(
-        self,
-        df: Any,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = MAIN_BRANCH,
-    ) -> None:
-        """Adds rows; see `Table.append`."""
-        from icecomb.catalog.frame import arrow_data
-        from icecomb.format.operation.append import FastAppend
-        from icecomb.format.row_changes.write_target import WrittenChange
-        from icecomb.format.rows.data_writer import write_data
-
-        self._pointer.check_writable(self._base)
-        files = write_data(self.io, self.metadata, arrow_data(df))
-        append = FastAppend(self.io, snapshot_properties, branch)
-        for file in files:
-            append.append_data_file(file)
-        self._commit_change(WrittenChange(append, tuple(file.file_path for file in files)))
 
     def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
         """Sets properties, given as a mapping or by name."""
@@ -177,6 +160,18 @@ class Transaction(RowOperations, MetadataOperations):
             producer.clean_up(committed)
         if committed is None:
             self.io.delete(self._written)
+
+    @contextmanager
+    def _widened(self, frame: pa.Schema) -> Iterator[RowOperations]:
+        saved = len(self._staged), self._metadata, self._changes
+        with self.update_schema() as update:
+            update.union_by_name(frame)
+        try:
+            yield self
+        except BaseException:
+            count, self._metadata, self._changes = saved
+            del self._staged[count:]
+            raise
 
     def _commit_change(self, change: WrittenChange) -> None:
         super()._commit_change(change)

@@ -374,7 +374,24 @@ def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
         raise SchemaError(f"the source has several columns {again[0]!r}", column=again[0])
     if not names:
         raise ExpressionError("the source has no columns")
-    return table
+    plain = [field.with_type(_plain(field.type)) for field in table.schema]
+    return table.cast(pa.schema(plain))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without views and dictionaries, of which Arrow cannot take single rows."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_plain(f.type)) for f in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = kind.value_field.with_type(_plain(kind.value_type))
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(element)
+    return kind
 
 
 def _split(batch: pa.RecordBatch) -> tuple[Positions, pa.RecordBatch]:

@@ -31,6 +31,16 @@ def check_frame(schema: Schema, frame: pa.Schema) -> None:
     )
 
 
+def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
+    """The columns of a frame that a table lacks or has too narrow, for a union by name.
+
+    What is required stays so, and new columns are optional: what they are for rows that exist is
+    unknown.
+    """
+    known = StructType(schema.fields)
+    return pa.schema(list(_aligned(known, pa.struct(list(frame)))))
+
+
 def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
     """Refuse nulls where the table requires values, at every depth.
 
@@ -82,6 +92,34 @@ def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Itera
         yield from _type_differences(kind.value_type, inside[1].type, f"{path}.value")
     elif not kind.is_primitive or inside or not _castable(given, kind, path):
         yield f"! {path}: {kind} in the table, {given} in the data"
+
+
+def _aligned(kind: IcebergType, given: pa.DataType) -> pa.DataType:
+    """The part of a frame's type that does not fit, nullable where the table's type is."""
+    inside = child_fields(given)
+    if isinstance(kind, StructType) and pa.types.is_struct(given):
+        known = {f.name: f for f in kind.fields}
+        return pa.struct(
+            [
+                f.with_nullable(True)
+                if f.name not in known
+                else pa.field(
+                    f.name,
+                    _aligned(known[f.name].field_type, f.type),
+                    nullable=not known[f.name].required,
+                )
+                for f in inside
+                if f.name not in known
+                or any(_type_differences(known[f.name].field_type, f.type, f.name))
+            ]
+        )
+    if isinstance(kind, ListType) and len(inside) == 1 and not pa.types.is_struct(given):
+        element = _aligned(kind.element_type, inside[0].type)
+        return pa.list_(pa.field("element", element, nullable=not kind.element_required))
+    if isinstance(kind, MapType) and pa.types.is_map(given):
+        value = _aligned(kind.value_type, inside[1].type)
+        return pa.map_(inside[0].type, pa.field("value", value, nullable=not kind.value_required))
+    return given
 
 
 def _castable(given: pa.DataType, kind: IcebergType, path: str) -> bool:
