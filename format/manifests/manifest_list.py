@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.avro.avro_container import (
+    ContainerWriter,
     parse_container,
     plain_form,
     read_records,
-    write_container,
 )
 from icecomb.format.avro.avro_schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError
@@ -30,6 +31,21 @@ _COUNTS = (
     "existing_rows_count",
     "deleted_rows_count",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestList:
+    """A manifest list that was written: what stands in it, and how.
+
+    Attributes:
+        format_version: 1 or 2.
+        manifests: All manifests of the snapshot, in the order of the list.
+        records: Their records, encoded.
+    """
+
+    format_version: int
+    manifests: tuple[ManifestFile, ...]
+    records: tuple[bytes, ...]
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
@@ -66,7 +82,8 @@ def write_manifest_list(
     parent_snapshot_id: int | None,
     sequence_number: int = 0,
     codec: str = "gzip",
-) -> None:
+    parent: ManifestList | None = None,
+) -> ManifestList:
     """Write a manifest list.
 
     Args:
@@ -78,6 +95,7 @@ def write_manifest_list(
         parent_snapshot_id: Its parent, if any.
         sequence_number: That of the commit; format version 1 has none.
         codec: A value of `write.manifest.compression-codec`.
+        parent: The list that `manifests` was made from; records in there are not encoded again.
 
     Raises:
         ValidationError: A manifest of deletes in format version 1, or one without a number.
@@ -92,9 +110,26 @@ def write_manifest_list(
     }
     if format_version > 1:
         metadata["sequence-number"] = str(sequence_number)
-    records = [_record(manifest, format_version) for manifest in manifests]
-    plain = plain_schema(schema, MANIFEST_FILE_NAMES)
-    io.create(location, write_container(schema, plain, records, metadata, codec=codec))
+    out = ContainerWriter(schema, plain_schema(schema, MANIFEST_FILE_NAMES), metadata, codec=codec)
+    manifests = tuple(manifests)
+    known = _encoded(parent, format_version)
+    records = []
+    for manifest in manifests:
+        record = known.get(id(manifest))
+        if record is None:
+            record = out.add(_record(manifest, format_version))
+        else:
+            out.add_encoded(record)
+        records.append(record)
+    io.create(location, out.finish())
+    return ManifestList(format_version, manifests, tuple(records))
+
+
+def _encoded(parent: ManifestList | None, format_version: int) -> dict[int, bytes]:
+    """The records of a list by the identity of their manifests, which is cheaper than equality."""
+    if parent is None or parent.format_version != format_version:
+        return {}
+    return dict(zip(map(id, parent.manifests), parent.records, strict=True))
 
 
 def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:

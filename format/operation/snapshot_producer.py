@@ -23,8 +23,13 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
     check_data_file,
 )
-from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
+from icecomb.format.manifests.manifest_list import (
+    ManifestList,
+    read_manifests,
+    write_manifest_list,
+)
 from icecomb.format.manifests.manifest_writer import ManifestWriter, assign_sequence_number
+from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.metadata_file import metadata_folder
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -137,7 +142,7 @@ class SnapshotProducer(ABC):
             assign_sequence_number(manifest, self.snapshot_id, sequence_number)
             for manifest in self.manifests(base, parent)
         ]
-        location = self._write_list(base, parent, manifests, sequence_number)
+        location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
@@ -147,6 +152,7 @@ class SnapshotProducer(ABC):
             summary=self._full_summary(base, parent, manifests),
             schema_id=base.current_schema_id,
         )
+        written_lists(self.io).keep(base.table_uuid, snapshot, written)
         return self._changes(base, parent, snapshot)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
@@ -243,10 +249,10 @@ class SnapshotProducer(ABC):
         parent: Snapshot | None,
         manifests: Sequence[ManifestFile],
         sequence_number: int,
-    ) -> str:
+    ) -> tuple[str, ManifestList]:
         name = f"snap-{self.snapshot_id}-{self._attempt}-{self.commit_uuid}.avro"
         location = f"{metadata_folder(base)}/{name}"
-        write_manifest_list(
+        written = write_manifest_list(
             self.io,
             location,
             manifests,
@@ -255,9 +261,10 @@ class SnapshotProducer(ABC):
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
             sequence_number=sequence_number,
             codec=base.properties.get(_CODEC_KEY, "gzip"),
+            parent=_written(self.io, base, parent),
         )
         self._listed[location] = frozenset(manifest.manifest_path for manifest in manifests)
-        return location
+        return location, written
 
     def _full_summary(
         self, base: TableMetadata, parent: Snapshot | None, manifests: Sequence[ManifestFile]
@@ -353,10 +360,19 @@ def parent_manifests(
     """The manifests of the snapshot to build on, with all that this format version must state."""
     if parent is None:
         return []
+    written = _written(io, base, parent)
+    if written is not None:
+        return list(written.manifests)
     manifests = read_manifests(io, parent)
     return [
         with_counts(io, manifest) if base.format_version > 1 else manifest for manifest in manifests
     ]
+
+
+def _written(io: FileIO, base: TableMetadata, parent: Snapshot | None) -> ManifestList | None:
+    """The parent's list if this process wrote it, as this format version has it."""
+    found = None if parent is None else written_lists(io).find(base.table_uuid, parent)
+    return found if found is not None and found.format_version == base.format_version else None
 
 
 def check_new_file(base: TableMetadata, file: DataFile) -> None:

@@ -1,0 +1,211 @@
+"""Manifest lists that are kept for the next commit: what is saved by it, and that nothing is stale."""
+
+import re
+import uuid
+from collections import Counter
+
+import pytest
+
+from icecomb.catalog import open_table
+from icecomb.catalog.hadoop.catalog import HadoopCatalog
+from icecomb.catalog.table import Table
+from icecomb.format.avro.avro_container import ContainerWriter
+from icecomb.format.errors import CommitFailedError
+from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.manifest import DataFile, ManifestFile
+from icecomb.format.manifests.manifest_columns import read_manifest
+from icecomb.format.manifests.manifest_list import ManifestList, read_manifests
+from icecomb.format.manifests.written_lists import WrittenLists
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import Snapshot
+from icecomb.format.types import LongType, NestedField
+
+SCHEMA = Schema((NestedField(1, "id", LongType()),))
+
+
+class CountingIO(FileIO):
+    """A FileIO that remembers the kinds of files it is asked for, and what for."""
+
+    def __init__(self, properties=None) -> None:
+        super().__init__(properties)
+        self.calls: list[tuple[str, str]] = []
+
+    def _note(self, call, location) -> None:
+        name = location.rpartition("/")[2]
+        kinds = {"snap-": "list", "v": "metadata"}
+        found = (kind for start, kind in kinds.items() if name.startswith(start))
+        kind = "manifest" if re.search(r"-m\d+\.avro$", name) else next(found, "data")
+        self.calls.append((call, "hint" if name == "version-hint.text" else kind))
+
+    def read(self, location):
+        self._note("read", location)
+        return super().read(location)
+
+    def open_input(self, location):
+        self._note("open", location)
+        return super().open_input(location)
+
+    def create(self, location, data):
+        self._note("create", location)
+        super().create(location, data)
+
+    def create_stream(self, location):
+        self._note("create", location)
+        return super().create_stream(location)
+
+
+def counting_table(tmp_path, name="t", **properties) -> Table:
+    catalog = HadoopCatalog("counting", {"warehouse": str(tmp_path), **properties})
+    catalog.io = CountingIO(catalog.properties)
+    catalog.create_namespace_if_not_exists("db")
+    made = catalog.table_exists(f"db.{name}")
+    return catalog.load_table(f"db.{name}") if made else catalog.create_table(f"db.{name}", SCHEMA)
+
+
+def append_to(table: Table, number: int) -> None:
+    change = table.new_fast_append()
+    change.append_data_file(
+        DataFile(file_path=f"/data/{number}", record_count=1, file_size_in_bytes=number)
+    )
+    table.commit(change)
+
+
+def calls_of_append(table: Table, number: int) -> Counter:
+    table.io.calls.clear()
+    append_to(table, number)
+    return Counter(table.io.calls)
+
+
+def paths(table: Table) -> list[str]:
+    """The table's files, as another process sees them."""
+    snapshot = open_table(table.location()).current_snapshot()
+    return [
+        entry.data_file.file_path
+        for manifest in read_manifests(FileIO(), snapshot)
+        for entry in read_manifest(FileIO(), manifest)
+    ]
+
+
+def expected_paths(*numbers) -> list[str]:
+    return [f"/data/{number}" for number in numbers]
+
+
+def test_the_thirtieth_append_touches_as_many_files_as_the_first(tmp_path):
+    table = counting_table(tmp_path)
+    counts = [calls_of_append(table, number) for number in range(30)]
+    assert counts[0] == {
+        # whether the base is still there
+        ("read", "metadata"): 1,
+        ("create", "manifest"): 1,
+        ("create", "list"): 1,
+        ("create", "metadata"): 1,
+        ("create", "hint"): 1,
+    }
+    assert counts[1:] == counts[:1] * 29
+    assert paths(table) == expected_paths(*range(29, -1, -1))
+
+
+def test_a_record_of_a_manifest_list_is_encoded_once(tmp_path, monkeypatch):
+    encoded = []
+    add = ContainerWriter.add
+    monkeypatch.setattr(ContainerWriter, "add", lambda s, r: encoded.append(r) or add(s, r))
+    table = counting_table(tmp_path)
+    for number in range(30):
+        append_to(table, number)
+    listed = [record["manifest_path"] for record in encoded if "manifest_path" in record]
+    assert len(listed) == len(set(listed)) == 30
+
+
+def test_the_list_on_disk_is_the_same_with_and_without_what_was_kept(tmp_path):
+    kept = counting_table(tmp_path, "kept")
+    forgetful = counting_table(tmp_path, "f", **{"io.manifest.cache-enabled": "false"})
+    for table in (kept, forgetful):
+        counts = [calls_of_append(table, number) for number in range(3)]
+        lists_read = [count["read", "list"] for count in counts]
+        assert lists_read == ([0, 0, 0] if table is kept else [0, 1, 1])
+    one, other = (read_manifests(FileIO(), table.current_snapshot()) for table in (kept, forgetful))
+    numbers = [(m.sequence_number, m.min_sequence_number, m.added_files_count) for m in one]
+    assert numbers == [(3, 3, 1), (2, 2, 1), (1, 1, 1)]
+    assert numbers == [
+        (m.sequence_number, m.min_sequence_number, m.added_files_count) for m in other
+    ]
+
+
+def test_an_append_that_lost_a_race_builds_on_what_the_winner_committed(tmp_path):
+    mine, same_process = counting_table(tmp_path), counting_table(tmp_path)
+    append_to(mine, 0)
+    same_process.refresh()
+    stranger = open_table(mine.location())
+    append_to(mine, 1)
+    append_to(same_process, 2)
+    append_to(stranger, 3)
+    counts = calls_of_append(mine, 4)
+    # what others committed is read: the table's new state, and the list of its snapshot
+    assert counts["read", "list"] == 1
+    append_to(mine, 5)
+    append_to(stranger, 6)
+    assert paths(mine) == expected_paths(6, 5, 4, 3, 2, 1, 0)
+
+
+def test_a_branch_builds_on_its_own_head(tmp_path):
+    table = counting_table(tmp_path)
+    append_to(table, 0)
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "b")
+    for number, branch in enumerate(("b", "main", "b", "b", "main"), 1):
+        change = table.new_fast_append(branch=branch)
+        change.append_data_file(
+            DataFile(file_path=f"/data/{number}", record_count=1, file_size_in_bytes=1)
+        )
+        table.commit(change)
+    assert paths(table) == expected_paths(5, 2, 0)
+    lists = {
+        branch: [
+            entry.data_file.file_path
+            for manifest in read_manifests(FileIO(), table.snapshot_by_name(branch))
+            for entry in read_manifest(FileIO(), manifest)
+        ]
+        for branch in ("main", "b")
+    }
+    assert lists == {"main": expected_paths(5, 2, 0), "b": expected_paths(4, 3, 1, 0)}
+
+
+def test_a_table_made_anew_in_the_same_place_begins_empty(tmp_path):
+    table = counting_table(tmp_path)
+    append_to(table, 0)
+    append_to(table, 1)
+    table.catalog.drop_table("db.t", purge_requested=True)
+    again = table.catalog.create_table("db.t", SCHEMA)
+    append_to(again, 2)
+    assert paths(again) == expected_paths(2)
+    with pytest.raises(CommitFailedError):
+        append_to(table, 3)
+    assert paths(again) == expected_paths(2)
+
+
+def test_only_the_last_lists_are_kept():
+    lists = WrittenLists(limit=5)
+    tables = [uuid.uuid4() for _ in range(4)]
+
+    def snapshot(number):
+        return Snapshot(number, None, number, number, f"/{number}.avro")
+
+    def written(count):
+        return ManifestList(
+            2,
+            tuple(ManifestFile(manifest_path=f"/{n}", manifest_length=n) for n in range(count)),
+            (b"",) * count,
+        )
+
+    for number, table in enumerate(tables):
+        lists.keep(table, snapshot(number), written(2))
+    found = [lists.find(table, snapshot(n)) is not None for n, table in enumerate(tables)]
+    assert found == [False, False, True, True]
+    lists.keep(tables[3], snapshot(7), written(3))
+    assert lists.find(tables[3], snapshot(3)) is None
+    assert lists.find(tables[3], snapshot(7)) == written(3)
+    assert lists.find(tables[2], snapshot(2)) == written(2)
+    lists.keep(tables[0], snapshot(0), written(6))
+    assert not any(lists.find(table, snapshot(n)) for n, table in enumerate(tables))
+    lists.keep(None, snapshot(1), written(1))
+    assert lists.find(None, snapshot(1)) is None
