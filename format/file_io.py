@@ -258,7 +258,16 @@ class LocalFileSystem(FileSystem):
         return pyarrow.fs.LocalFileSystem(), _local_path(location)
 
 
-_FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {"file": LocalFileSystem}
+def _hdfs(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
+
+    return HdfsFileSystem(properties)
+
+
+_FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
+    "file": LocalFileSystem,
+    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
+}
 
 
 def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], FileSystem]) -> None:

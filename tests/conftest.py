@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.metastore import RunningMetastore
+    from tests.peers.hdfs import Hdfs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,6 +45,16 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetas
     warehouse = tmp_path_factory.mktemp("warehouse")
     yield metastore.start(warehouse)
     metastore.stop(warehouse)
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A real HDFS with one name node: ``.uri``, ``.client_settings``; everybody may write to ``/warehouse``."""
+    from tests.peers.hdfs import Hdfs
+
+    cluster = Hdfs(tmp_path_factory.mktemp("hdfs")).start()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(scope="session")

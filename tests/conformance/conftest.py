@@ -9,3 +9,4 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("catalog_suite")
+pytest.register_assert_rewrite("file_system_suite")

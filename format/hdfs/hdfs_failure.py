@@ -1,0 +1,77 @@
+"""What WebHDFS answers when it refuses, as errors of icecomb in plain words."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+)
+
+MISSING = frozenset({"FileNotFoundException"})
+EXISTS = frozenset({"FileAlreadyExistsException", "AlreadyBeingCreatedException"})
+UNREADY = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
+"""Answers of a name node that is starting, standing by or in safe mode: another, or later."""
+
+_ADVICE = {
+    "AccessControlException": "give the user the right, or set hdfs.user or HADOOP_USER_NAME",
+    "SecurityException": "check the user name, the ticket (klist) or the delegation token",
+    "AuthorizationException": "allow this user in hadoop.proxyuser.* of the name node",
+    "DSQuotaExceededException": "free space, or have the folder's space quota raised",
+    "NSQuotaExceededException": "delete files, or have the folder's name quota raised",
+    "SafeModeException": "the name node is read-only: hdfs dfsadmin -safemode get",
+    "StandbyException": "no name node is active: hdfs haadmin -getAllServiceState",
+    "InvalidPathException": "HDFS allows no colon in the name of a file or folder",
+    "UnresolvedLinkException": "symbolic links are not followed",
+}
+
+
+class HdfsDataLostError(FileIOError):
+    """A data node lost what was sent to it; nothing stands under the file's name."""
+
+
+def failure(verb: str, location: str, exception: str, message: str) -> IcecombError:
+    """The error for a remote exception.
+
+    Args:
+        verb: What was tried, as `read`.
+        location: On what, as the caller spells it.
+        exception: Hadoop's class, without its package.
+        message: Its text; only the first line is for people.
+    """
+    if exception in MISSING:
+        return FileMissingError(f"{location} does not exist", path=location)
+    if exception in EXISTS:
+        return FileExistsAlreadyError(f"{location} exists already", path=location)
+    text = (message or exception).strip().splitlines()[0]
+    return FileIOError(
+        f"cannot {verb} {location}: {exception}: {text}",
+        hint=_ADVICE.get(exception),
+        path=location,
+    )
+
+
+def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
+    """The error when no name node answered as an active one."""
+    found = "; ".join(f"{node}: {_reach(node)}" for node in name_nodes)
+    return FileIOError(
+        f"cannot {verb} {location}: no active name node ({found or cause})",
+        hint="check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
+        "`icecomb doctor` shows what is configured",
+        path=location,
+    )
+
+
+def _reach(name_node: str) -> str:
+    host, _, port = name_node.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=2):
+            return "listens, but is not active or not ready"
+    except socket.gaierror:
+        return "the host name is unknown"
+    except (OSError, ValueError) as error:
+        return f"{getattr(error, 'strerror', None) or error}"

@@ -1,0 +1,266 @@
+"""HDFS as a `FileSystem` of `icecomb.format.file_io`.
+
+A file is uploaded under a hidden name in its folder, its length is compared with what the name
+node has, and then it gets its name by a rename that replaces nothing. A connection that breaks
+leaves a closed, truncated file behind: nobody ever sees that under the final name.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+)
+from icecomb.format.file_io import FileStatus, FileSystem
+from icecomb.format.hdfs.hdfs_address import HdfsAddress, hadoop_properties, resolve_location
+from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError
+from icecomb.format.hdfs.hdfs_input import HdfsInput
+from icecomb.format.hdfs.web_hdfs import HdfsStatus, WebHdfs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs
+
+TRASH_KEY: Final = "hdfs.trash"
+"""`true`: what is deleted goes to the user's `.Trash`, from where the cluster clears it away."""
+
+_AT_ONCE: Final = 8
+_CREATE_TRIES: Final = 3
+_SETTINGS: Final = ("hdfs.", "dfs.client.failover.", "dfs.webhdfs.", "hadoop.security.")
+_CLUSTERS: dict[Hashable, WebHdfs] = {}
+_LOCK: Final = Lock()
+
+
+class HdfsFileSystem(FileSystem):
+    """All clusters that the settings describe; connections to each are shared by all threads.
+
+    Args:
+        properties: See `hdfs_address`, `hdfs_session` and `TRASH_KEY`.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._properties = hadoop_properties(properties or {})
+        self._settings = frozenset(
+            item for item in self._properties.items() if item[0].startswith(_SETTINGS)
+        )
+
+    def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
+        """Who serves a location, and where it is there."""
+        address = resolve_location(location, self._properties)
+        # a forked process must not share its parent's connections
+        key = (os.getpid(), address.name_nodes, address.secure, self._settings)
+        with _LOCK:
+            web = _CLUSTERS.get(key)
+            if web is None:
+                web = WebHdfs(
+                    address.name_nodes, secure=address.secure, properties=self._properties
+                )
+                _CLUSTERS[key] = web
+        return web, address
+
+    def read(self, location: str) -> bytes:
+        """See `FileIO.read`."""
+        web, address = self.cluster(location)
+        return web.read(address.path, location)
+
+    def open_input(self, location: str) -> pa.NativeFile:
+        """See `FileIO.open_input`."""
+        import pyarrow as pa
+
+        web, address = self.cluster(location)
+        size = _file(web.status(address.path, location), location).size
+        return pa.PythonFile(HdfsInput(web, address.path, location, size), mode="r")
+
+    def create(self, location: str, data: bytes) -> None:
+        """See `FileIO.create`; what a data node loses on the way is sent again."""
+        for _ in range(_CREATE_TRIES - 1):
+            with suppress(HdfsDataLostError):
+                return self._create(location, data)
+        return self._create(location, data)
+
+    def _create(self, location: str, data: bytes) -> None:
+        with self.create_stream(location) as stream:
+            stream.write(data)
+
+    @contextmanager
+    def create_stream(self, location: str) -> Iterator[BinaryIO]:
+        """See `FileIO.create_stream`."""
+        web, address = self.cluster(location)
+        folder, name = posixpath.split(address.path)
+        temporary = posixpath.join(folder, f".{name[:100]}.{uuid.uuid4().hex}.tmp")
+        try:
+            with web.upload(temporary, location) as upload:
+                yield cast("BinaryIO", upload)
+            stored = web.status(temporary, location)
+            _check_length(stored, upload.written, location)
+            web.rename(temporary, address.path, stored.file_id, location)
+        except BaseException:
+            with suppress(IcecombError):
+                web.delete(temporary, location)
+            raise
+
+    def delete(self, locations: Iterable[str]) -> None:
+        """See `FileIO.delete`; several at once."""
+        failed: list[tuple[str, IcecombError]] = []
+
+        def one(location: str) -> None:
+            try:
+                self._delete(location)
+            except IcecombError as error:
+                failed.append((location, error))
+
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hdfs-delete") as pool:
+            for _ in pool.map(one, locations):
+                pass
+        if failed:
+            location, cause = failed[0]
+            more = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
+            raise FileIOError(
+                f"{cause.message}{more}",
+                hint=cause.hint,
+                path=location,
+                failed=tuple(name for name, _ in failed),
+            ) from cause
+
+    def exists(self, location: str) -> bool:
+        """See `FileIO.exists`."""
+        found = self._find(location)
+        return found is not None and not found.is_folder
+
+    def size(self, location: str) -> int:
+        """See `FileIO.size`."""
+        web, address = self.cluster(location)
+        return _file(web.status(address.path, location), location).size
+
+    def list(self, prefix: str) -> Iterator[FileStatus]:
+        """See `FileIO.list`: one call a folder."""
+        web, address = self.cluster(prefix)
+        folders = [""]
+        shown = prefix.rstrip("/")
+        while folders:
+            inner = folders.pop()
+            try:
+                entries = web.entries(
+                    posixpath.join(address.path, inner).rstrip("/") or "/", prefix
+                )
+            except FileMissingError:
+                continue
+            for entry in entries:
+                if not entry.is_folder:
+                    name = f"{shown}/{inner}{entry.name}" if entry.name else prefix
+                    yield FileStatus(name, entry.size, entry.mtime_ms)
+            below = [f"{inner}{entry.name}/" for entry in entries if entry.is_folder]
+            folders.extend(reversed(below))
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileIO.rename`."""
+        web, address = self.cluster(source)
+        other, target_address = self.cluster(target)
+        if other is not web:
+            raise FileIOError(
+                f"cannot rename {source} to {target}: they are on different clusters", path=source
+            )
+        file_id = _file(web.status(address.path, source), source).file_id
+        web.make_folder(posixpath.dirname(target_address.path), target)
+        try:
+            web.rename(address.path, target_address.path, file_id, target)
+        except FileMissingError as error:
+            raise FileMissingError(f"{source} does not exist", path=source) from error
+
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+        found = self._find(location)
+        return found is not None and found.is_folder
+
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+        web, address = self.cluster(location)
+        found = web.entries(address.path, location)
+        if len(found) == 1 and not found[0].name:
+            raise FileIOError(f"cannot list {location}: it is a file", path=location)
+        return [entry.name for entry in found if entry.is_folder]
+
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`; exactly one of several creators succeeds."""
+        web, address = self.cluster(location)
+        folder, _ = posixpath.split(address.path)
+        if self._find(location) is not None:
+            raise FileExistsAlreadyError(f"{location} exists already", path=location)
+        web.make_folder(folder, location)
+        temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.tmp")
+        web.make_folder(temporary, location)
+        try:
+            status = web.status(temporary, location)
+            web.rename(temporary, address.path, status.file_id, location)
+        except BaseException:
+            with suppress(IcecombError):
+                web.delete(temporary, location)
+            raise
+
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
+        web, address = self.cluster(location)
+        found = web.entries(address.path, location)
+        if found:
+            return False
+        try:
+            return web.delete(address.path, location)
+        except FileIOError as error:
+            if "PathIsNotEmptyDirectoryException" in str(error):
+                return False
+            raise
+
+    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """See `FileIO.filesystem`; paths there are whole locations."""
+        import pyarrow.fs
+
+        from icecomb.format.hdfs.arrow_handler import HdfsArrowHandler
+
+        return pyarrow.fs.PyFileSystem(HdfsArrowHandler(self)), location
+
+    def _delete(self, location: str) -> None:
+        web, address = self.cluster(location)
+        if self._properties.get(TRASH_KEY, "").lower() != "true":
+            web.delete(address.path, location)
+            return
+        found = self._find(location)
+        if found is None:
+            return
+        trash = f"/user/{web.user}/.Trash/Current{address.path}"
+        web.make_folder(posixpath.dirname(trash), location)
+        try:
+            web.rename(address.path, trash, found.file_id, location)
+        except FileExistsAlreadyError:
+            web.rename(address.path, f"{trash}{uuid.uuid4().hex}", found.file_id, location)
+
+    def _find(self, location: str) -> HdfsStatus | None:
+        web, address = self.cluster(location)
+        try:
+            return web.status(address.path, location)
+        except FileMissingError:
+            return None
+
+
+def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
+    if stored.size != written:
+        raise HdfsDataLostError(
+            f"cannot create {location}: {written} bytes were sent, {stored.size} arrived",
+            path=location,
+        )
+
+
+def _file(status: HdfsStatus, location: str) -> HdfsStatus:
+    if status.is_folder:
+        raise FileIOError(f"cannot open {location}: it is a folder", path=location)
+    return status

@@ -1,0 +1,155 @@
+"""HTTP connections to a cluster: who we are, how long we wait, whom we trust."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from icecomb.format.errors import ConfigurationError, MissingDependencyError
+from icecomb.format.hdfs.hdfs_upload import HdfsUpload
+
+if TYPE_CHECKING:
+    import requests
+
+_CONNECTIONS: Final = 32
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class HdfsSession:
+    """One pool of connections, shared by all threads.
+
+    Proxies of the environment are not used: a cluster's own hosts are not behind them.
+
+    Args:
+        properties: `hdfs.user` (else `HADOOP_USER_NAME`, else the login name),
+            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.delegation-token`, `hdfs.ca-path`
+            (certificates to trust), `hadoop.security.authentication`,
+            `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.user = (
+            properties.get("hdfs.user") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        )
+        self.connect_timeout_s = _seconds(properties, "dfs.webhdfs.socket.connect-timeout", "60s")
+        self.read_timeout_s = _seconds(properties, "dfs.webhdfs.socket.read-timeout", "60s")
+        self._ca_path = properties.get("hdfs.ca-path") or os.environ.get("REQUESTS_CA_BUNDLE")
+        self._proxy_user = properties.get("hdfs.proxy-user") or os.environ.get("HADOOP_PROXY_USER")
+        self._token = properties.get("hdfs.delegation-token")
+        self._kerberos = (
+            properties.get("hadoop.security.authentication", "simple").lower() == "kerberos"
+        )
+        self.requests = self._session()
+
+    @property
+    def effective_user(self) -> str:
+        """The user whose rights count."""
+        return self._proxy_user or self.user
+
+    def download(self, url: str) -> bytes:
+        """All that a data node answers.
+
+        Raises:
+            requests.RequestException, urllib3.exceptions.HTTPError: it broke off, or was too slow.
+            pyhdfs.HdfsException: it refused.
+        """
+        import pyhdfs
+
+        with self.requests.get(url, stream=True, auth=_anonymous) as reply:
+            pyhdfs._check_response(reply)  # noqa: SLF001 - its errors are those of other calls
+            return bytes(reply.raw.read())
+
+    def upload(self, url: str, location: str) -> HdfsUpload:
+        """A stream to where a name node sent us."""
+        parts = urlsplit(url)
+        tls = None
+        if parts.scheme == "https":
+            tls = ssl.create_default_context(cafile=self._ca_path)
+        target = f"{parts.path}?{parts.query}"
+        return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
+
+    def _session(self) -> requests.Session:
+        import requests
+        from requests.adapters import HTTPAdapter
+
+        timeouts = (self.connect_timeout_s, self.read_timeout_s)
+        identity = self._identity()
+
+        class Adapter(HTTPAdapter):
+            """Every request has a time-out, those to data nodes, too."""
+
+            def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+                options["timeout"] = options.get("timeout") or timeouts
+                return super().send(request, **options)
+
+        class Session(requests.Session):
+            """Says who asks in every call to a name node."""
+
+            def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+                if (given := options.get("params")) is not None:
+                    options["params"] = identity(given)
+                return super().request(method, url, **options)
+
+        session = Session()
+        session.trust_env = False
+        session.headers["Accept-Encoding"] = "identity"
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, Adapter(pool_maxsize=_CONNECTIONS))
+        if self._ca_path:
+            session.verify = self._ca_path
+        if self._kerberos and not self._token:
+            session.auth = _spnego()
+        return session
+
+    def _identity(self) -> Any:
+        token, proxy_user = self._token, self._proxy_user
+        named = not (self._kerberos or token)
+
+        def identity(parameters: Mapping[str, Any]) -> dict[str, Any]:
+            found = dict(parameters)
+            if not named:
+                found.pop("user.name", None)
+            if token:
+                found["delegation"] = token
+            elif proxy_user:
+                found["doas"] = proxy_user
+            return found
+
+        return identity
+
+
+def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """A data node is told who asks by the token in the URL that the name node made."""
+    return request
+
+
+def _spnego() -> Any:
+    try:
+        from requests_gssapi import OPTIONAL, HTTPSPNEGOAuth
+    except ImportError:
+        try:
+            from requests_kerberos import OPTIONAL, HTTPKerberosAuth
+        except ImportError as error:
+            raise MissingDependencyError(
+                "the cluster asks for Kerberos (hadoop.security.authentication), and no library "
+                "for it is installed",
+                hint="pip install 'icecomb[kerberos]' (needs the headers of libkrb5)",
+            ) from error
+        return HTTPKerberosAuth(mutual_authentication=OPTIONAL)
+    return HTTPSPNEGOAuth(mutual_authentication=OPTIONAL)
+
+
+def _seconds(properties: Mapping[str, str], key: str, default: str) -> float:
+    text = properties.get(key) or default
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text[len(number) :] or "ms"
+    try:
+        return float(number) * _UNITS[unit]
+    except (KeyError, ValueError) as error:
+        raise ConfigurationError(
+            f"{key} is {text!r}, which is no duration", hint="write one such as 60s or 500ms"
+        ) from error
