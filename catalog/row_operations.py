@@ -314,12 +314,14 @@ class RowOperations(ABC):
         branch: str = MAIN_BRANCH,
         *,
         on_duplicate: str = "error",
+        partition: Mapping[str, Any] | None = None,
     ) -> None:
-        """Takes Parquet files into the table where they are; only their footers are read.
+        """Takes Parquet, ORC and Avro files into the table where they are.
 
-        The value of a partition field is what the statistics of the file prove it to be; where the
-        file lacks the column, it is what a Hive-style path says (``.../day=2024-01-31/x.parquet``).
-        A table without a name mapping gets one, for files without field ids.
+        Of Parquet files only the footers are read, of others all rows, for their metrics. The value
+        of a partition field is what the file proves it to be; where it lacks the column, it is what
+        is given, or what a Hive-style path says (``.../day=2024-01-31/x.parquet``). A table without
+        a name mapping gets one, for files without field ids.
 
         Args:
             file_paths: The locations of the files.
@@ -328,10 +330,11 @@ class RowOperations(ABC):
             branch: Where.
             on_duplicate: Whether such files, or paths given twice, are an ``error``, or to
                 ``skip``.
+            partition: Values of partition fields, by name, that all these files have.
 
         Raises:
             FileMissingError: there is no such file.
-            CorruptFileError: it is no Parquet file.
+            CorruptFileError: it is no Parquet, ORC or Avro file.
             SchemaError: its columns do not fit the table's.
             ValidationError: the table has it already, a partition value is not known or not one, or
                 a required column holds nulls.
@@ -345,6 +348,7 @@ class RowOperations(ABC):
             file_paths,
             check_duplicate_files=check_duplicate_files,
             on_duplicate=on_duplicate,
+            partition=partition,
         )
         self._commit_change(change)
 

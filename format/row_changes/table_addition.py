@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.file_addition import FileAddition, known_paths, plain_location
@@ -18,14 +19,16 @@ def add_files(
     *,
     check_duplicate_files: bool = True,
     on_duplicate: str = "error",
+    partition: Mapping[str, Any] | None = None,
 ) -> WrittenChange:
-    """Add Parquet files where they are; only their footers are read.
+    """Add Parquet, ORC or Avro files where they are.
 
     Args:
         target: The table.
         paths: The files; see `AddedFiles.describe` for what they must be like.
         check_duplicate_files: Whether to look for files that the branch has already.
         on_duplicate: What to do with such files, and with paths given twice: `error` or `skip`.
+        partition: Values of partition fields that all files have; see `AddedFiles`.
 
     Returns:
         The change to commit, which has no producer when there is nothing to add.
@@ -50,7 +53,7 @@ def add_files(
     if skip and check_duplicate_files and snapshot is not None:
         there = known_paths(target.io, target.metadata, snapshot, unique, set())
         unique = [path for path in unique if path not in there]
-    describer = AddedFiles(target.io, target.metadata)
+    describer = AddedFiles(target.io, target.metadata, partition)
     files = [describer.describe(path) for path in unique]
     if not files:
         return WrittenChange()

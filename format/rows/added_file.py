@@ -1,4 +1,4 @@
-"""Parquet files that exist already, described as data files of a table and checked against it."""
+"""Data files that exist already, described as data files of a table and checked against it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from icecomb.format import single_value
-from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError, ValidationError
+from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
+from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.name_mapping import create_name_mapping
+from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.arrow_projection import FileField, Projection, file_fields
+from icecomb.format.rows.arrow_scan import BATCH_ROWS
 from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
     Metrics,
@@ -21,6 +24,7 @@ from icecomb.format.rows.data_metrics import (
 )
 from icecomb.format.rows.parquet_reader import reading
 from icecomb.format.rows.partition_path import path_values, value_of_text
+from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform, VoidTransform
 from icecomb.format.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
 
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionField
+    from icecomb.format.rows.data_file_reader import DataFileReader
 
 _FULL = MetricsConfig(MetricsMode(MetricsKind.FULL))
+_FORMATS = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO}
+"""Formats by how their files begin: files of Hive have no suffix that would tell."""
 
 
 class AddedFiles:
@@ -39,9 +46,16 @@ class AddedFiles:
     Args:
         io: Where the files lie.
         metadata: The table.
+        partition: Values of partition fields that all files have, by the name of the field or, for
+            identity fields, of its column; text is understood as in paths, None is null.
+
+    Raises:
+        ValidationError: There is no such partition field, or it cannot have such a value.
     """
 
-    def __init__(self, io: FileIO, metadata: TableMetadata) -> None:
+    def __init__(
+        self, io: FileIO, metadata: TableMetadata, partition: Mapping[str, Any] | None = None
+    ) -> None:
         self._io = io
         self._schema = metadata.schema()
         self._spec = metadata.spec()
@@ -49,39 +63,99 @@ class AddedFiles:
         self._config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
+        self._given = self._partition_given(partition or {})
 
     def describe(self, location: str) -> DataFile:
-        """What a manifest says about a file, from its footer and its path alone.
+        """What a manifest says about a file.
 
-        A partition value is what the statistics of the file prove it to be; where the file lacks
-        the column, or has no statistics of it, it is what the path says.
+        Its content tells the format. Of Parquet files only the footer is read; of ORC and Avro
+        files, whose statistics say too little or do not exist, all rows. A partition value is what
+        was given, or what the rows prove it to be; where neither tells it, as the file lacks the
+        column, it is what the path says.
 
         Raises:
             FileMissingError: There is no such file.
-            UnsupportedError: It is no Parquet file by its name.
-            CorruptFileError: It is none by its content.
+            CorruptFileError: It is no Parquet, ORC or Avro file.
             SchemaError: Its columns do not fit the table's.
             ValidationError: A required column holds nulls, or a partition value is not known, or
                 not the same in all rows.
         """
-        if location.lower().endswith((".orc", ".avro")):
-            raise UnsupportedError(
-                f"cannot add {location}: only Parquet files can be added", path=location
-            )
         with self._io.open_input(location) as source, reading(location):
             size = source.size()
-            footer = pq.read_metadata(source)
-            arrow_schema = footer.schema.to_arrow_schema()
-        fields = file_fields(arrow_schema, self._name_mapping, location)
-        everything = parquet_metrics(footer, fields, self._schema, _FULL)
+            magic = source.read(3)
+        kind = _FORMATS.get(magic, FileFormat.PARQUET)
+        if kind is FileFormat.PARQUET:
+            fields, everything, metrics = self._of_footer(location)
+        else:
+            fields, everything, metrics = self._counted(location, kind)
         texts = path_values(location)
         partition = tuple(
             self._partition_value(f, everything, texts, location) for f in self._spec.fields
         )
         self._check_columns(fields, partition, location)
         self._check_required(everything, location)
-        metrics = parquet_metrics(footer, fields, self._schema, self._config)
-        return data_file(location, size, metrics, self._spec, partition)
+        return data_file(location, size, metrics, self._spec, partition, file_format=kind)
+
+    def _of_footer(self, location: str) -> tuple[Sequence[FileField], Metrics, Metrics]:
+        """The fields of a Parquet file, all its metrics, and those that the table keeps."""
+        with self._io.open_input(location) as source, reading(location):
+            footer = pq.read_metadata(source)
+            arrow_schema = footer.schema.to_arrow_schema()
+        fields = file_fields(arrow_schema, self._name_mapping, location)
+        everything = parquet_metrics(footer, fields, self._schema, _FULL)
+        return fields, everything, parquet_metrics(footer, fields, self._schema, self._config)
+
+    def _counted(
+        self, location: str, kind: FileFormat
+    ) -> tuple[Sequence[FileField], Metrics, Metrics]:
+        """The fields of a file, all metrics of its rows, and those that the table keeps."""
+        reader = self._reader(location, kind)
+        try:
+            self._check_extra(reader.fields, location)
+            there = {f.field_id for f in reader.fields}
+            schema = Schema(tuple(f for f in self._schema.fields if f.field_id in there))
+            projection = self._projection(schema, reader.fields, {}, location)
+            everything, kept = ArrowMetrics(schema, _FULL), ArrowMetrics(schema, self._config)
+            for position, batch in reader.batches(
+                projection.leaves, reader.row_groups(), BATCH_ROWS
+            ):
+                rows = projection.apply(batch, position)
+                everything.add(rows)
+                kept.add(rows)
+        finally:
+            reader.close()
+        return reader.fields, everything.result(), kept.result()
+
+    def _reader(self, location: str, kind: FileFormat) -> DataFileReader:
+        if kind is FileFormat.ORC:
+            from icecomb.format.rows.orc_reader import OrcReader
+
+            return OrcReader(self._io, location, self._name_mapping)
+        from icecomb.format.rows.avro_reader import AvroReader
+
+        return AvroReader(self._io, location, self._name_mapping)
+
+    def _partition_given(self, given: Mapping[str, Any]) -> dict[int, Any]:
+        """Values by the id of the partition field."""
+        found: dict[int, Any] = {}
+        left = dict(given)
+        for f in self._spec.fields:
+            column = self._schema.find_field(f.source_id)
+            names = (
+                (f.name, column.name) if isinstance(f.transform, IdentityTransform) else (f.name,)
+            )
+            name = next((n for n in names if n in left), None)
+            if name is not None and isinstance(column.field_type, PrimitiveType):
+                kind = f.transform.result_type(column.field_type)
+                value = NestedField(f.field_id, name, kind)
+                found[f.field_id] = value_of_text(left.pop(name), value)
+        if left:
+            known = ", ".join(f.name for f in self._spec.fields) or "none"
+            raise ValidationError(
+                f"the table has no partition field {next(iter(left))!r}",
+                hint=f"Its partition fields: {known}.",
+            )
+        return found
 
     def _partition_value(
         self,
@@ -93,17 +167,19 @@ class AddedFiles:
         if isinstance(field.transform, VoidTransform):
             return None
         column = self._schema.find_field(field.source_id)
-        stated = None
+        stated, by = None, ""
         identity = isinstance(field.transform, IdentityTransform)
         name = (
             next((n for n in (field.name, column.name) if n in texts), None) if identity else None
         )
-        if name is not None:
-            stated = (value_of_text(texts[name], column),)
+        if field.field_id in self._given:
+            stated, by = (self._given[field.field_id],), "you say"
+        elif name is not None:
+            stated, by = (value_of_text(texts[name], column),), "its folder says"
         proven = _proven(field, column, metrics, location)
         if proven is not None and stated is not None and proven != stated:
             raise ValidationError(
-                f"cannot add {location}: its folder says {field.name}={stated[0]!r}, its rows have "
+                f"cannot add {location}: {by} {field.name}={stated[0]!r}, its rows have "
                 f"{proven[0]!r}",
                 path=location,
             )
@@ -112,7 +188,8 @@ class AddedFiles:
             raise ValidationError(
                 f"cannot add {location}: the value of partition field {field.name} is not known: "
                 "neither statistics of the file nor its path tell it",
-                hint=f"Put the file into a folder {field.name}=<value>, or append its rows.",
+                hint=f"Give partition={{{field.name!r}: <value>}}, put the file into a folder "
+                f"{field.name}=<value>, or append its rows.",
                 path=location,
             )
         return known[0]
@@ -120,29 +197,39 @@ class AddedFiles:
     def _check_columns(
         self, fields: Sequence[FileField], partition: tuple[Any, ...], location: str
     ) -> None:
-        extra = [f.name for f in fields if f.field_id is None or f.field_id not in self._top_ids()]
+        self._check_extra(fields, location)
+        constants = {
+            f.source_id: value
+            for f, value in zip(self._spec.fields, partition, strict=True)
+            if isinstance(f.transform, IdentityTransform)
+        }
+        self._projection(self._schema, fields, constants, location)
+
+    def _check_extra(self, fields: Sequence[FileField], location: str) -> None:
+        known = {f.field_id for f in self._schema.fields}
+        extra = [f.name for f in fields if f.field_id not in known]
         if extra:
             raise SchemaError(
                 f"cannot add {location}: the table has no column {extra[0]!r}",
                 hint="Add the column to the table first.",
                 path=location,
             )
-        constants = {
-            f.source_id: value
-            for f, value in zip(self._spec.fields, partition, strict=True)
-            if isinstance(f.transform, IdentityTransform)
-        }
+
+    def _projection(
+        self,
+        schema: Schema,
+        fields: Sequence[FileField],
+        constants: Mapping[int, Any],
+        location: str,
+    ) -> Projection:
         try:
-            Projection(self._schema.fields, fields, constants)
+            return Projection(schema.fields, fields, constants)
         except CorruptFileError as error:
             raise SchemaError(
                 f"cannot add {location}: {error.message}",
                 hint="Append its rows instead, cast to the table's columns.",
                 path=location,
             ) from error
-
-    def _top_ids(self) -> set[int]:
-        return {f.field_id for f in self._schema.fields}
 
     def _check_required(self, metrics: Metrics, location: str) -> None:
         for f in _outside_lists(self._schema.fields):

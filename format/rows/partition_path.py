@@ -33,8 +33,8 @@ def path_values(location: str) -> dict[str, str | None]:
     return found
 
 
-def value_of_text(text: str | None, column: NestedField) -> Any:
-    """A value in a path as the internal value of a column.
+def value_of_text(text: object, column: NestedField) -> Any:
+    """A value in a path, or one of Python, as the internal value of a column.
 
     Raises:
         ValidationError: It is not exactly a value of the column's type.
@@ -50,7 +50,7 @@ def value_of_text(text: str | None, column: NestedField) -> Any:
     return converted.floor
 
 
-def _misfit(text: str, column: NestedField) -> ValidationError:
+def _misfit(text: object, column: NestedField) -> ValidationError:
     return ValidationError(
         f"partition value {text!r} is not a {column.field_type} (column {column.name})",
         column=column.name,

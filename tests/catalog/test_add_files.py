@@ -1,13 +1,16 @@
-"""Existing Parquet files taken into tables; PyIceberg reads the results."""
+"""Existing files taken into tables; PyIceberg reads the results where it can."""
 
 from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
@@ -15,7 +18,6 @@ from icecomb.format.errors import (
     CorruptFileError,
     FileMissingError,
     SchemaError,
-    UnsupportedError,
     ValidationError,
 )
 from icecomb.format.partition import PartitionField, PartitionSpec
@@ -56,6 +58,11 @@ def file(folder: Path, data: pa.Table, name="x.parquet", **options) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(data, folder / name, **options)
     return str(folder / name)
+
+
+def torn_file(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
 def ids(table) -> list[int]:
@@ -158,14 +165,110 @@ def test_an_optional_column_may_be_missing_and_a_narrower_type_is_promoted(new_t
     assert table.scan().to_arrow().to_pylist() == [{"id": 5, "city": None, "ts": None}]
 
 
-def test_what_is_no_parquet_file_is_refused_by_name(new_table, tmp_path):
+FORMATS = ("parquet", "orc", "avro")
+
+
+def other_file(path: Path, kind: str, data: pa.Table) -> str:
+    """A file of a format, without field ids, written by another library."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "parquet":
+        pq.write_table(data, path)
+    elif kind == "orc":
+        orc.write_table(data, path)
+    else:
+        fields = [{"name": f.name, "type": ["null", AVRO_TYPES[f.type]]} for f in data.schema]
+        with path.open("wb") as out:
+            fastavro.writer(
+                out, {"type": "record", "name": "r", "fields": fields}, data.to_pylist()
+            )
+    return str(path)
+
+
+AVRO_TYPES = {
+    pa.int64(): "long",
+    pa.int32(): "int",
+    pa.string(): "string",
+    pa.float64(): "double",
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_files_of_every_format_are_told_by_their_content(new_table, tmp_path, kind):
+    table = new_table(("city", "identity", "city"), ("ts", "day", "day"))
+    path = other_file(tmp_path / "000000_0", kind, frame(3, 4, city="x" * 40))
+    table.add_files([path])
+    narrow = frame(7).drop_columns(["city", "ts"]).cast(pa.schema([("id", pa.int32())]))
+    path = other_file(tmp_path / "city=b%3Dc" / "f", kind, narrow)
+    table.add_files([path], partition={"day": None})
+    tasks = {t.file.file_path: t.file for t in table.scan().plan_files()}
+    assert {f.partition for f in tasks.values()} == {("x" * 40, 19753), ("b=c", None)}
+    added = tasks[path]
+    assert (added.file_format.value.lower(), added.record_count) == (kind, 1)
+    assert added.file_size_in_bytes == Path(path).stat().st_size
+    stated = table.inspect.files().filter(pc.field("file_path") == path)["readable_metrics"]
+    assert stated[0].as_py()["id"]["lower_bound"] == 7
+    assert table.scan("id = 7").to_arrow().to_pylist() == [{"id": 7, "city": "b=c", "ts": None}]
+    assert table.scan("id < 4").to_arrow().to_pylist() == frame(3, city="x" * 40).to_pylist()
+    table.delete("id = 3")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [4, 7]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (frame(1).append_column("more", [["x"]]), SchemaError, "no column 'more'"),
+        (frame(1).drop_columns(["id"]), SchemaError, "id"),
+        (frame(1).set_column(0, "id", [["one"]]), SchemaError, "id"),
+        (frame(1, None), ValidationError, "'id' is required"),
+        (frame(1, 2, city=["a", "b"]), ValidationError, "several partitions"),
+    ],
+    ids=["extra column", "required column missing", "wrong type", "null", "partitions"],
+)
+def test_a_file_of_any_format_that_does_not_fit_is_refused(
+    new_table, tmp_path, kind, data, error, message
+):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]])
+    table = new_table(("city", "identity", "city"), schema=schema)
+    path = other_file(tmp_path / "x", kind, data)
+    with pytest.raises(error, match=message):
+        table.add_files([path])
+    assert table.refresh().current_snapshot() is None
+    assert Path(path).exists()
+
+
+def test_partition_values_may_be_given(new_table, tmp_path):
+    table = new_table(("city", "identity", "city"), ("ts", "day", "day"), ("id", "bucket[4]", "b"))
+    rows = frame(1).drop_columns(["city", "ts"])
+    given = {"city": "a/b", "day": "2024-01-31"}
+    table.add_files([file(tmp_path, rows)], partition=given)
+    table.add_files(
+        [file(tmp_path, rows, "y.parquet")], partition={"city": None, "day": DAY.date()}
+    )
+    bucket = parse_transform("bucket[4]").apply(1, table.schema().find_type("id"))
+    found = {task.file.partition for task in table.scan().plan_files()}
+    assert found == {("a/b", 19753, bucket), (None, 19753, bucket)}
+    for wrong, message in (
+        ({"town": "a"}, "no partition field 'town'"),
+        (given | {"day": "soon"}, "'soon' is not a date"),
+        (given | {"b": 3 - bucket}, f"you say b={3 - bucket}, its rows have {bucket}"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            table.add_files([file(tmp_path, rows, "z.parquet")], partition=wrong)
+
+
+def test_what_is_no_data_file_is_refused_by_name(new_table, tmp_path):
     table = new_table()
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and no more")
     for path, error in [
         (str(tmp_path / "none.parquet"), FileMissingError),
         (str(torn), CorruptFileError),
-        (str(tmp_path / "x.orc"), UnsupportedError),
+        (str(tmp_path / "none.orc"), FileMissingError),
+        (str(torn_file(tmp_path / "torn.orc", b"ORC and no more")), CorruptFileError),
+        (str(torn_file(tmp_path / "torn.avro", b"Obj\x01 and no more")), CorruptFileError),
+        (str(torn_file(tmp_path / "empty", b"")), CorruptFileError),
     ]:
         with pytest.raises(error, match=Path(path).name):
             table.add_files([path])
