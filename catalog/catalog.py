@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.setting import Properties, shown
+from icecomb.catalog.view_catalog import ViewCatalog
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
     NoSuchIcebergTableError,
@@ -29,7 +30,7 @@ Name: TypeAlias = "str | Iterable[str]"
 """A name as ``"db.table"`` or ``("db", "table")``."""
 
 
-class Catalog(ABC):
+class Catalog(ViewCatalog, ABC):
     """Namespaces and tables by name.
 
     Args:
@@ -41,7 +42,7 @@ class Catalog(ABC):
         self.name = name
         self.properties = Properties(properties)
 
-    def close(self) -> None:  # noqa: B027 - most catalogs hold nothing open
+    def close(self) -> None:
         """Closes the connections that the catalog holds open."""
 
     def __repr__(self) -> str:
@@ -243,14 +244,14 @@ class Catalog(ABC):
         from icecomb.format.sort import UNSORTED_SORT_ORDER
 
         table = self.load_table(identifier)
-        defaults = self._properties_below("table-default.")
+        defaults = self.properties_below("table-default.")
         # what new tables begin with is no wish to take an old one back
         defaults.pop("format-version", None)
-        overrides = self._properties_below("table-override.")
+        overrides = self.properties_below("table-override.")
         return ReplaceTableTransaction(
             table,
             TableReplacement(
-                _iceberg_schema(schema),
+                iceberg_schema(schema),
                 partition_spec or UNPARTITIONED_PARTITION_SPEC,
                 sort_order or UNSORTED_SORT_ORDER,
                 location=None if location is None else self.new_location(table, location),
@@ -320,7 +321,7 @@ class Catalog(ABC):
             TableAlreadyExistsError: the name was taken meanwhile.
         """
 
-    def forget(self, draft: Table) -> None:  # noqa: B027 - most catalogs keep nothing of it
+    def forget(self, draft: Table) -> None:
         """Removes what is left of a draft that was not published and whose files are deleted."""
 
     def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002
@@ -389,23 +390,29 @@ class Catalog(ABC):
         from icecomb.format.sort import UNSORTED_SORT_ORDER
 
         return new_table_metadata(
-            _iceberg_schema(schema),
+            iceberg_schema(schema),
             partition_spec or UNPARTITIONED_PARTITION_SPEC,
             sort_order or UNSORTED_SORT_ORDER,
             location.rstrip("/"),
             {
-                **self._properties_below("table-default."),
+                **self.properties_below("table-default."),
                 **(properties or {}),
-                **self._properties_below("table-override."),
+                **self.properties_below("table-override."),
             },
         )
 
-    def _properties_below(self, prefix: str) -> dict[str, str]:
+    def properties_below(self, prefix: str) -> dict[str, str]:
+        """The catalog's properties whose keys begin so, without that beginning."""
         found = self.properties.items()
         return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}
 
 
-def _iceberg_schema(schema: Schema | pa.Schema) -> Schema:
+def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
+    """A schema as Iceberg's; Arrow's fields get ids.
+
+    Raises:
+        SchemaError: an Arrow type has no Iceberg type.
+    """
     from icecomb.format.schema import Schema
 
     if isinstance(schema, Schema):

@@ -174,7 +174,12 @@ def check_dialects(dialects: Iterable[str]) -> None:
 def new_view_metadata(
     definition: ViewDefinition, location: str, properties: Mapping[str, str]
 ) -> ViewMetadata:
-    """The metadata of a view to be made."""
+    """The metadata of a view to be made.
+
+    Raises:
+        ValidationError: a property makes no sense.
+    """
+    _history_size(properties)
     schema = replace(assign_fresh_schema_ids(definition.schema), schema_id=0)
     version = _version(definition, _FIRST_VERSION, schema.schema_id)
     return ViewMetadata(
@@ -207,9 +212,7 @@ def replace_view(
     """
     merged = MappingProxyType({**base.properties, **properties})
     _check_lost_dialects(base.current_version, definition.queries, merged)
-    highest = max((schema.highest_field_id for schema in base.schemas), default=0)
-    fresh = assign_fresh_schema_ids(definition.schema, base.schema(), highest)
-    schemas, schema_id = _with_schema(base.schemas, fresh)
+    schemas, schema_id = _with_schema(base, definition.schema)
     number = max(version.version_id for version in base.versions) + 1
     version = _version(definition, number, schema_id)
     known = next((old for old in base.versions if old.behaves_like(version)), None)
@@ -257,12 +260,16 @@ def _version(definition: ViewDefinition, number: int, schema_id: int) -> ViewVer
     )
 
 
-def _with_schema(schemas: tuple[Schema, ...], schema: Schema) -> tuple[tuple[Schema, ...], int]:
-    for known in schemas:
-        if replace(schema, schema_id=known.schema_id) == known:
-            return schemas, known.schema_id
-    number = max(known.schema_id for known in schemas) + 1
-    return (*schemas, replace(schema, schema_id=number)), number
+def _with_schema(base: ViewMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
+    """The schemas with this one among them, and its number; one that is known is used again."""
+    highest = max(known.highest_field_id for known in base.schemas)
+    for known in reversed(base.schemas):
+        fresh = assign_fresh_schema_ids(schema, known, highest)
+        if replace(fresh, schema_id=known.schema_id) == known:
+            return base.schemas, known.schema_id
+    number = max(known.schema_id for known in base.schemas) + 1
+    fresh = assign_fresh_schema_ids(schema, base.schema(), highest)
+    return (*base.schemas, replace(fresh, schema_id=number)), number
 
 
 def _check_lost_dialects(

@@ -6,18 +6,20 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.catalog import Catalog, Name
+from icecomb.catalog.catalog import Name
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
+from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.server import MODIFIED
 from icecomb.catalog.hive.settings import ConnectionSettings
 from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.view_catalog import HiveViewCatalog
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.purge import check_purge_allowed
@@ -31,6 +33,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
+    ViewAlreadyExistsError,
 )
 from icecomb.format.file_io import FileIO
 
@@ -51,8 +54,8 @@ _DATABASE_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
 _OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
 
 
-class HiveCatalog(Catalog):
-    """Iceberg tables in a Hive metastore 2.3, 3.x or 4.x.
+class HiveCatalog(HiveViewCatalog):
+    """Iceberg tables and views in a Hive metastore 2.3, 3.x or 4.x.
 
     Args:
         name: The catalog's own name.
@@ -197,10 +200,10 @@ class HiveCatalog(Catalog):
     ) -> Table:
         """See `Catalog.draft`."""
         place = database_and_table(identifier)
-        self._check_free(place)
+        self.check_free(place)
         metadata = self.new_metadata(
             schema,
-            location or self._default_location(place),
+            location or self.default_location(place),
             partition_spec,
             sort_order,
             properties,
@@ -218,7 +221,7 @@ class HiveCatalog(Catalog):
                 new = pointer.stage(None, metadata)
                 settle(pointer, None, new)
         except CommitFailedError as error:
-            raise self._taken(place, error) from error
+            raise self.taken(place, error) from error
         return new
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
@@ -227,7 +230,7 @@ class HiveCatalog(Catalog):
 
         place = database_and_table(identifier)
         version = MetadataVersion(metadata_location, read_metadata(self.io, metadata_location))
-        self._check_free(place)
+        self.check_free(place)
         pointer = self.pointer(place)
         # not `settle`, which deletes the file of a commit that failed: this file is the user's
         with pointer.queue():
@@ -244,21 +247,34 @@ class HiveCatalog(Catalog):
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
         """See `Catalog.rename_table`: under the table's lock, checked like a commit."""
         source, target = database_and_table(from_identifier), database_and_table(to_identifier)
-        self.client.database(target[0])
-        self._check_free(target)
-        pointer = self.pointer(source)
+        pointed_at(self.client.table(*source))
         metadata = self._known_metadata(source)
-        with pointer.queue(), pointer.guard(metadata):
+        self.move(source, target, self.pointer(source), pointed_at, metadata)
+        return self.load_table(target)
+
+    def move(
+        self,
+        source: tuple[str, str],
+        target: tuple[str, str],
+        pointer: EntryPointer[Any],
+        locate: Callable[[HiveTable], str],
+        metadata: TableMetadata | None = None,
+    ) -> None:
+        """See `HiveViewCatalog.move`."""
+        self.client.database(target[0])
+        self.check_free(target)
+        with pointer.queue(), pointer.guard(metadata) as lock:
             entry = self.client.table(*source)
-            location = pointed_at(entry)
+            location = locate(entry)
             moved = replace(entry, database=target[0], name=target[1])
             try:
-                self.client.alter_table(*source, moved, pointer.expectation(location))
+                with self.client.pinned():
+                    expectation = pointer.expectation(location, lock)
+                    self.client.alter_table(*source, moved, expectation)
             except ReplyLostError as error:
                 self._settle_rename(source, target, location, error)
             except RefusedError as error:
                 raise self._rename_refused(source, target, error) from error
-        return self.load_table(target)
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
         """See `Catalog.drop_table`: under the lock; works when the metadata file is lost."""
@@ -273,7 +289,7 @@ class HiveCatalog(Catalog):
             try:
                 self.client.drop_table(*place)
             except ReplyLostError as error:
-                self._settle_drop(place, error)
+                self.settle_drop(place, error)
         if purge_requested:
             from icecomb.catalog.purge import purge
 
@@ -301,31 +317,28 @@ class HiveCatalog(Catalog):
         with suppress(FileMissingError, CorruptFileError):
             check_purge_allowed(".".join(place), read_metadata(self.io, metadata_location))
 
-    def _check_free(self, place: tuple[str, str]) -> None:
+    def check_free(self, place: tuple[str, str]) -> None:
+        """See `HiveViewCatalog.check_free`."""
         with suppress(NoSuchTableError):
             raise self._exists(self.client.table(*place))
 
-    def _taken(self, place: tuple[str, str], error: CommitFailedError) -> Exception:
+    def taken(self, place: tuple[str, str], error: CommitFailedError) -> Exception:
+        """See `HiveViewCatalog.taken`."""
         try:
             return self._exists(self.client.table(*place))
         except NoSuchTableError:
             return error
 
     def _exists(self, found: HiveTable) -> TableAlreadyExistsError:
-        kind = (
-            "a view"
-            if found.is_view
-            else "an Iceberg table"
-            if found.is_iceberg
-            else "a Hive table"
-        )
-        return TableAlreadyExistsError(
-            f"{found.full_name} exists already: it is {kind}",
+        error = ViewAlreadyExistsError if found.is_view else TableAlreadyExistsError
+        return error(
+            f"{found.full_name} exists already: it is {found.kind}",
             hint="choose another name, or drop or rename it first",
             table=found.full_name,
         )
 
-    def _default_location(self, place: tuple[str, str]) -> str:
+    def default_location(self, place: tuple[str, str]) -> str:
+        """See `HiveViewCatalog.default_location`."""
         database, name = place
         if "/" in name or name in {".", ".."}:
             raise ValidationError(
@@ -368,7 +381,7 @@ class HiveCatalog(Catalog):
         error: ReplyLostError,
     ) -> None:
         with suppress(NoSuchTableError):
-            if self.load_pointer(target) == location:
+            if self.client.table(*target).metadata_location == location:
                 return
         raise _unknown(
             f"it is unknown whether {'.'.join(source)} was renamed to {'.'.join(target)}",
@@ -376,9 +389,10 @@ class HiveCatalog(Catalog):
             ".".join(source),
         )
 
-    def _settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
+    def settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
+        """See `HiveViewCatalog.settle_drop`."""
         try:
-            seen = self.load_pointer(place)
+            seen = self.client.table(*place).metadata_location
         except NoSuchTableError:
             return
         name = ".".join(place)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HiveTable
-from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.failure import MovedError, RefusedError, ReplyLostError
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import (
     DO_NOT_UPDATE_STATS,
@@ -45,7 +45,13 @@ if TYPE_CHECKING:
 
 LOCK_ENABLED: Final = "engine.hive.lock-enabled"
 CHECK_AND_PUT: Final = "hive.check-and-put"
-"""Catalog property: ``false`` never sends the expected value together with a lock."""
+"""Catalog property: whether the server checks which pointer it replaces.
+
+``true`` (the default) finds it out, ``trusted`` takes it for granted where it may not be tried,
+``false`` never tells the server what is expected together with a lock.
+"""
+_MOVES: Final = 3
+"""How often one alter follows metastores that go away before it is sent."""
 
 
 V = TypeVar("V", bound=Version)
@@ -146,23 +152,27 @@ class EntryPointer(ABC, Generic[V]):
                 with self._lock() as lock:
                     yield lock
             return
-        if not self.enforces():
-            raise ConfigurationError(
-                f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
-                f"metastore {self._client.uri} does not check what it replaces",
-                hint=f"set {LOCK_ENABLED}=true, or use a metastore with HIVE-26882",
-                table=self.name,
-            )
+        self._require_check()
         yield None
 
     def enforces(self) -> bool:
-        """Whether the server checks expected values, found out once per process."""
+        """Whether the server checks expected values, found out once per server."""
+        if self._check_and_put() == "trusted":
+            return True
         return enforces_expected_value(self._client, self._database)
 
-    def expectation(self, location: str) -> dict[str, str]:
-        """The environment of an alter that must replace exactly ``location``."""
+    def expectation(self, location: str, lock: TableLock | None) -> dict[str, str]:
+        """The environment of an alter that must replace exactly ``location``.
+
+        It fits the server it was made for: send the alter within the same `HiveClient.pinned`.
+
+        Raises:
+            ConfigurationError: there is no lock, and the server does not check.
+        """
         context = {DO_NOT_UPDATE_STATS: "true"}
-        if self._sends_expectation():
+        if lock is None:
+            self._require_check()
+        if lock is None or self._sends_expectation():
             context |= {EXPECTED_KEY: METADATA_LOCATION, EXPECTED_VALUE: location}
         return context
 
@@ -191,19 +201,33 @@ class EntryPointer(ABC, Generic[V]):
         if entry.metadata_location != expected.location:
             return Conflict("another writer was first", entry.metadata_location)
         altered = self.altered(entry, expected, new)
-        context = self.expectation(expected.location)
-        checked = EXPECTED_KEY in context
-        settlement = self._settlement(expected, new, checked=checked)
-        if lock is not None and not lock.is_alive(ask=not checked):
-            return Conflict("the lock was lost before the pointer was changed", expected.location)
-        try:
-            self._client.alter_table(self._database, self._table, altered, context)
-        except NoSuchTableError as error:
-            return settlement.after_answer(error)
-        except ReplyLostError as error:
-            return settlement.after_silence(error)
-        except RefusedError as error:
-            return settlement.after_refusal(error)
+        for _ in range(_MOVES):
+            # Another server may check less than the one that went away: it is asked anew.
+            with suppress(MovedError):
+                return self._alter(expected, new, altered, lock)
+        return self._alter(expected, new, altered, lock)
+
+    def _alter(self, expected: V, new: V, altered: HiveTable, lock: TableLock | None) -> Outcome:
+        failure: IcecombError | None = None
+        with self._client.pinned():
+            context = self.expectation(expected.location, lock)
+            checked = EXPECTED_KEY in context
+            settlement = self._settlement(expected, new, checked=checked)
+            if lock is not None and not lock.is_alive(ask=not checked):
+                return Conflict(
+                    "the lock was lost before the pointer was changed", expected.location
+                )
+            try:
+                self._client.alter_table(self._database, self._table, altered, context)
+            except (NoSuchTableError, ReplyLostError, RefusedError) as error:
+                failure = error
+        # Any server may be asked what became of it.
+        if isinstance(failure, NoSuchTableError):
+            return settlement.after_answer(failure)
+        if isinstance(failure, ReplyLostError):
+            return settlement.after_silence(failure)
+        if isinstance(failure, RefusedError):
+            return settlement.after_refusal(failure)
         if lock is not None and not lock.is_alive(ask=not checked):
             # Somebody else may have had the lock while the alter ran, and may have overwritten it.
             lost = MetastoreError("the lock was lost while the pointer was changed")
@@ -245,7 +269,23 @@ class EntryPointer(ABC, Generic[V]):
         return flag(properties, LOCK_ENABLED, default=locks_by_default(self._properties))
 
     def _sends_expectation(self) -> bool:
-        return flag(self._properties, CHECK_AND_PUT, default=True) and self.enforces()
+        return self._check_and_put() != "false" and self.enforces()
+
+    def _check_and_put(self) -> str:
+        value = self._properties.get(CHECK_AND_PUT, "true").lower()
+        if value not in {"true", "trusted", "false"}:
+            raise ConfigurationError(f"{CHECK_AND_PUT} is {value!r}: true, trusted or false")
+        return value
+
+    def _require_check(self) -> None:
+        if not self.enforces():
+            raise ConfigurationError(
+                f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
+                f"metastore {self._client.uri} does not check what it replaces",
+                hint=f"set {LOCK_ENABLED}=true, or use a metastore with HIVE-26882 (Hive 2.3.10, "
+                f"4.0.1); where it has that and does not let it be tried, {CHECK_AND_PUT}=trusted",
+                table=self.name,
+            )
 
 
 def locks_by_default(settings: Mapping[str, str]) -> bool:

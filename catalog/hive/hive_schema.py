@@ -53,7 +53,7 @@ _PLAIN: Final[dict[type[IcebergType], str]] = {
 def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
     """The columns of a schema as Hive sees them."""
     return tuple(
-        FieldSchema(column.name, hive_type(column.field_type), column.doc or "")
+        FieldSchema(column.name, hive_type(column.field_type), column.doc)
         for column in schema.fields
     )
 

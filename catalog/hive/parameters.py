@@ -18,6 +18,7 @@ from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.schema import Schema
 
 METADATA_LOCATION: Final = "metadata_location"
 PREVIOUS_METADATA_LOCATION: Final = "previous_metadata_location"
@@ -96,6 +97,20 @@ def pointed(
         location: The new metadata file.
         settings: The catalog's properties.
     """
+    altered = described(entry, base, metadata, settings)
+    parameters = {**altered.parameters, METADATA_LOCATION: location}
+    if previous := entry.metadata_location:
+        parameters[PREVIOUS_METADATA_LOCATION] = previous
+    return replace(altered, parameters=parameters)
+
+
+def described(
+    entry: HiveTable,
+    base: TableMetadata | None,
+    metadata: TableMetadata,
+    settings: Mapping[str, str],
+) -> HiveTable:
+    """``entry`` saying what ``metadata`` is like; see `pointed`. Where it points stays."""
     by_hive = flag(
         {**settings, **metadata.properties},
         "engine.hive.enabled",
@@ -108,12 +123,9 @@ def pointed(
     for key, value in metadata.properties.items():
         if key != OWNER:
             parameters[_RENAMED.get(key, key)] = value
-    parameters["uuid"] = str(metadata.table_uuid)
+    if metadata.table_uuid is not None:
+        parameters["uuid"] = str(metadata.table_uuid)
     parameters[TABLE_TYPE] = ICEBERG
-    previous = entry.metadata_location
-    if previous is not None:
-        parameters[PREVIOUS_METADATA_LOCATION] = previous
-    parameters[METADATA_LOCATION] = location
     if not flag(settings, "iceberg.hive.keep.stats", default=False):
         parameters.pop("COLUMN_STATS_ACCURATE", None)
         parameters[DO_NOT_UPDATE_STATS] = "true"
@@ -122,9 +134,26 @@ def pointed(
     else:
         parameters.pop("storage_handler", None)
     _describe(parameters, metadata, settings)
-    template = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
-    storage = replace(template, columns=hive_columns(metadata.schema()), location=metadata.location)
+    storage = storage_of(metadata.schema(), metadata.location, by_hive=by_hive)
     return replace(entry, parameters=parameters, storage=storage)
+
+
+def storage_of(schema: Schema, location: str, *, by_hive: bool = False) -> StorageDescriptor:
+    """The storage descriptor of a table or view.
+
+    Args:
+        schema: Its columns.
+        location: Its folder.
+        by_hive: Hive's own engine is to read it.
+    """
+    template = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
+    return replace(template, columns=hive_columns(schema), location=location)
+
+
+def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """A parameter that describes what it points at; nothing if it is above the size limit."""
+    limit = number(settings, _MAX_SIZE, _DEFAULT_MAX_SIZE, least=0)
+    return {key: value} if 0 < limit >= len(value) else {}
 
 
 def check_writable(entry: HiveTable) -> None:
@@ -145,7 +174,6 @@ def _describe(
     parameters: dict[str, str], metadata: TableMetadata, settings: Mapping[str, str]
 ) -> None:
     """What the metastore shows of the metadata; values above the size limit are left out."""
-    limit = number(settings, _MAX_SIZE, _DEFAULT_MAX_SIZE, least=0)
     shown: dict[str, str | None] = {
         "current-schema": _json(metadata.schema().to_json()),
         "default-partition-spec": _json(metadata.spec().to_json())
@@ -170,8 +198,8 @@ def _describe(
     parameters["snapshot-count"] = str(len(metadata.snapshots))
     for key, value in shown.items():
         parameters.pop(key, None)
-        if value is not None and 0 < limit >= len(value):
-            parameters[key] = value
+        if value is not None:
+            parameters |= description_of(key, value, settings)
 
 
 def _json(value: Any) -> str:

@@ -188,8 +188,8 @@ def test_the_entry_is_what_iceberg_java_writes(catalog, namespace, rows):
         (),
     )
     assert entry.storage.columns == (
-        FieldSchema("id", "bigint", ""),
-        FieldSchema("s", "string", ""),
+        FieldSchema("id", "bigint"),
+        FieldSchema("s", "string"),
     )
     assert entry.storage.input_format == "org.apache.hadoop.mapred.FileInputFormat"
     assert entry.storage.location.endswith(f"/{namespace}.db/t")

@@ -1,0 +1,210 @@
+"""Iceberg views in a Hive metastore."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.catalog import Catalog, Name, iceberg_schema
+from icecomb.catalog.commit import settle
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.view_pointer import HiveViewPointer, view_named, view_pointed_at
+from icecomb.catalog.identifier import Identifier, database_and_table, database_of
+from icecomb.catalog.view import View
+from icecomb.format.errors import CommitFailedError, NoSuchViewError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.hive.client import HiveClient
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.schema import Schema
+    from icecomb.format.view import ViewDefinition
+
+# `like`, because `=` does not work on the CLOB column of some metastores' own databases
+_ICEBERG_VIEWS: Final = " or ".join(
+    f'hive_filter_field_params__table_type like "{spelling}"'
+    for spelling in ("ICEBERG-VIEW", "iceberg-view")
+)
+
+
+class HiveViewCatalog(Catalog):
+    """The part of `HiveCatalog` that is about views."""
+
+    client: HiveClient
+    io: FileIO
+
+    @abstractmethod
+    def check_free(self, place: tuple[str, str]) -> None:
+        """Refuses a name that is taken."""
+
+    @abstractmethod
+    def taken(self, place: tuple[str, str], error: CommitFailedError) -> Exception:
+        """Why something could not be made: the name is taken, else ``error``."""
+
+    @abstractmethod
+    def default_location(self, place: tuple[str, str]) -> str:
+        """The folder of a table or view that does not say one."""
+
+    @abstractmethod
+    def move(
+        self,
+        source: tuple[str, str],
+        target: tuple[str, str],
+        pointer: EntryPointer[Any],
+        locate: Callable[[HiveTable], str],
+        metadata: TableMetadata | None = None,
+    ) -> None:
+        """Renames an entry under its lock, unless it moved meanwhile.
+
+        Args:
+            source: Its name.
+            target: The new one.
+            pointer: Its pointer.
+            locate: Where an entry points; refuses what is not of the kind that is renamed.
+            metadata: What the table is like: its properties choose whether it is locked.
+        """
+
+    @abstractmethod
+    def settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
+        """Finds out whether an entry was dropped though the answer was lost."""
+
+    def list_views(self, namespace: Name) -> list[Identifier]:
+        """See `Catalog.list_views`: one call, the server filters."""
+        database = database_of(namespace)
+        try:
+            names = self.client.table_names_by_filter(database, _ICEBERG_VIEWS)
+        except RefusedError:
+            views = self.client.table_names_of_type(database, "VIRTUAL_VIEW")
+            found = self.client.tables(database, views)
+            names = [view.name for view in found if view.is_iceberg_view]
+        if not names:
+            self.client.database(database)
+        return [(database, name) for name in sorted(names)]
+
+    def load_view(self, identifier: Name) -> View:
+        """See `Catalog.load_view`: one call to the metastore, one file."""
+        place = _place(identifier)
+        pointer = self.view_pointer(place)
+        return View(place, pointer.load(), pointer)
+
+    def view_exists(self, identifier: Name) -> bool:
+        """See `Catalog.view_exists`; its metadata may be lost."""
+        try:
+            place = _place(identifier)
+            with view_named(".".join(place)):
+                view_pointed_at(self.client.table(*place))
+        except NoSuchViewError:
+            return False
+        return True
+
+    def create_view(
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        queries: Mapping[str, str],
+        *,
+        default_namespace: Name | None = None,
+        default_catalog: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> View:
+        """See `Catalog.create_view`."""
+        from icecomb.format.view import new_view_metadata
+
+        place = _place(identifier)
+        self.check_free(place)
+        definition = _definition(place, schema, queries, default_namespace, default_catalog)
+        metadata = new_view_metadata(
+            definition, location or self.default_location(place), self._view_properties(properties)
+        )
+        pointer = self.view_pointer(place)
+        with pointer.queue():
+            new = pointer.stage(None, metadata)
+            try:
+                settle(pointer, None, new)
+            except CommitFailedError as error:
+                raise self.taken(place, error) from error
+        return View(place, new, pointer)
+
+    def replace_view(
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        queries: Mapping[str, str],
+        *,
+        default_namespace: Name | None = None,
+        default_catalog: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> View:
+        """See `Catalog.replace_view`."""
+        from icecomb.format.view import replace_view
+
+        view = self.load_view(identifier)
+        definition = _definition(view.name(), schema, queries, default_namespace, default_catalog)
+        overrides = self.properties_below("view-override.")
+        wanted = {**(properties or {}), **overrides}
+        return view.change(lambda base: replace_view(base, definition, wanted, location))
+
+    def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
+        """See `Catalog.rename_view`: under its lock, checked like a commit."""
+        source, target = _place(from_identifier), _place(to_identifier)
+        with view_named(".".join(source)):
+            view_pointed_at(self.client.table(*source))
+            self.move(source, target, self.view_pointer(source), view_pointed_at)
+        return self.load_view(target)
+
+    def drop_view(self, identifier: Name) -> None:
+        """See `Catalog.drop_view`: under its lock; works when the metadata file is lost."""
+        place = _place(identifier)
+        pointer = self.view_pointer(place)
+        with view_named(".".join(place)):
+            view_pointed_at(self.client.table(*place))
+            with pointer.queue(), pointer.guard(None):
+                view_pointed_at(self.client.table(*place))
+                try:
+                    self.client.drop_table(*place)
+                except ReplyLostError as error:
+                    self.settle_drop(place, error)
+
+    def view_pointer(self, place: tuple[str, str]) -> HiveViewPointer:
+        """The pointer of a view, which need not exist."""
+        return HiveViewPointer(self.client, *place, self.io, self.properties)
+
+    def _view_properties(self, given: Mapping[str, str] | None) -> dict[str, str]:
+        return {
+            **self.properties_below("view-default."),
+            **(given or {}),
+            **self.properties_below("view-override."),
+        }
+
+
+def _place(identifier: Name) -> tuple[str, str]:
+    parts = _parts(identifier)
+    with view_named(".".join(parts) or "without a name"):
+        return database_and_table(parts)
+
+
+def _definition(
+    place: Identifier,
+    schema: Schema | pa.Schema,
+    queries: Mapping[str, str],
+    default_namespace: Name | None,
+    default_catalog: str | None,
+) -> ViewDefinition:
+    from importlib.metadata import version
+
+    from icecomb.format.view import ViewDefinition
+
+    namespace = place[:-1] if default_namespace is None else _parts(default_namespace)
+    summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}
+    return ViewDefinition(iceberg_schema(schema), queries, namespace, default_catalog, summary)
+
+
+def _parts(namespace: Name) -> tuple[str, ...]:
+    return tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)

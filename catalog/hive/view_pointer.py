@@ -1,0 +1,166 @@
+"""The pointer of a view in a Hive metastore, and its entry as Iceberg Java writes it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.parameters import (
+    METADATA_LOCATION,
+    OWNER,
+    PREVIOUS_METADATA_LOCATION,
+    TABLE_TYPE,
+    description_of,
+    storage_of,
+)
+from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.pointer import Described, ViewMetadataVersion
+from icecomb.format.errors import (
+    IcecombError,
+    NoSuchIcebergTableError,
+    NoSuchIcebergViewError,
+    NoSuchTableError,
+    NoSuchViewError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.view import ViewMetadata
+
+ICEBERG_VIEW: Final = "ICEBERG-VIEW"
+_HIVE: Final = "hive"
+_NO_RETENTION: Final = 2**31 - 1
+
+
+class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
+    """See `icecomb.catalog.view.ViewPointer` and `EntryPointer`."""
+
+    def load(self) -> ViewMetadataVersion:
+        """See `ViewPointer.load`: one call to the metastore, one file."""
+        from icecomb.format.view_json import read_view_metadata
+
+        with view_named(self.name):
+            location = view_pointed_at(self._client.table(self._database, self._table))
+        return ViewMetadataVersion(location, read_view_metadata(self._io, location))
+
+    def stage(
+        self, base: ViewMetadataVersion | None, metadata: ViewMetadata
+    ) -> ViewMetadataVersion:
+        """See `ViewPointer.stage`: writes a file of a name that nobody else has."""
+        from icecomb.format.metadata_file import metadata_version
+        from icecomb.format.view_json import new_view_location, write_view_metadata
+
+        version = metadata_version(base.location) if base else -1
+        location = new_view_location(metadata, version + 1)
+        write_view_metadata(self._io, metadata, location)
+        return ViewMetadataVersion(location, metadata)
+
+    def new_entry(self, new: ViewMetadataVersion) -> HiveTable:
+        """See `EntryPointer.new_entry`."""
+        now = int(time.time())
+        blank = HiveTable(
+            database=self._database,
+            name=self._table,
+            owner=new.metadata.properties.get(OWNER, current_user()),
+            create_time=now,
+            last_access_time=now,
+            retention=_NO_RETENTION,
+            table_type="VIRTUAL_VIEW",
+        )
+        return _pointed(blank, None, new, self._properties)
+
+    def altered(
+        self, entry: HiveTable, expected: ViewMetadataVersion, new: ViewMetadataVersion
+    ) -> HiveTable:
+        """See `EntryPointer.altered`."""
+        return _pointed(entry, expected.metadata, new, self._properties)
+
+    def history(
+        self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
+    ) -> Callable[[HiveTable], Collection[str] | None]:
+        """See `EntryPointer.history`: a view's file names none before it, but its entry does."""
+        from icecomb.format.view_json import read_view_metadata
+
+        before = expected.metadata.versions if expected else ()
+        added = [version for version in new.metadata.versions if version not in before]
+
+        def history(entry: HiveTable) -> Collection[str] | None:
+            known = {entry.parameters.get(PREVIOUS_METADATA_LOCATION, "")}
+            try:
+                current = read_view_metadata(self._io, entry.metadata_location or "")
+            except (IcecombError, OSError):
+                return None
+            same = current.view_uuid == new.metadata.view_uuid
+            if same and added and all(version in current.versions for version in added):
+                known.add(new.location)
+            ours_or_before = {new.location, expected.location if expected else ""}
+            # Others have gone on twice since: whether from our file is not to be seen any more.
+            return known if known & ours_or_before else None
+
+        return history
+
+    def _locks(self, metadata: Described | None) -> bool:  # noqa: ARG002
+        # As in Iceberg Java, a view has no say in it.
+        return super()._locks(None)
+
+
+def view_pointed_at(entry: HiveTable) -> str:
+    """The metadata file a view's entry points at.
+
+    Raises:
+        NoSuchIcebergViewError: the entry is no Iceberg view, or points nowhere.
+    """
+    if not entry.is_iceberg_view or entry.metadata_location is None:
+        without = " without a metadata_location" if entry.is_iceberg_view else ""
+        raise NoSuchIcebergViewError(
+            f"{entry.full_name} is not an Iceberg view: it is {entry.kind}{without}",
+            hint="load it as a table, with load_table" if entry.is_iceberg else None,
+            view=entry.full_name,
+        )
+    return entry.metadata_location
+
+
+@contextmanager
+def view_named(name: str) -> Iterator[None]:
+    """Says that there is no view where there is no table of this name."""
+    try:
+        yield
+    except NoSuchIcebergTableError:
+        raise
+    except NoSuchTableError as error:
+        raise NoSuchViewError(f"there is no view {name}", hint=error.hint, view=name) from error
+
+
+def _pointed(
+    entry: HiveTable,
+    base: ViewMetadata | None,
+    new: ViewMetadataVersion,
+    settings: Mapping[str, str],
+) -> HiveTable:
+    """``entry`` pointing at ``new``; parameters that are not Iceberg's stay as they are."""
+    metadata = new.metadata
+    parameters = dict(entry.parameters)
+    for key in (base.properties.keys() if base else set()) - metadata.properties.keys():
+        parameters.pop(key, None)
+    parameters |= {key: value for key, value in metadata.properties.items() if key != OWNER}
+    parameters |= {"uuid": metadata.view_uuid, TABLE_TYPE: ICEBERG_VIEW}
+    if previous := entry.metadata_location:
+        parameters[PREVIOUS_METADATA_LOCATION] = previous
+    parameters[METADATA_LOCATION] = new.location
+    parameters.pop("storage_handler", None)
+    parameters.pop("current-schema", None)
+    schema = json.dumps(metadata.schema().to_json(), separators=(",", ":"), ensure_ascii=False)
+    parameters |= description_of("current-schema", schema, settings)
+    text = metadata.current_version.sql_for(_HIVE)
+    return replace(
+        entry,
+        parameters=parameters,
+        storage=storage_of(metadata.schema(), metadata.location),
+        view_original_text=text,
+        view_expanded_text=text,
+    )

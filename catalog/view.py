@@ -1,0 +1,172 @@
+"""A view of a catalog: its query and the schema of its result, and changes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from icecomb.catalog.commit import RetrySettings, settle
+from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.pointer import Swappable, ViewMetadataVersion
+from icecomb.format.errors import CommitFailedError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from icecomb.format.schema import Schema
+    from icecomb.format.view import ViewLogEntry, ViewMetadata, ViewVersion
+
+
+class ViewPointer(Swappable[ViewMetadataVersion], Protocol):
+    """One view's pointer; see `icecomb.catalog.pointer.MetadataPointer`."""
+
+    def load(self) -> ViewMetadataVersion:
+        """What the pointer points at now.
+
+        Raises:
+            NoSuchViewError: there is no such view.
+        """
+
+    def stage(
+        self, base: ViewMetadataVersion | None, metadata: ViewMetadata
+    ) -> ViewMetadataVersion:
+        """Prepares the version after ``base`` (None: the first); readers do not see it yet."""
+
+    def queue(self) -> AbstractContextManager[bool]:
+        """This process's turn."""
+
+
+class View:
+    """A view as it was when it was loaded, refreshed or last changed through this object.
+
+    Args:
+        identifier: Namespace and name.
+        version: The metadata file and what is in it.
+        pointer: Its place in the catalog.
+    """
+
+    def __init__(
+        self, identifier: Identifier, version: ViewMetadataVersion, pointer: ViewPointer
+    ) -> None:
+        self.identifier = identifier
+        self._version = version
+        self._pointer = pointer
+
+    def __repr__(self) -> str:
+        queries = "\n".join(
+            f"{name}: {sql}" for name, sql in self.current_version().queries.items()
+        )
+        return (
+            f"{'.'.join(self.identifier)} (version {self.metadata.current_version_id})\n{queries}"
+        )
+
+    def name(self) -> Identifier:
+        """Namespace and name."""
+        return self.identifier
+
+    @property
+    def metadata(self) -> ViewMetadata:
+        """The metadata this object is pinned to."""
+        return self._version.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """The file of `metadata`."""
+        return self._version.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The view's properties."""
+        return self.metadata.properties
+
+    def location(self) -> str:
+        """The folder of its metadata files."""
+        return self.metadata.location
+
+    def schema(self) -> Schema:
+        """The columns of its result."""
+        return self.metadata.schema()
+
+    def current_version(self) -> ViewVersion:
+        """What it is."""
+        return self.metadata.current_version
+
+    def versions(self) -> list[ViewVersion]:
+        """What it was and is, as far as it is kept."""
+        return list(self.metadata.versions)
+
+    def history(self) -> list[ViewLogEntry]:
+        """When which version became current."""
+        return list(self.metadata.version_log)
+
+    def sql_for(self, dialect: str) -> str | None:
+        """The query in a dialect, else in the first one that it has."""
+        return self.current_version().sql_for(dialect)
+
+    def refresh(self) -> View:
+        """Pins this object to the view of now, and returns it.
+
+        Raises:
+            NoSuchViewError: it was dropped.
+        """
+        self._version = self._pointer.load()
+        return self
+
+    def update_properties(
+        self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | None = None
+    ) -> View:
+        """Sets and removes properties.
+
+        Raises:
+            CommitFailedError: others were first too often; nothing was changed.
+            CommitStateUnknownError: it cannot be told whether they were changed.
+        """
+        from icecomb.format.view import with_properties
+
+        return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
+
+    def change(self, make: Callable[[ViewMetadata], ViewMetadata]) -> View:
+        """Commits what ``make`` makes of the metadata, of the newest when others were first.
+
+        Raises:
+            CommitFailedError: others were first too often; nothing was changed.
+            CommitStateUnknownError: it cannot be told whether it was changed.
+        """
+        with self._pointer.queue() as others_were_first:
+            base = self._newest() if others_were_first else self._version
+            self._version = self._commit(base, make)
+        return self
+
+    def _commit(
+        self, base: ViewMetadataVersion, make: Callable[[ViewMetadata], ViewMetadata]
+    ) -> ViewMetadataVersion:
+        settings = RetrySettings.of(base.metadata.properties, locked=True)
+        started = time.monotonic()
+        attempt = 0
+        while True:
+            attempt += 1
+            changed = make(base.metadata)
+            if changed is base.metadata:
+                return base
+            new = self._pointer.stage(base, changed)
+            try:
+                settle(self._pointer, base, new)
+            except CommitFailedError:
+                late = time.monotonic() - started > settings.total_s
+                if late or attempt > settings.retries:
+                    raise
+            else:
+                return new
+            time.sleep(settings.pause(attempt))
+            base = self._newest()
+
+    def _newest(self) -> ViewMetadataVersion:
+        newest = self._pointer.load()
+        if newest.metadata.view_uuid != self.metadata.view_uuid:
+            raise CommitFailedError(
+                f"{self._pointer.name} was dropped, and a new view has its name",
+                hint="load the view again and repeat the change, if it is meant for the new one",
+                view=self._pointer.name,
+            )
+        return newest
