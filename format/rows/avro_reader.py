@@ -97,7 +97,7 @@ class AvroReader:
 
     def statistics(
         self, field_id: int, field_type: IcebergType
-    ) -> Callable[[int], ChunkStatistics] | None:
+    ) -> Callable[[int], ChunkStatistics | None] | None:
         """None: Avro files have no statistics."""
         del field_id, field_type
         return None

@@ -31,7 +31,7 @@ class DataFileReader(Protocol):
 
     def statistics(
         self, field_id: int, field_type: IcebergType
-    ) -> Callable[[int], ChunkStatistics] | None:
+    ) -> Callable[[int], ChunkStatistics | None] | None:
         """The statistics of a column by group, None when there are none."""
 
     def batches(

@@ -1,14 +1,17 @@
 """ORC data files as record batches with their place in the file.
 
 Field ids stand in the type attribute `iceberg.id` (spec: ORC); files of Hive have none and are read
-through the name mapping. pyarrow reads whole stripes, and timestamps as nanoseconds: years before
-1678 and after 2261 are refused by it, never read wrongly.
+through the name mapping. A stripe is read at a time, and only if its statistics allow a row that is
+looked for. pyarrow reads timestamps as nanoseconds: years before 1678 and after 2261 are refused by
+it, never read wrongly.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
 
 import pyarrow as pa
 from pyarrow import orc
@@ -17,12 +20,11 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
 from icecomb.format.rows.arrow_projection import FileField, file_fields
-from icecomb.format.rows.parquet_reader import reading
+from icecomb.format.rows.orc_tail import OrcTail
+from icecomb.format.rows.parquet_reader import empty_batches, reading
 from icecomb.format.rows.parquet_statistics import ChunkStatistics
 from icecomb.format.types import IcebergType
 
-_FIRST_STRIPE = 3
-"""Where the first stripe of every ORC file begins: after the magic number."""
 _PLACE_NAME = re.compile(r"_col\d+")
 
 
@@ -60,6 +62,14 @@ class OrcReader:
         with reading(location):
             self._file = orc.ORCFile(self._source)
             schema = self._file.schema
+            tail = self._file.reader.serialized_file_tail()
+        try:
+            self._tail = OrcTail(tail)
+        except ValueError as problem:
+            raise CorruptFileError(
+                f"Cannot read data file {location}: {problem}", path=location
+            ) from problem
+        self._statistics_loaded = False
         if len(schema) and all(_PLACE_NAME.fullmatch(name) for name in schema.names):
             raise UnsupportedError(
                 f"The columns of ORC file {location} have numbers for names (_col0, ...)",
@@ -73,20 +83,20 @@ class OrcReader:
         self._source.close()
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
-        """All stripes for the part of a file that holds the first one, none for other parts.
-
-        pyarrow does not tell where a stripe begins.
-        """
-        if length is not None and not start <= _FIRST_STRIPE < start + length:
-            return []
-        return list(range(self._file.nstripes))
+        """The stripes that begin in a range of bytes, as Iceberg Java splits files."""
+        end = self._source.size() if length is None else start + length
+        return [n for n, stripe in enumerate(self._tail.stripes) if start <= stripe.offset < end]
 
     def statistics(
         self, field_id: int, field_type: IcebergType
-    ) -> Callable[[int], ChunkStatistics] | None:
-        """None: pyarrow does not tell the statistics of stripes."""
-        del field_id, field_type
-        return None
+    ) -> Callable[[int], ChunkStatistics | None] | None:
+        """The statistics of a column by stripe, None when it has no one value a row."""
+        numbers = dict(_numbers(self.fields))
+        if field_id not in numbers or self._tail.type_count != _count(self.fields) + 1:
+            return None
+        self._load_statistics()
+        number = numbers[field_id]
+        return lambda stripe: self._tail.chunk(stripe, number, field_type)
 
     def batches(
         self,
@@ -96,23 +106,50 @@ class OrcReader:
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read columns of all stripes.
+        """Read columns of some stripes.
 
         Args:
-            columns: Numbers of physical columns; without any, the first one is read for its rows.
-            row_groups: The stripes, from the first on.
+            columns: Numbers of physical columns; none gives batches with rows and no columns.
+            row_groups: The stripes.
             batch_size: The most rows a batch has.
             use_threads: Not used: stripes are decoded by the calling thread.
         """
         del use_threads
         wanted = set(columns)
-        fields = [f for f in self.fields if wanted.intersection(f.leaves)] or self.fields[:1]
-        names = [f.name for f in fields]
-        position = 0
+        names = [f.name for f in self.fields if wanted.intersection(f.leaves)]
+        starts = list(accumulate((s.rows for s in self._tail.stripes), initial=0))
         for number in row_groups:
+            if not names:
+                rows = self._tail.stripes[number].rows
+                yield from empty_batches(starts[number], rows, batch_size)
+                continue
             with reading(self.location):
                 stripe = self._file.read_stripe(number, columns=names)
             for start in range(0, stripe.num_rows, batch_size):
-                batch = stripe.slice(start, batch_size)
-                yield position + start, batch
-            position += stripe.num_rows
+                yield starts[number] + start, stripe.slice(start, batch_size)
+
+    def _load_statistics(self) -> None:
+        if self._statistics_loaded:
+            return
+        self._statistics_loaded = True
+        start, end = self._tail.metadata_range
+        with reading(self.location):
+            section = self._source.read_at(end - start, start)
+        # Without statistics every stripe is read.
+        with suppress(ValueError):
+            self._tail.load_statistics(section)
+
+
+def _numbers(fields: Sequence[FileField]) -> Iterator[tuple[int, int]]:
+    """Field ids with the numbers of their types, of fields that have one value a row."""
+    number = 1
+    for f in fields:
+        if not f.children and f.field_id is not None:
+            yield f.field_id, number
+        elif pa.types.is_struct(f.arrow_type):
+            yield from ((inner, number + n) for inner, n in _numbers(f.children))
+        number += 1 + _count(f.children)
+
+
+def _count(fields: Sequence[FileField]) -> int:
+    return sum(1 + _count(f.children) for f in fields)
