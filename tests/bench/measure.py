@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_GIB = 6.0
 """A child that needs more memory is ended, and reported."""
 TIMEOUT_S = 1200.0
-_RESULT = "RESULT "
+RESULT = "RESULT "
+"""Stands before the line in which a child prints its figures."""
 _POLL_S = 0.02
 
 _T = TypeVar("_T")
@@ -60,7 +61,7 @@ def memory_mb(field: str = "VmHWM") -> float:
 def report(**figures: Any) -> None:
     """What a child has measured."""
     rounded = {k: round(v, 5) if isinstance(v, float) else v for k, v in figures.items()}
-    print(_RESULT + json.dumps(rounded), flush=True)
+    print(RESULT + json.dumps(rounded), flush=True)
 
 
 def run_child(what: str) -> Figures:
@@ -75,8 +76,8 @@ def run_child(what: str) -> Figures:
         problem = _watch(child)
         assert child.stdout is not None
         for line in child.stdout:
-            if line.startswith(_RESULT) and problem is None:
-                found: Figures = json.loads(line[len(_RESULT) :])
+            if line.startswith(RESULT) and problem is None:
+                found: Figures = json.loads(line[len(RESULT) :])
                 return found
         errors.seek(0)
         said = errors.read().strip().splitlines()
