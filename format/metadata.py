@@ -21,6 +21,7 @@ from icecomb.format.partition import PartitionSpec, assign_fresh_partition_spec_
 from icecomb.format.schema import INITIAL_SCHEMA_ID, Schema, assign_fresh_schema_ids
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import SortOrder, assign_fresh_sort_order_ids
+from icecomb.format.table_property import check_properties
 
 if TYPE_CHECKING:
     from icecomb.format.name_mapping import NameMapping
@@ -35,19 +36,6 @@ SUPPORTED_FORMAT_VERSIONS: Final = (1, 2)
 DEFAULT_FORMAT_VERSION: Final = 2
 PARQUET_COMPRESSION: Final = "write.parquet.compression-codec"
 PARQUET_COMPRESSION_DEFAULT: Final = "zstd"
-RESERVED_PROPERTIES: Final = frozenset(
-    {
-        "format-version",
-        "uuid",
-        "snapshot-count",
-        "current-snapshot-id",
-        "current-snapshot-summary",
-        "current-snapshot-timestamp-ms",
-        "current-schema",
-        "default-partition-spec",
-        "default-sort-order",
-    }
-)
 DEFAULT_NAME_MAPPING: Final = "schema.name-mapping.default"
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -250,8 +238,8 @@ def new_table_metadata(  # noqa: PLR0917
     """
     given = dict(properties or {})
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
-    kept = {key: value for key, value in given.items() if key not in RESERVED_PROPERTIES}
-    kept.setdefault(PARQUET_COMPRESSION, PARQUET_COMPRESSION_DEFAULT)
+    check_properties(given)
+    kept = {PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT, **given}
     fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
     spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)
     spec.check(fresh)

@@ -16,7 +16,6 @@ from typing import Any, Final
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
 from icecomb.format.json_sequence import lazily
 from icecomb.format.metadata import (
-    RESERVED_PROPERTIES,
     SUPPORTED_FORMAT_VERSIONS,
     TableMetadata,
 )
@@ -30,6 +29,7 @@ from icecomb.format.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.sort import INITIAL_SORT_ORDER_ID, UNSORTED_SORT_ORDER, SortOrder
+from icecomb.format.table_property import check_not_reserved, check_properties
 
 LAST_ADDED: Final = -1
 _PREVIOUS_VERSIONS_KEY: Final = "write.metadata.previous-versions-max"
@@ -285,17 +285,18 @@ class MetadataBuilder:
         """Set properties.
 
         Raises:
-            ValidationError: One of them is reserved, or a value is no text.
+            ValidationError: One of them is reserved, or cannot have that value.
         """
-        if reserved := RESERVED_PROPERTIES & updates.keys():
-            raise ValidationError(f"Cannot set reserved properties: {', '.join(sorted(reserved))}")
-        for key, value in updates.items():
-            if not isinstance(value, str):
-                raise ValidationError(f"Property {key!r} must be text, not {value!r}")
+        check_properties(updates)
         self.set(properties=MappingProxyType({**self.metadata.properties, **updates}))
 
     def remove_properties(self, removals: Collection[str]) -> None:
-        """Remove properties; one that is not there is passed over."""
+        """Remove properties; one that is not there is passed over.
+
+        Raises:
+            ValidationError: One of them is reserved.
+        """
+        check_not_reserved(removals)
         kept = {k: v for k, v in self.metadata.properties.items() if k not in removals}
         self.set(properties=MappingProxyType(kept))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.requirement import AssertTableUUID
+from icecomb.format.table_property import check_not_reserved, check_properties
 from icecomb.format.update import (
     Changes,
     RemovePropertiesUpdate,
@@ -40,13 +41,14 @@ class UpdateProperties(PendingUpdate):
         """Set a property.
 
         Raises:
-            ValidationError: It is removed in the same update, or the value is no text.
+            ValidationError: It is removed in the same update, is reserved, or cannot have that
+                value.
         """
         if key in self._removed:
             raise ValidationError(f"Cannot set and remove property {key!r} at once")
-        if not isinstance(value, str):
-            raise ValidationError(f"Property {key!r} must be text, not {value!r}")
-        if key == _FORMAT_VERSION and not value.isdecimal():
+        if key != _FORMAT_VERSION:
+            check_properties({key: value})
+        elif not str(value).isdecimal():
             raise ValidationError(f"Property {key!r} is {value!r}, not a number")
         self._set[key] = value
         return self
@@ -55,10 +57,11 @@ class UpdateProperties(PendingUpdate):
         """Remove a property; one that is not there is passed over.
 
         Raises:
-            ValidationError: It is set in the same update.
+            ValidationError: It is set in the same update, or reserved.
         """
         if key in self._set:
             raise ValidationError(f"Cannot set and remove property {key!r} at once")
+        check_not_reserved((key,))
         self._removed[key] = None
         return self
 

@@ -12,7 +12,6 @@ from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.metadata import (
     PARQUET_COMPRESSION,
     PARQUET_COMPRESSION_DEFAULT,
-    RESERVED_PROPERTIES,
 )
 from icecomb.format.partition import (
     PartitionField,
@@ -23,6 +22,7 @@ from icecomb.format.requirement import AssertTableUUID
 from icecomb.format.schema import assign_fresh_schema_ids
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import assign_fresh_sort_order_ids
+from icecomb.format.table_property import check_properties
 from icecomb.format.transform import VoidTransform
 from icecomb.format.update import (
     AddPartitionSpecUpdate,
@@ -61,7 +61,7 @@ class TableReplacement(PendingUpdate):
         commit: See `PendingUpdate`.
 
     Raises:
-        ValidationError: ``format-version`` is not a number.
+        ValidationError: A property cannot be set, or not to that value.
     """
 
     def __init__(
@@ -84,9 +84,10 @@ class TableReplacement(PendingUpdate):
         if version is not None and not (version.isascii() and version.isdigit()):
             raise ValidationError(f"Property {_FORMAT_VERSION} is {version!r}, not a number")
         self._version = None if version is None else int(version)
+        check_properties(given)
         self._properties = {
             PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT,
-            **{key: value for key, value in given.items() if key not in RESERVED_PROPERTIES},
+            **given,
         }
 
     def apply(self, base: TableMetadata) -> Changes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
 
@@ -212,13 +213,24 @@ def test_names_in_a_filter_may_be_spelled_in_any_case(lake):
     assert rows(table) == [(2, "b", 2.0)]
 
 
+def table_of_a_careless_writer(lake, **properties):
+    """A table whose properties nobody checked when they were set."""
+    version = {k: properties.pop(k) for k in ("format-version",) if k in properties}
+    table = lake.create_table("db.t", SCHEMA, properties=version)
+    file = Path(table.metadata_location)
+    content = json.loads(file.read_text())
+    content["properties"].update(properties)
+    file.write_text(json.dumps(content))
+    return lake.load_table("db.t")
+
+
 @pytest.mark.parametrize(
     "properties",
     [{"write.delete.isolation-level": "none"}, {"write.delete.mode": "sometimes"}],
     ids=repr,
 )
 def test_a_mode_or_isolation_level_that_does_not_exist_is_refused(lake, properties):
-    table = lake.create_table("db.t", SCHEMA, properties=properties)
+    table = table_of_a_careless_writer(lake, **properties)
     table.append(frame((1, "a", 1.0), (2, "b", 2.0)))
     with pytest.raises(ConfigurationError, match=next(iter(properties))):
         table.delete("id = 1")
@@ -664,8 +676,7 @@ def test_a_merge_on_read_delete_that_fails_leaves_no_file(lake, monkeypatch):
     ids=str,
 )
 def test_delete_files_that_cannot_be_written_are_refused_first(lake, properties):
-    properties = {"write.delete.mode": "merge-on-read", **properties}
-    table = lake.create_table("db.t", SCHEMA, properties=properties)
+    table = table_of_a_careless_writer(lake, **properties, **{"write.delete.mode": "merge-on-read"})
     table.append(frame((1, "a", 1.0), (2, "b", 2.0)))
     with pytest.raises((ConfigurationError, UnsupportedError)):
         table.delete("id = 1")

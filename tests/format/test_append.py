@@ -286,7 +286,8 @@ def test_delete_files_are_not_appended():
 
 
 def test_a_property_that_is_no_number_is_named(tmp_path):
-    table = new_table(tmp_path, **{"commit.manifest.target-size-bytes": "big"})
+    table = new_table(tmp_path)
+    table = replace(table, properties={"commit.manifest.target-size-bytes": "big"})
     with pytest.raises(ConfigurationError, match="target-size-bytes"):
         append(data_file("a")).apply(table)
 

@@ -28,7 +28,6 @@ from icecomb.format.transform import parse_transform
 from icecomb.format.types import LongType, NestedField, StringType
 from icecomb.format.update import (
     AddSnapshotUpdate,
-    SetPropertiesUpdate,
     SetStatisticsUpdate,
     update_table_metadata,
 )
@@ -245,8 +244,8 @@ def test_the_tables_own_settings_count(tmp_path):
     ids = [story.append(f"{n}") for n in range(6)]
     story.expire()
     assert story.ids == ids[3:]
-    story.metadata = update_table_metadata(
-        story.metadata, [SetPropertiesUpdate({"history.expire.min-snapshots-to-keep": "few"})]
+    story.metadata = replace(
+        story.metadata, properties={"history.expire.min-snapshots-to-keep": "few"}
     )
     with pytest.raises(ConfigurationError, match="few"):
         story.expire()

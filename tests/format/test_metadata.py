@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.file_io import FileIO
-from icecomb.format.metadata import RESERVED_PROPERTIES, TableMetadata, new_table_metadata
+from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.metadata_file import (
     metadata_version,
     new_metadata_location,
@@ -365,7 +365,7 @@ def test_a_file_that_was_cut_off_is_never_read(cut, data):
 
 
 def test_a_new_table_is_as_java_creates_it():
-    metadata = fresh(owner="me", uuid="x", format_version="2")
+    metadata = fresh(owner="me", format_version="2")
     assert metadata.format_version == 2
     assert [f.field_id for f in metadata.schema().fields] == [1, 2, 3]
     assert metadata.schema().schema_id == 0
@@ -391,13 +391,6 @@ def test_an_unpartitioned_unsorted_table_has_spec_0_and_order_0():
     assert metadata.spec() == UNPARTITIONED_PARTITION_SPEC
     assert metadata.last_partition_id == 999
     assert metadata.sort_orders == (UNSORTED_SORT_ORDER,)
-
-
-def test_reserved_properties_are_not_kept():
-    given_properties = dict.fromkeys(RESERVED_PROPERTIES, "1")
-    metadata = new_table_metadata(SCHEMA, SPEC, ORDER, "/t", given_properties)
-    assert metadata.format_version == 1
-    assert metadata.properties == {"write.parquet.compression-codec": "zstd"}
 
 
 def test_a_new_table_of_version_3_is_refused():

@@ -9,6 +9,7 @@ import random
 import re
 import resource
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -33,7 +34,6 @@ from icecomb.format.errors import (
     FileIOError,
     IcecombError,
     SchemaError,
-    UnsupportedError,
     ValidationError,
 )
 from icecomb.format.file_io import FileIO
@@ -525,7 +525,8 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path, name, value, error):
-    metadata = table(tmp_path, *PARTITIONED, **{name: value})
+    key = name.replace("__", "-").replace("_", ".")
+    metadata = replace(table(tmp_path, *PARTITIONED), properties={key: value})
     with pytest.raises(error):
         write_data(IO, metadata, partition_data())
     assert files_below(tmp_path) == []

@@ -1,0 +1,117 @@
+"""Properties are checked when they are set: at creation, replacement and update."""
+
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import ValidationError
+from icecomb.format.metadata import new_table_metadata
+from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.schema import Schema
+from icecomb.format.sort import UNSORTED_SORT_ORDER
+from icecomb.format.table_property import RESERVED_PROPERTIES
+from icecomb.format.types import LongType, NestedField
+from icecomb.format.update import (
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    update_table_metadata,
+)
+
+SCHEMA = Schema((NestedField(1, "id", LongType()),))
+REFUSED = [
+    ("commit.retry.num-retries", "-1", "a whole number from 0 on"),
+    ("commit.retry.min-wait-ms", "soon", "a whole number from 0 on"),
+    ("commit.retry.max-wait-ms", "1.5", "a whole number from 0 on"),
+    ("commit.retry.total-timeout-ms", "", "a whole number from 0 on"),
+    ("commit.manifest.target-size-bytes", "0", "a whole number from 1 on"),
+    ("commit.manifest.target-size-bytes", "8 MB", "a whole number from 1 on"),
+    ("write.manifest.compression-level", "x", "a whole number"),
+    ("write.metadata.compression-codec", "zstd", "none, gzip or uncompressed"),
+    ("write.format.default", "csv", "parquet, avro or orc"),
+    ("write.delete.mode", "fast", "copy-on-write or merge-on-read"),
+    ("write.merge.isolation-level", "none", "serializable or snapshot"),
+    ("write.distribution-mode", "random", "none, hash or range"),
+    ("gc.enabled", "yes", "true or false"),
+    ("write.metadata.metrics.default", "truncate(0)", "none, counts, full or truncate(n)"),
+    ("write.metadata.metrics.column.a.b", "all", "none, counts, full or truncate(n)"),
+    ("history.expire.min-snapshots-to-keep", "0", "a whole number from 1 on"),
+    ("schema.name-mapping.default", "[{", "the JSON of a name mapping"),
+]
+ACCEPTED = {
+    "commit.retry.num-retries": "0",
+    "commit.retry.total-timeout-ms": "1800000",
+    "write.metadata.compression-codec": "GZIP",
+    "write.metadata.metrics.column.id": "Truncate(16)",
+    "write.delete.mode": "merge-on-read",
+    "gc.enabled": "TRUE",
+    "write.manifest.compression-level": "-1",
+    "schema.name-mapping.default": '[{"names": ["id"], "field-id": 1}]',
+    "somebody.else": "anything",
+}
+
+
+def created(properties):
+    return new_table_metadata(
+        SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, "/t", properties
+    )
+
+
+@pytest.mark.parametrize(("key", "value", "accepted"), REFUSED)
+def test_a_value_that_means_nothing_is_refused_with_what_would(key, value, accepted):
+    for attempt in (
+        lambda: created({key: value}),
+        lambda: update_table_metadata(created({}), (SetPropertiesUpdate({key: value}),)),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            attempt()
+        assert caught.value.message == f"Cannot set property {key} to {value!r}"
+        assert caught.value.hint == f"It may be {accepted}."
+
+
+def test_values_that_mean_something_and_unknown_properties_are_kept():
+    assert ACCEPTED.items() <= created(ACCEPTED).properties.items()
+    updated = update_table_metadata(created({}), (SetPropertiesUpdate(ACCEPTED),))
+    assert ACCEPTED.items() <= updated.properties.items()
+
+
+@pytest.mark.parametrize("key", sorted(RESERVED_PROPERTIES))
+def test_properties_that_describe_the_table_cannot_be_set_or_removed(key):
+    for update in (SetPropertiesUpdate({key: "2"}), RemovePropertiesUpdate((key,))):
+        with pytest.raises(ValidationError, match=f"Cannot set reserved properties: {key}"):
+            update_table_metadata(created({}), (update,))
+    if key == "format-version":
+        assert key not in created({key: "1"}).properties
+    else:
+        with pytest.raises(ValidationError, match=f"Cannot set reserved properties: {key}"):
+            created({key: "2"})
+
+
+def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    wrong = {"commit.retry.num-retries": "many"}
+    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"):
+        catalog.create_table("db.t", SCHEMA, properties=wrong)
+    assert not catalog.table_exists("db.t")
+    table = catalog.create_table("db.t", SCHEMA)
+    files = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"):
+        catalog.replace_table("db.t", SCHEMA, properties=wrong)
+    with (
+        pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"),
+        table.transaction() as transaction,
+    ):
+        transaction.set_properties(wrong)
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_a_table_that_has_a_wrong_property_already_is_read_and_mended(tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, properties={"gc.enabled": "true"})
+    file = tmp_path / "db" / "t" / "metadata" / "v1.metadata.json"
+    file.write_text(file.read_text().replace('"gc.enabled":"true"', '"gc.enabled":"perhaps"'))
+    table = catalog.load_table("db.t")
+    assert table.properties["gc.enabled"] == "perhaps"
+    with table.transaction() as transaction:
+        transaction.set_properties({"gc.enabled": "false"})
+    assert catalog.load_table("db.t").properties["gc.enabled"] == "false"
