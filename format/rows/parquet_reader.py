@@ -91,7 +91,7 @@ class ParquetReader:
 
     def statistics(
         self, field_id: int, field_type: IcebergType
-    ) -> Callable[[int], ChunkStatistics] | None:
+    ) -> Callable[[int], ChunkStatistics | None] | None:
         """The statistics of a column by row group, None when it has no one value a row."""
         for leaf in leaves(self.fields):
             if leaf.field.field_id == field_id and not leaf.repeated:
