@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.avro.avro_schema import decimal_size
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.rows.frame_check import without_nulls
 from icecomb.format.rows.partition_split import internal_array
 from icecomb.format.types import (
     BinaryType,
@@ -83,7 +84,7 @@ def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
         branch = Ragged(np.ones(rows, np.int64), np.full(rows, 2, np.uint8))
         return _woven([branch, _value(kind, array)], rows)
     valid = np.asarray(array.is_valid().cast(pa.uint8()))
-    present = _value(kind, array.filter(array.is_valid()))
+    present = _value(kind, without_nulls(array))
     lengths = np.zeros(rows, np.int64)
     lengths[valid == 1] = present.lengths
     branch = Ragged(np.ones(rows, np.int64), valid * np.uint8(2))

@@ -24,7 +24,7 @@ from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.avro_columns import encode_rows
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
-from icecomb.format.rows.write_property import whole
+from icecomb.format.rows.write_property import compression_level
 from icecomb.format.types import StructType
 
 CODEC = "write.avro.compression-codec"
@@ -85,7 +85,8 @@ class AvroOptions:
             raise ConfigurationError(
                 f"{CODEC}: unknown codec {codec!r}", hint=f"Use one of: {', '.join(_CODECS)}."
             )
-        return cls(codec, whole(properties, LEVEL, 0) if LEVEL in properties else None)
+        plain = codec in ("uncompressed", "none")
+        return cls(codec, compression_level(properties, LEVEL, "NONE" if plain else codec))
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
         """See `FileOptions.open`."""

@@ -55,6 +55,14 @@ def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
         _check_nulls(f, array, f.name)
 
 
+def without_nulls(array: pa.Array) -> pa.Array:
+    """The values of an array of any type."""
+    if not array.null_count:
+        return array
+    # Arrow cannot make an empty array of lists of UUIDs, but it can cut one off.
+    return array.slice(0, 0) if array.null_count == len(array) else array.drop_null()
+
+
 def _differences(
     fields: Sequence[NestedField], given: Sequence[pa.Field], prefix: str
 ) -> Iterator[str]:
@@ -140,28 +148,22 @@ def _check_nulls(field: NestedField, array: pa.Array, path: str) -> None:
     kind = field.field_type
     if not _has_required(kind):
         return
+    live = without_nulls(array)
     if isinstance(kind, StructType):
-        live = array.drop_null() if array.null_count else array
         for i, inner in enumerate(kind.fields):
             _check_nulls(inner, live.field(i), f"{path}.{inner.name}")
     elif isinstance(kind, ListType):
-        _check_nulls(kind.element_field, array.flatten(), f"{path}.element")
+        _check_nulls(kind.element_field, live.flatten(), f"{path}.element")
     elif isinstance(kind, MapType):
-        _check_nulls(kind.value_field, _live_values(array), f"{path}.value")
+        _check_nulls(kind.value_field, _live_values(live), f"{path}.value")
 
 
 def _live_values(array: pa.MapArray) -> pa.Array:
-    """The values of all maps that are not null, and of no slice that is cut off."""
-    validity, offsets = array.buffers()[:2]
-    lists = pa.Array.from_buffers(
-        pa.list_(array.type.item_type),
-        len(array),
-        [validity, offsets],
-        array.null_count,
-        array.offset,
-        [array.items],
-    )
-    return lists.flatten()
+    """The values of maps of which none is null, and of no slice that is cut off."""
+    if not len(array):
+        return array.items.slice(0, 0)
+    begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return array.items.slice(begin, end - begin)
 
 
 def _has_required(kind: IcebergType) -> bool:

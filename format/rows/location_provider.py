@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from icecomb.format.errors import UnsupportedError
+
 DATA_PATH = "write.data.path"
 FOLDER_STORAGE_PATH = "write.folder-storage.path"
 OBJECT_STORE_PATH = "write.object-storage.path"
 OBJECT_STORE_ENABLED = "write.object-storage.enabled"
 OBJECT_STORE_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
+CUSTOM_PROVIDERS = ("write.location-provider.impl", "write.py-location-provider.impl")
 
 _HASH_BITS = 20
 _DIRECTORY_BITS = 4
@@ -80,7 +83,18 @@ class ObjectStoreLocationProvider(LocationProvider):
 
 
 def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
-    """The layout a table's properties ask for."""
+    """The layout a table's properties ask for.
+
+    Raises:
+        UnsupportedError: They name a class, which only the implementation it was written for has.
+    """
+    for key in CUSTOM_PROVIDERS:
+        if key in properties:
+            raise UnsupportedError(
+                f"{key}={properties[key]}: data files cannot be placed by a class of another "
+                "implementation",
+                hint="Write with that implementation, or remove the property from the table.",
+            )
     if properties.get(OBJECT_STORE_ENABLED, "false").lower() == "true":
         return ObjectStoreLocationProvider(table_location, properties)
     return DefaultLocationProvider(table_location, properties)

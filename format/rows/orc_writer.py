@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
@@ -146,6 +147,7 @@ class OrcFileWriter:
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
         self._stream = stream
+        self._unfinished = options.stripe_bytes // 2
         self._metrics = ArrowMetrics(settings.schema, settings.metrics)
         self._schema = pa.schema([_field(f) for f in settings.schema.fields])
         self._writer = orc.ORCWriter(
@@ -162,8 +164,8 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the finished stripes."""
-        return self._stream.tell()
+        """The length of the finished stripes, and of half a stripe that is not finished."""
+        return self._stream.tell() + self._unfinished
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Write batches, whose columns have the table's types."""
@@ -179,9 +181,19 @@ class OrcFileWriter:
         return self._metrics.result()
 
     def _write(self, table: pa.Table) -> None:
-        columns = [c.cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)]
+        columns = [
+            _whole(column.cast(f.type))
+            for column, f in zip(table.columns, self._schema, strict=True)
+        ]
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._empty = False
+
+
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as a copy if it is nested: of a slice of structs pyarrow writes other rows."""
+    if not column.type.num_fields:
+        return column
+    return column.take(pa.array(np.arange(len(column))))
 
 
 def _field(field: NestedField) -> pa.Field:

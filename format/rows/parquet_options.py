@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.rows.write_property import fraction, positive, whole
+from icecomb.format.rows.write_property import compression_level, fraction, positive
 
 if TYPE_CHECKING:
     from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
@@ -144,7 +144,7 @@ class ParquetOptions:
         ndv = _by_column(properties, BLOOM_NDV_PREFIX, positive)
         return cls(
             _CODECS[codec],
-            whole(properties, LEVEL, 0) if LEVEL in properties else None,
+            compression_level(properties, LEVEL, _CODECS[codec]),
             positive(properties, ROW_GROUP_BYTES, default.row_group_bytes),
             positive(properties, ROW_GROUP_ROWS, default.row_group_rows),
             positive(properties, PAGE_BYTES, default.page_bytes),

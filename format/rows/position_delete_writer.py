@@ -45,7 +45,7 @@ GRANULARITY: Final = "write.delete.granularity"
 DELETE_FORMAT: Final = "write.delete.format.default"
 DELETE_TARGET_BYTES: Final = "write.delete.target-file-size-bytes"
 _DEFAULT_FORMAT: Final = "write.format.default"
-_DEFAULT_TARGET: Final = 64 << 20
+DEFAULT_DELETE_TARGET: Final = 64 << 20
 _ROWS: Final = 1 << 18
 """Rows of a batch: each repeats a path."""
 _FULL: Final = MetricsMode(MetricsKind.FULL)
@@ -85,7 +85,7 @@ class PositionDeleteWriter:
         self._operation_id = operation_id
         self._schema = _schema(metadata.schema() if rows else None)
         self._arrow = schema_to_pyarrow(self._schema, include_field_ids=False)
-        self._target = positive(properties, DELETE_TARGET_BYTES, _DEFAULT_TARGET)
+        self._target = positive(properties, DELETE_TARGET_BYTES, DEFAULT_DELETE_TARGET)
         options = load_file_options(
             properties, DELETE_FORMAT, properties.get(_DEFAULT_FORMAT, "parquet")
         )

@@ -92,12 +92,12 @@ class OpenDataFile:
 
 @contextmanager
 def writing(location: str) -> Iterator[None]:
-    """Name the file in errors of the system: disk full, quota, connection lost."""
+    """Name the file in errors of the system: disk full, quota, connection lost; and in Arrow's."""
     try:
         yield
     except IcecombError:
         raise
-    except OSError as problem:
+    except (OSError, pa.ArrowException) as problem:
         raise FileIOError(
             f"Cannot write data file {location}: {problem}", path=location
         ) from problem

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from icecomb.format.errors import ConfigurationError
 
 
@@ -29,6 +31,29 @@ def whole(properties: Mapping[str, str], key: str, default: int) -> int:
         return int(properties.get(key, default))
     except ValueError:
         raise ConfigurationError(f"{key} must be a whole number, not {properties[key]!r}") from None
+
+
+def compression_level(properties: Mapping[str, str], key: str, codec: str) -> int | None:
+    """The level of a codec; None where it is not set, or the codec has none.
+
+    Args:
+        properties: A table's properties.
+        key: Which one.
+        codec: Arrow's name of the codec.
+
+    Raises:
+        ConfigurationError: The codec has no such level.
+    """
+    level = whole(properties, key, 0)
+    if key not in properties or codec == "NONE":
+        return None
+    if not pa.Codec.supports_compression_level(codec.lower()):
+        return None
+    least = pa.Codec.minimum_compression_level(codec.lower())
+    most = pa.Codec.maximum_compression_level(codec.lower())
+    if not least <= level <= most:
+        raise ConfigurationError(f"{key} must lie between {least} and {most}, not {level}")
+    return level
 
 
 def fraction(properties: Mapping[str, str], key: str, default: float = 0.5) -> float:

@@ -339,17 +339,17 @@ def test_metrics_are_those_of_parquet(tmp_path, file_format):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_files_are_about_the_target_size(tmp_path, file_format):
-    target = 2 << 20
+    target = 1 << 20
     metadata = new_table(
         tmp_path,
         Schema((NestedField(1, "s", StringType()),)),
         **{"write.format.default": file_format, "write.target-file-size-bytes": str(target)},
     )
     source = random.Random(7)
-    data = pa.table({"s": [source.randbytes(20).hex() for _ in range(400_000)]})
+    data = pa.table({"s": [source.randbytes(20).hex() for _ in range(150_000)]})
     files = write_data(IO, metadata, data)
     assert len(files) > 2
-    assert sum(f.record_count for f in files) == 400_000
+    assert sum(f.record_count for f in files) == 150_000
     assert max(f.file_size_in_bytes for f in files) < target * 1.35
     assert min(f.file_size_in_bytes for f in files[:-1]) > target * 0.7
     assert read(metadata, files)["s"].to_pylist() == data["s"].to_pylist()
