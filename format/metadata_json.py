@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.json_sequence import JsonSequence, json_text, lazily
@@ -29,6 +29,7 @@ from icecomb.format.sort import UNSORTED_SORT_ORDER, SortOrder
 
 _T = TypeVar("_T")
 _NO_SNAPSHOT: Final = -1
+_EDGE: Final = 1024
 _KNOWN: Final = frozenset(
     {
         "format-version",
@@ -90,8 +91,14 @@ def metadata_to_json(metadata: TableMetadata) -> str:
     out["snapshot-log"] = lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)
     out["metadata-log"] = lazily(metadata.metadata_log, MetadataLogEntry.from_json)
     out.update(metadata.extra)
-    members = (f"{json_text(key)}:{json_text(value)}" for key, value in out.items())
-    return "{" + ",".join(members) + "}"
+    pieces = []
+    for key, value in out.items():
+        pieces.append(f',"{key}":' if key in _KNOWN else f",{json_text(key)}:")
+        # the text of a long list is taken in as it is, not put together once more
+        lazy = isinstance(value, JsonSequence)
+        pieces += ("[", value.to_text(), "]") if lazy else (json_text(value),)
+    pieces[0] = "{" + pieces[0][1:]
+    return "".join((*pieces, "}"))
 
 
 def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMetadata:
@@ -114,17 +121,34 @@ def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMe
 
 
 def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+    problem = _edge_problem(raw)
+    document: Any = None
+    if problem is None:
+        try:
+            document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
+        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            # as text: the error itself would hold on to the whole file
+            problem = str(error)
+    if problem is not None:
         raise CorruptFileError(
-            f"{where}: not a JSON text of table metadata: {error}",
+            f"{where}: not a JSON text of table metadata: {problem}",
             hint="It may be cut off, or compressed under a name without .gz.",
             path=where,
-        ) from error
-    if not isinstance(document, dict):
-        raise CorruptFileError(f"{where}: table metadata is a JSON object", path=where)
-    return document
+        )
+    return cast("Mapping[str, Any]", document)
+
+
+def _edge_problem(raw: bytes | str) -> str | None:
+    """Why a text cannot be a JSON object, seen at its ends: however long it is, this is quick."""
+    first, last = (
+        (raw[:_EDGE].lstrip() or raw.lstrip())[:1],
+        (raw[-_EDGE:].rstrip() or raw.rstrip())[-1:],
+    )
+    if not first:
+        return "it is empty"
+    if first not in ("{", b"{"):
+        return f"it begins with {first!r}, not with an object"
+    return None if last in ("}", b"}") else f"it ends with {last!r}, in the middle of the object"
 
 
 def _parse(raw: Mapping[str, Any]) -> TableMetadata:

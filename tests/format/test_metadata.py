@@ -1,8 +1,12 @@
 """Table metadata files: what is read, what is refused, what is written."""
 
+import gc
 import gzip
 import json
+import os
+import tracemalloc
 import uuid
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -353,6 +357,47 @@ def test_later_format_versions_are_refused_by_name(change, named):
 def test_bytes_that_are_no_json_object_are_refused(raw):
     with pytest.raises(CorruptFileError, match=r"/m\.json"):
         TableMetadata.from_json(raw, "/m.json")
+
+
+LARGE = 200 << 20
+
+
+def large_garbage(kind):
+    """200 MB that are no metadata."""
+    if kind == "cut off":
+        one = json.dumps(version_2()["snapshots"][1]).encode() + b","
+        return (b'{"format-version":2,"snapshots":[' + one * (LARGE // len(one)))[:LARGE]
+    return b"{" + b"\xff" * LARGE + b"}" if kind == "not UTF-8" else b" " * LARGE
+
+
+@contextmanager
+def memory(limit):
+    """No more than so many bytes are held at any time."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("kind", "copies"), [("cut off", 0.1), ("not UTF-8", 2.1), ("", 0.1)])
+def test_huge_garbage_is_refused_without_being_parsed(kind, copies):
+    raw = large_garbage(kind)
+    with memory(copies * LARGE), pytest.raises(CorruptFileError, match="not a JSON") as caught:
+        TableMetadata.from_json(raw, "/t/metadata/7.json")
+    assert len(caught.value.message) < 500
+    assert "/t/metadata/7.json" in caught.value.message
+
+
+def test_a_huge_file_of_zeros_is_refused_by_name(tmp_path):
+    file = tmp_path / "v1.metadata.json"
+    file.touch()
+    os.truncate(file, LARGE)
+    with memory(1.1 * LARGE), pytest.raises(CorruptFileError, match="v1") as caught:
+        read_metadata(FileIO(), str(file))
+    assert "it begins with" in caught.value.message
 
 
 @settings(deadline=None)
