@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.transform import parse_transform
@@ -140,3 +142,76 @@ def test_java_reads_files_that_we_took_in(
     pq.write_table(frame([(901, "a", None)]), tmp_path / "y.parquet")
     table.add_files([str(folder / "x.parquet"), str(tmp_path / "y.parquet")])
     assert agreed(table)[-2:] == [(900, "c/d", 1.0), (901, "a", None)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_merge_leaves_the_rows_that_the_same_statement_of_spark_leaves(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+    mode: str,
+) -> None:
+    ours, theirs = f"m_{mode[:4]}_ours", f"m_{mode[:4]}_theirs"
+    table = create(ours, **dict.fromkeys(MERGE, mode))
+    create(theirs, **dict.fromkeys(MERGE, mode))
+    source = [
+        (1, "b", 0.75, "D"), (2, "a", 5.0, "U"), (3, None, 9.0, "U"), (4, "a", 5.0, "D"),
+        (5, "a", 9.0, "U"), (10, "c", 99.0, None), (11, "c", 0.0, "U"), (14, "a", 8.0, "?"),
+        (100, "a", 1.0, "U"), (101, "a", 1.0, "D"), (102, "a", 1.0, None), (103, None, None, "U"),
+    ]  # fmt: skip
+    values = ", ".join(
+        f"({i}, {_sql(s)}, CAST({_sql(x)} AS DOUBLE), {_sql(op)})" for i, s, x, op in source
+    )
+    iceberg_java.sql(
+        f"MERGE INTO ice.{NAMESPACE}.{theirs} t USING "
+        f"(SELECT * FROM VALUES {values} AS v(id, s, x, op)) s ON t.id = s.id AND t.x < s.x "
+        "WHEN MATCHED AND s.op = 'D' THEN DELETE "
+        "WHEN MATCHED AND t.s IS NULL OR s.op <> 'U' THEN UPDATE SET t.x = t.x + s.x "
+        "WHEN MATCHED THEN UPDATE SET t.s = s.s, t.x = s.x "
+        "WHEN NOT MATCHED AND s.op = 'U' THEN INSERT (id, s, x) VALUES (s.id + 1000, s.s, s.x) "
+        "WHEN NOT MATCHED BY SOURCE AND t.id > 30 THEN UPDATE SET t.s = concat(t.s, '!') "
+        "WHEN NOT MATCHED BY SOURCE AND t.x < 4 THEN DELETE"
+    )
+    columns = list(zip(*source, strict=True))
+    data = pa.table([*map(pa.array, columns)], [*SCHEMA.names, "op"])
+    (
+        table.merge(data, "t.id = s.id AND t.x < s.x")
+        .when_matched_delete("s.op = 'D'")
+        .when_matched_update({"x": "t.x + s.x"}, "t.s IS NULL OR s.op <> 'U'")
+        .when_matched_update_all(except_cols=["id"])
+        .when_not_matched_insert({"id": "s.id + 1000", "s": "s.s", "x": "s.x"}, "s.op = 'U'")
+        .when_not_matched_by_source_update({"s": "t.s || '!'"}, "t.id > 30")
+        .when_not_matched_by_source_delete("t.x < 4")
+        .execute()
+    )
+    java = iceberg_java.sql(f"SELECT id, s, x FROM ice.{NAMESPACE}.{theirs} ORDER BY id")
+    assert agreed(table) == [tuple(row) for row in java]
+
+
+def test_java_reads_orc_and_avro_files_that_we_took_in(
+    create: Callable[..., Table],
+    agreed: Callable[[Table], list[tuple[Any, ...]]],
+    iceberg_java: Any,
+    tmp_path: Path,
+) -> None:
+    table = create("other_formats")
+    rows = [(i, "a", i / 2) for i in range(700, 705)]
+    orc.write_table(frame(rows), tmp_path / "000000_0")
+    table.add_files([str(tmp_path / "000000_0")])
+    assert agreed(table)[-5:] == rows
+    folder = tmp_path / "s=b+1%25"
+    folder.mkdir()
+    columns = [{"name": "id", "type": "long"}, {"name": "x", "type": ["null", "double"]}]
+    schema = {"type": "record", "name": "row", "fields": columns}
+    with (folder / "x.avro").open("wb") as out:
+        fastavro.writer(out, schema, [{"id": 800, "x": None}, {"id": 801, "x": 2.5}])
+    table.add_files([str(folder / "x.avro")])
+    expected = [[800, "b+1%", None], [801, "b+1%", 2.5]]
+    name = f"ice.{NAMESPACE}.other_formats"
+    assert iceberg_java.sql(f"SELECT * FROM {name} WHERE id >= 800 ORDER BY id") == expected
+    ours = table.scan("s = 'b+1%'").to_arrow().sort_by("id").to_pylist()
+    assert [list(row.values()) for row in ours] == expected
+
+
+def _sql(value: Any) -> str:
+    return "NULL" if value is None else repr(value)
