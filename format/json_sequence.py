@@ -82,13 +82,13 @@ class JsonSequence(Sequence[T], Generic[T]):
         )
 
     def to_text(self) -> str:
-        """The entries as a JSON array; those that were never values just as they came."""
+        """The entries as text, with commas; those that were never values just as they came."""
         text, count = self._text
         if count < len(self._items):
             rest = [i if isinstance(i, dict) else i.to_json() for i in self._items[count:]]
             text += ("," if count else "") + json_text(rest)[1:-1]
             self._text = (text, len(self._items))
-        return f"[{text}]"
+        return text
 
 
 def lazily(values: Sequence[T], decode: Callable[[Any], T]) -> JsonSequence[T]:
@@ -97,5 +97,5 @@ def lazily(values: Sequence[T], decode: Callable[[Any], T]) -> JsonSequence[T]:
 
 
 def json_text(value: Any) -> str:
-    """The text of JSON values, without spaces; of a `JsonSequence` that of its entries."""
-    return value.to_text() if isinstance(value, JsonSequence) else _ENCODER.encode(value)
+    """The text of a JSON value, without spaces."""
+    return _ENCODER.encode(value)

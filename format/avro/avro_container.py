@@ -223,18 +223,27 @@ class ContainerWriter:
         texts = {"avro.schema": _compact(schema), "avro.codec": name, **metadata}
         self._out.write(header_bytes(texts, self._sync))
 
-    def add(self, record: Mapping[str, Any]) -> bytes:
-        """Append one record, and return it as it is encoded."""
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Append one record."""
         encoded = self._encode(record)
-        self.add_encoded(encoded)
-        return encoded
-
-    def add_encoded(self, record: bytes) -> None:
-        """Append one record that `add` encoded for a file of the same schema."""
-        self._block.append(record)
-        self._block_bytes += len(record)
+        self._block.append(encoded)
+        self._block_bytes += len(encoded)
         if self._block_bytes >= _BLOCK_BYTES:
             self._flush()
+
+    def encode(self, record: Mapping[str, Any]) -> bytes:
+        """One record, for `pack`; nothing is appended."""
+        return self._encode(record)
+
+    def pack(self, records: Iterable[bytes]) -> bytes:
+        """Encoded records as the content of a block, for `add_block`; nothing is appended."""
+        return self._compress(b"".join(records))
+
+    def add_block(self, count: int, packed: bytes) -> None:
+        """Append a block of so many records, packed for any file of this schema and codec."""
+        self._flush()
+        self._out.write(encode_long(count) + encode_bytes(packed))
+        self._out.write(self._sync)
 
     def size(self) -> int:
         """The length of the file so far, not counting what is not compressed yet."""
@@ -247,10 +256,8 @@ class ContainerWriter:
 
     def _flush(self) -> None:
         if self._block:
-            body = self._compress(b"".join(self._block))
-            self._out.write(encode_long(len(self._block)) + encode_bytes(body))
-            self._out.write(self._sync)
-            self._block, self._block_bytes = [], 0
+            block, self._block, self._block_bytes = self._block, [], 0
+            self.add_block(len(block), self.pack(block))
 
 
 def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFileError:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.avro_container import (
     ContainerWriter,
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.snapshot import Snapshot
 
+_BLOCK_BYTES: Final = 16_000
+"""Encoded; small enough for a commit to compress, large enough to be compressed well."""
 _REQUIRED = ("manifest_path", "manifest_length")
 _COUNTS = (
     "added_files_count",
@@ -34,18 +36,46 @@ _COUNTS = (
 
 
 @dataclass(frozen=True, slots=True)
+class ListBlock:
+    """Some manifests of a list, which are one block of the Avro file.
+
+    Attributes:
+        manifests: The manifests.
+        records: Their records, encoded.
+        packed: The records, compressed.
+        is_full: Whether no record will join them.
+    """
+
+    manifests: tuple[ManifestFile, ...]
+    records: tuple[bytes, ...]
+    packed: bytes
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestList:
-    """A manifest list that was written: what stands in it, and how.
+    """A manifest list that was written.
+
+    The blocks are full from the last one on, and new manifests come first: the next commit packs
+    the first block anew, and takes the others as they are.
 
     Attributes:
         format_version: 1 or 2.
-        manifests: All manifests of the snapshot, in the order of the list.
-        records: Their records, encoded.
+        codec: How the blocks are compressed.
+        blocks: What stands in it.
     """
 
     format_version: int
-    manifests: tuple[ManifestFile, ...]
-    records: tuple[bytes, ...]
+    codec: str
+    blocks: tuple[ListBlock, ...]
+
+    def manifests(self) -> list[ManifestFile]:
+        """All manifests of the snapshot, in the order of the list."""
+        return [manifest for block in self.blocks for manifest in block.manifests]
+
+    def count(self) -> int:
+        """How many manifests there are."""
+        return sum(len(block.manifests) for block in self.blocks)
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
@@ -95,7 +125,7 @@ def write_manifest_list(
         parent_snapshot_id: Its parent, if any.
         sequence_number: That of the commit; format version 1 has none.
         codec: A value of `write.manifest.compression-codec`.
-        parent: The list that `manifests` was made from; records in there are not encoded again.
+        parent: The list that `manifests` was made from; what stands in there is used again.
 
     Raises:
         ValidationError: A manifest of deletes in format version 1, or one without a number.
@@ -112,24 +142,53 @@ def write_manifest_list(
         metadata["sequence-number"] = str(sequence_number)
     out = ContainerWriter(schema, plain_schema(schema, MANIFEST_FILE_NAMES), metadata, codec=codec)
     manifests = tuple(manifests)
-    known = _encoded(parent, format_version)
-    records = []
-    for manifest in manifests:
-        record = known.get(id(manifest))
-        if record is None:
-            record = out.add(_record(manifest, format_version))
-        else:
-            out.add_encoded(record)
-        records.append(record)
+    reusable: tuple[ListBlock, ...] = ()
+    if parent is not None and (parent.format_version, parent.codec) == (format_version, codec):
+        reusable = parent.blocks
+    kept = _kept_blocks(reusable, manifests)
+    fresh = manifests[: len(manifests) - sum(len(block.manifests) for block in kept)]
+    # by identity, which is cheaper than equality; a block holds on to its manifests
+    known = {
+        id(manifest): record
+        for block in reusable[: len(reusable) - len(kept)]
+        for manifest, record in zip(block.manifests, block.records, strict=True)
+    }
+    records = [known.get(id(m)) or out.encode(_record(m, format_version)) for m in fresh]
+    blocks = (*_new_blocks(out, fresh, records), *kept)
+    for block in blocks:
+        out.add_block(len(block.manifests), block.packed)
     io.create(location, out.finish())
-    return ManifestList(format_version, manifests, tuple(records))
+    return ManifestList(format_version, codec, blocks)
 
 
-def _encoded(parent: ManifestList | None, format_version: int) -> dict[int, bytes]:
-    """The records of a list by the identity of their manifests, which is cheaper than equality."""
-    if parent is None or parent.format_version != format_version:
-        return {}
-    return dict(zip(map(id, parent.manifests), parent.records, strict=True))
+def _kept_blocks(
+    blocks: Sequence[ListBlock], manifests: tuple[ManifestFile, ...]
+) -> Sequence[ListBlock]:
+    """The full blocks at the end that hold the last of these manifests."""
+    end = len(manifests)
+    for number in range(len(blocks), 0, -1):
+        block = blocks[number - 1]
+        start = end - len(block.manifests)
+        if not block.is_full or start < 0 or manifests[start:end] != block.manifests:
+            return blocks[number:]
+        end = start
+    return blocks
+
+
+def _new_blocks(
+    out: ContainerWriter, manifests: tuple[ManifestFile, ...], records: Sequence[bytes]
+) -> list[ListBlock]:
+    """Blocks of these manifests, filled from the last one on."""
+    blocks: list[ListBlock] = []
+    end, size = len(records), 0
+    for start in range(end - 1, -1, -1):
+        size += len(records[start])
+        if size >= _BLOCK_BYTES or start == 0:
+            part = tuple(records[start:end])
+            packed = out.pack(part)
+            blocks.append(ListBlock(manifests[start:end], part, packed, size >= _BLOCK_BYTES))
+            end, size = start, 0
+    return blocks[::-1]
 
 
 def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:

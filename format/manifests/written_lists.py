@@ -46,14 +46,14 @@ class WrittenLists:
         with self._lock:
             self._drop(table)
             self._lists[table] = (snapshot, written)
-            self._count += len(written.manifests)
+            self._count += written.count()
             while self._count > self._limit:
                 self._drop(next(iter(self._lists)))
 
     def _drop(self, table: UUID) -> None:
         dropped = self._lists.pop(table, None)
         if dropped is not None:
-            self._count -= len(dropped[1].manifests)
+            self._count -= dropped[1].count()
 
 
 _BY_IO: Final[WeakKeyDictionary[FileIO, WrittenLists]] = WeakKeyDictionary()

@@ -137,9 +137,10 @@ class SnapshotProducer(ABC):
         self._draw_id(base)
         self.validate(base, parent)
         self._attempt += 1
+        own = self.snapshot_id
         sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
         manifests = [
-            assign_sequence_number(manifest, self.snapshot_id, sequence_number)
+            assign_sequence_number(manifest, own, sequence_number)
             for manifest in self.manifests(base, parent)
         ]
         location, written = self._write_list(base, parent, manifests, sequence_number)
@@ -269,7 +270,8 @@ class SnapshotProducer(ABC):
     def _full_summary(
         self, base: TableMetadata, parent: Snapshot | None, manifests: Sequence[ManifestFile]
     ) -> dict[str, str]:
-        created = sum(manifest.added_snapshot_id == self.snapshot_id for manifest in manifests)
+        own = self.snapshot_id
+        created = sum(manifest.added_snapshot_id == own for manifest in manifests)
         changes = {
             "operation": self.operation,
             **self.snapshot_properties,
@@ -362,7 +364,7 @@ def parent_manifests(
         return []
     written = _written(io, base, parent)
     if written is not None:
-        return list(written.manifests)
+        return written.manifests()
     manifests = read_manifests(io, parent)
     return [
         with_counts(io, manifest) if base.format_version > 1 else manifest for manifest in manifests

@@ -3,8 +3,13 @@
 import re
 import uuid
 from collections import Counter
+from tempfile import TemporaryDirectory
 
+import pyiceberg.manifest
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icecomb.catalog import open_table
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
@@ -14,7 +19,13 @@ from icecomb.format.errors import CommitFailedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile, ManifestFile
 from icecomb.format.manifests.manifest_columns import read_manifest
-from icecomb.format.manifests.manifest_list import ManifestList, read_manifests
+from icecomb.format.manifests.manifest_list import (
+    ListBlock,
+    ManifestList,
+    read_manifest_list,
+    read_manifests,
+    write_manifest_list,
+)
 from icecomb.format.manifests.written_lists import WrittenLists
 from icecomb.format.schema import Schema
 from icecomb.format.snapshot import Snapshot
@@ -107,8 +118,8 @@ def test_the_thirtieth_append_touches_as_many_files_as_the_first(tmp_path):
 
 def test_a_record_of_a_manifest_list_is_encoded_once(tmp_path, monkeypatch):
     encoded = []
-    add = ContainerWriter.add
-    monkeypatch.setattr(ContainerWriter, "add", lambda s, r: encoded.append(r) or add(s, r))
+    encode = ContainerWriter.encode
+    monkeypatch.setattr(ContainerWriter, "encode", lambda s, r: encoded.append(r) or encode(s, r))
     table = counting_table(tmp_path)
     for number in range(30):
         append_to(table, number)
@@ -183,6 +194,73 @@ def test_a_table_made_anew_in_the_same_place_begins_empty(tmp_path):
     assert paths(again) == expected_paths(2)
 
 
+def manifest(number, path_length=0) -> ManifestFile:
+    counts = ("added", "existing", "deleted")
+    return ManifestFile(
+        manifest_path=f"/t/metadata/{number}-{'x' * path_length}.avro",
+        manifest_length=number,
+        sequence_number=number,
+        added_snapshot_id=number,
+        **{f"{kind}_{what}_count": number for kind in counts for what in ("files", "rows")},
+    )
+
+
+def write_list(path, manifests, parent=None, version=2, codec="gzip") -> ManifestList:
+    return write_manifest_list(
+        FileIO(),
+        str(path),
+        manifests,
+        format_version=version,
+        snapshot_id=1,
+        parent_snapshot_id=None,
+        codec=codec,
+        parent=parent,
+    )
+
+
+def test_a_block_of_a_list_is_compressed_until_it_is_full(tmp_path, monkeypatch):
+    packed = []
+    pack = ContainerWriter.pack
+    monkeypatch.setattr(
+        ContainerWriter, "pack", lambda s, r: packed.append(sum(map(len, r))) or pack(s, r)
+    )
+    manifests, written = [], None
+    for number in range(1, 301):
+        manifests.insert(0, manifest(number, 200))
+        packed.clear()
+        written = write_list(tmp_path / f"{number}.avro", manifests, written)
+        assert sum(packed) < 16_400
+    assert len(written.blocks) > 4
+    path = str(tmp_path / "300.avro")
+    assert read_manifest_list(FileIO(), path) == tuple(manifests)
+    theirs = pyiceberg.manifest.read_manifest_list(PyArrowFileIO().new_input(path))
+    assert [m.manifest_path for m in theirs] == [m.manifest_path for m in manifests]
+
+
+edits = st.tuples(
+    st.sampled_from(("add", "replace", "remove")), st.integers(0, 30), st.integers(0, 9_000)
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(edits, max_size=25), st.sampled_from(("gzip", "none", "zstd", "snappy")))
+def test_a_list_reads_as_it_was_meant_whatever_it_was_made_from(steps, codec):
+    manifests, written = [], None
+    with TemporaryDirectory() as folder:
+        for number, (edit, at, length) in enumerate(steps, 1):
+            if edit == "add":
+                manifests.insert(0, manifest(number, length))
+            elif at < len(manifests):
+                manifests[at : at + 1] = [manifest(number, length)] if edit == "replace" else []
+            path = f"{folder}/{number}.avro"
+            kept = None if at == 30 else written
+            written = write_list(path, manifests, kept, 1 + (at != 29), codec)
+            read = read_manifest_list(FileIO(), path)
+            assert [m.manifest_path for m in read] == [m.manifest_path for m in manifests]
+            if at != 29:
+                assert read == tuple(manifests) == tuple(written.manifests())
+
+
 def test_only_the_last_lists_are_kept():
     lists = WrittenLists(limit=5)
     tables = [uuid.uuid4() for _ in range(4)]
@@ -191,11 +269,8 @@ def test_only_the_last_lists_are_kept():
         return Snapshot(number, None, number, number, f"/{number}.avro")
 
     def written(count):
-        return ManifestList(
-            2,
-            tuple(ManifestFile(manifest_path=f"/{n}", manifest_length=n) for n in range(count)),
-            (b"",) * count,
-        )
+        manifests = tuple(map(manifest, range(count)))
+        return ManifestList(2, "gzip", (ListBlock(manifests, (b"",) * count, b"", False),))
 
     for number, table in enumerate(tables):
         lists.keep(table, snapshot(number), written(2))
