@@ -7,9 +7,11 @@ kept: see `manifest_cache`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import repeat
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -175,57 +177,19 @@ class ManifestColumns:
             rows: Row numbers; None is all of them.
         """
         indices = _indices(rows)
-        columns = {name: _values(name, array, indices) for name, array in self._columns.items()}
-        partitions = self.partition_tuples(rows)
-        absent: list[None] = [None] * len(partitions)
-        statistics = [columns.get(name, absent) for name in STATISTICS]
-        spec_id = self.manifest.partition_spec_id
-        return [
-            DataFile(
-                content=_CONTENTS[content],
-                file_path=path,
-                file_format=_FORMATS[file_format],
-                partition=partition,
-                record_count=record_count,
-                file_size_in_bytes=size,
-                column_sizes=sizes,
-                value_counts=counts,
-                null_value_counts=nulls,
-                nan_value_counts=nans,
-                lower_bounds=lower,
-                upper_bounds=upper,
-                key_metadata=key_metadata,
-                split_offsets=None if offsets is None else tuple(offsets),
-                equality_ids=None if equality is None else tuple(equality),
-                sort_order_id=order,
-                referenced_data_file=referenced,
-                spec_id=spec_id,
-            )
-            for (
-                content,
-                path,
-                file_format,
-                record_count,
-                size,
-                key_metadata,
-                order,
-                referenced,
-                offsets,
-                equality,
-                partition,
-                sizes,
-                counts,
-                nulls,
-                nans,
-                lower,
-                upper,
-            ) in zip(
-                *(columns[name] for name in (*FILE_COLUMNS, *LIST_COLUMNS)),
-                partitions,
-                *statistics,
-                strict=True,
-            )
-        ]
+        count = len(self) if indices is None else len(indices)
+        columns: dict[str, Iterable[Any]] = {
+            name: _values(name, array, indices) for name, array in self._columns.items()
+        }
+        columns["content"] = map(_CONTENTS.__getitem__, columns["content"])
+        columns["file_format"] = map(_FORMATS.__getitem__, columns["file_format"])
+        columns["partition"] = self.partition_tuples(rows)
+        columns["spec_id"] = repeat(self.manifest.partition_spec_id)
+        # filled column by column they take a third of the time of the constructor
+        files = list(map(object.__new__, repeat(DataFile, count)))
+        for name, fill in _FILL.items():
+            deque(map(fill, files, columns.get(name, _ABSENT)), maxlen=0)
+        return files
 
     def entries(self, rows: Sequence[int] | None = None) -> list[ManifestEntry]:
         """Make the entries of the chosen rows; see `data_files`."""
@@ -329,6 +293,10 @@ _STATUSES: Final = {status.value: status for status in ManifestEntryStatus}
 _CONTENTS: Final = {content.value: content for content in DataFileContent}
 
 
+_FILL: Final = {field.name: DataFile.__dict__[field.name].__set__ for field in fields(DataFile)}
+_ABSENT: Final = repeat(None)
+
+
 class _Formats(dict[str, FileFormat]):
     def __missing__(self, name: str) -> FileFormat:
         self[name] = FileFormat(name)
@@ -371,9 +339,23 @@ def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
         return [None] * len(array)
     if name in STATISTICS:
         return _mappings(array)
+    if name in LIST_COLUMNS:
+        return _tuples(array)
     if pa.types.is_integer(array.type) and not array.null_count:
         return list(_numbers(array).tolist())
     return list(array.to_pylist())
+
+
+def _tuples(lists: pa.Array) -> list[tuple[int, ...] | None]:
+    offsets = _numbers(lists.offsets)
+    first, last = int(offsets[0]), int(offsets[-1])
+    numbers = _values("", lists.values.slice(first, last - first), None)
+    bounds = (offsets - first).tolist()
+    valid = lists.is_valid().to_pylist()
+    return [
+        tuple(numbers[start:end]) if there else None
+        for there, start, end in zip(valid, bounds[:-1], bounds[1:], strict=True)
+    ]
 
 
 def _mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
