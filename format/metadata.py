@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
 from icecomb.format.json_sequence import JsonSequence
 from icecomb.format.partition import PartitionSpec, assign_fresh_partition_spec_ids
-from icecomb.format.schema import INITIAL_SCHEMA_ID, Schema, assign_fresh_schema_ids
+from icecomb.format.schema import (
+    INITIAL_SCHEMA_ID,
+    Schema,
+    assign_fresh_schema_ids,
+    check_defaults,
+)
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import SortOrder, assign_fresh_sort_order_ids
 from icecomb.format.table_property import check_properties
@@ -234,12 +239,13 @@ def new_table_metadata(  # noqa: PLR0917
 
     Raises:
         ValidationError: The spec or the sort order does not fit the schema, or a property is wrong.
-        UnsupportedError: The format version is not supported.
+        UnsupportedError: The format version is not supported, or a column has a default value.
     """
     given = dict(properties or {})
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
     check_properties(given)
     kept = {PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT, **given}
+    check_defaults(schema)
     fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
     spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)
     spec.check(fresh)

@@ -20,7 +20,7 @@ from icecomb.format.metadata import (
     TableMetadata,
 )
 from icecomb.format.partition import INITIAL_PARTITION_SPEC_ID, PartitionSpec
-from icecomb.format.schema import Schema
+from icecomb.format.schema import Schema, check_defaults
 from icecomb.format.snapshot import (
     MAIN_BRANCH,
     MetadataLogEntry,
@@ -83,7 +83,11 @@ class MetadataBuilder:
         self.set(format_version=version)
 
     def add_schema(self, schema: Schema) -> None:
-        """Add a schema under the next id, or find the one that is the same."""
+        """Add a schema under the next id, or find the one that is the same.
+
+        Raises:
+            UnsupportedError: A column has a default value that the current schema does not have.
+        """
         schemas = self.metadata.schemas
         chosen = next(
             (
@@ -95,6 +99,7 @@ class MetadataBuilder:
             None,
         )
         if chosen is None:
+            check_defaults(schema, self.metadata.schema())
             chosen = max((s.schema_id for s in schemas), default=LAST_ADDED) + 1
             self.set(schemas=(*schemas, replace(schema, schema_id=chosen)))
         self._last_schema_id = chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.types import (
     DoubleType,
     FloatType,
@@ -251,6 +251,25 @@ def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> Ice
             field_type.extra,
         )
     return field_type
+
+
+def check_defaults(schema: Schema, base: Schema | None = None) -> None:
+    """Refuse default values, which belong to format version 3, but those that a schema has already.
+
+    Raises:
+        UnsupportedError: Names the field that has one.
+    """
+    for f in walk(schema.as_struct()):
+        defaults = (f.initial_default, f.write_default)
+        if defaults == (None, None):
+            continue
+        old = base.find_field(f.field_id) if base and base.contains(f.field_id) else None
+        if old is None or defaults != (old.initial_default, old.write_default):
+            raise UnsupportedError(
+                f"Column {schema.find_column_name(f.field_id)!r} has a default value: that belongs "
+                "to format version 3 (v3), which is not supported yet",
+                hint="Leave the default out, and write the value.",
+            )
 
 
 def prune(schema: Schema, field_ids: Collection[int]) -> Schema:

@@ -18,9 +18,11 @@ MAX_DECIMAL_PRECISION = 38
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
-_V3_TYPES = frozenset(
+V3_TYPES = frozenset(
     ("timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography")
 )
+"""The names of the types of format version 3."""
+
 _DEFAULTS = frozenset(("initial-default", "write-default"))
 _FIELD = frozenset(("id", "name", "required", "type", "doc")) | _DEFAULTS
 _STRUCT = frozenset(("type", "fields"))
@@ -460,12 +462,17 @@ def _parse_primitive(text: str) -> PrimitiveType:
         return DecimalType(int(match[1]), int(match[2]))
     if match := _FIXED.fullmatch(lowered):
         return FixedType(int(match[1]))
-    if lowered.partition("(")[0].strip() in _V3_TYPES:
-        raise UnsupportedError(
-            f"Type {text} belongs to format version 3 (v3), which is not supported yet",
-            hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
-        )
+    if lowered.partition("(")[0].strip() in V3_TYPES:
+        raise later_type(text)
     raise SchemaError(f"Unknown type: {text!r}")
+
+
+def later_type(text: str) -> UnsupportedError:
+    """The error of a type of format version 3."""
+    return UnsupportedError(
+        f"Type {text} belongs to format version 3 (v3), which is not supported yet",
+        hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
+    )
 
 
 def _member(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:

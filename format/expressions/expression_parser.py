@@ -50,6 +50,7 @@ from icecomb.format.expressions.term import (
     year,
     years,
 )
+from icecomb.format.types import V3_TYPES, later_type
 
 _HINT = (
     "Compare columns with constants: a = 1, a IN (1, 2), a BETWEEN 1 AND 2, a LIKE 'x%', "
@@ -113,6 +114,7 @@ def parse(text: str) -> BooleanExpression:
 
     Raises:
         ExpressionError: The text is not SQL, or asks something that is not a predicate on columns.
+        UnsupportedError: It names a type of format version 3.
     """
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
@@ -330,6 +332,8 @@ class _Parser:
         if self._next.kind is TokenKind.TEXT and token.value.upper() in _TYPES_OF_TEXT:
             # The column decides the type: DATE '2024-01-31' says no more than the text does
             return _Constant(self._take().value)
+        if self._next.kind is TokenKind.TEXT and token.value.lower() in V3_TYPES:
+            raise later_type(token.value)
         if token.is_word("NULL"):
             return _Constant(None)
         if token.is_word("TRUE", "FALSE"):
@@ -394,9 +398,12 @@ class _Parser:
         raise self._no_predicate(name, self._tokens[self._at - 1])
 
     def _type(self) -> None:
-        if self._take().kind is not TokenKind.WORD:
+        token = self._take()
+        if token.kind is not TokenKind.WORD:
             self._at -= 1
             raise self._unexpected()
+        if token.value.lower() in V3_TYPES:
+            raise later_type(token.value)
         if self._take_sign("("):
             self._skip_arguments()
 

@@ -103,8 +103,20 @@ def test_types_are_read_leniently(text, kind):
     ],
 )
 def test_a_type_of_version_3_is_refused_by_that_name(text):
-    with pytest.raises(UnsupportedError, match="v3"):
-        parse_type(text)
+    for attempt in (
+        lambda: parse_type(text),
+        lambda: NestedField(1, "a", text),
+        lambda: Schema.from_json(
+            {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": text}]}
+        ),
+        lambda: parse_type({"type": "list", "element-id": 1, "element": text}),
+    ):
+        with pytest.raises(UnsupportedError, match=r"belongs to format version 3 \(v3\)"):
+            attempt()
+
+
+def test_a_type_may_be_given_as_its_string():
+    assert NestedField(1, "a", "decimal(9, 2)") == NestedField(1, "a", DecimalType(9, 2))
 
 
 @pytest.mark.parametrize(

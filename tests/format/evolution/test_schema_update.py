@@ -320,6 +320,18 @@ def test_a_change_that_makes_no_sense_is_refused_by_name(change, message):
         evolved(base, change)
 
 
+@pytest.mark.parametrize("text", ["timestamp_ns", "variant", "geometry(srid:3857)"])
+def test_types_of_version_3_are_refused_by_that_name(text):
+    update = UpdateSchema(table())
+    for change in (
+        lambda: update.add_column("x", text),
+        lambda: update.update_column("id", text),
+    ):
+        with pytest.raises(UnsupportedError, match=r"\(v3\)"):
+            change()
+    assert update.add_column("x", "decimal(9, 2)")
+
+
 def test_default_values_belong_to_version_3():
     with pytest.raises(UnsupportedError, match="v3"):
         UpdateSchema(table()).add_column("x", LongType(), default_value=1)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import ExpressionError
+from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.expressions.binding import bind, bound_references, unbind
 from icecomb.format.expressions.comparison import bounds_column, evaluate, typed_column
 from icecomb.format.expressions.expression import (
@@ -360,6 +360,20 @@ def test_what_cannot_be_asked_is_said(expression, named):
     with pytest.raises(Exception, match=named) as caught:
         bind(SCHEMA, parse(expression))
     assert caught.type.__module__ == "icecomb.format.errors"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = cast('2024-01-01' as timestamp_ns)",
+        "a > timestamp_ns '2024-01-01'",
+        "a = 'x'::variant",
+        "a = cast('POINT(1 2)' as geometry(4326))",
+    ],
+)
+def test_types_of_version_3_in_sql_text_are_refused_by_that_name(text):
+    with pytest.raises(UnsupportedError, match=r"\(v3\)"):
+        parse(text)
 
 
 def test_other_transforms_are_no_terms():
