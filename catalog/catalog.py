@@ -142,6 +142,13 @@ class Catalog(ViewCatalog, ABC):
             NoSuchTableError: there is no such table.
         """
 
+    def checks_pointer(self, identifier: Name) -> bool:  # noqa: ARG002
+        """Whether a commit that comes late is refused by whoever holds the table's pointer.
+
+        The file system does: no file takes the place of another one.
+        """
+        return True
+
     def create_table(  # noqa: PLR0917 - PyIceberg's signature
         self,
         identifier: Name,

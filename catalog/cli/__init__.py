@@ -1,4 +1,4 @@
-"""The command ``icecomb``: tables, snapshots, an own metastore, and migration of Hive tables.
+"""The command ``icecomb``: tables, views, an own metastore, repairs, migration of Hive tables.
 
 Data go to stdout (text made for reading and for awk, or ``--output json``), progress and errors to
 stderr.
@@ -7,7 +7,7 @@ Exit codes:
     0    done
     1    an error; nothing was half written
     2    wrong usage
-    3    a migration is blocked, or a comparison found differences
+    3    a migration is blocked, a comparison found differences, or `doctor` problems
     4    it is unknown whether a commit happened: look before doing it again
     130  interrupted
 """

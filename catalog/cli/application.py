@@ -35,13 +35,18 @@ _COMMANDS: Final = {
     "describe": "icecomb.catalog.cli.tables:describe",
     "head": "icecomb.catalog.cli.tables:head",
     "snapshots": "icecomb.catalog.cli.tables:snapshots",
+    "commit": "icecomb.catalog.cli.repair:commit",
+    "doctor": "icecomb.catalog.cli.doctor:doctor",
     "drop": "icecomb.catalog.cli.tables:drop",
     "locks": "icecomb.catalog.cli.locks:locks",
     "metastore": "icecomb.catalog.cli.metastore:metastore",
     "migrate": "icecomb.catalog.cli.migrate:migrate",
+    "register": "icecomb.catalog.cli.repair:register",
+    "repair": "icecomb.catalog.cli.repair:repair",
+    "views": "icecomb.catalog.cli.views:views",
 }
 _EPILOG: Final = (
-    "\b\nExit codes: 0 done, 1 error, 2 wrong usage, 3 blocked or differences found,\n"
+    "\b\nExit codes: 0 done, 1 error, 2 wrong usage, 3 blocked, differences or problems found,\n"
     "4 unknown whether a commit happened, 130 interrupted."
 )
 

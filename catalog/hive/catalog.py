@@ -13,7 +13,7 @@ from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
-from icecomb.catalog.hive.entry_pointer import EntryPointer
+from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, EntryPointer
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.server import MODIFIED
@@ -182,6 +182,11 @@ class HiveCatalog(HiveViewCatalog):
     def load_pointer(self, identifier: Name) -> str:
         """See `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
+
+    def checks_pointer(self, identifier: Name) -> bool:
+        """See `Catalog.checks_pointer`: a metastore with HIVE-26882 does, if it is told to."""
+        told = self.properties.get(CHECK_AND_PUT, "true").lower() != "false"
+        return told and self.pointer(database_and_table(identifier)).enforces()
 
     def load_table(self, identifier: Name) -> Table:
         """See `Catalog.load_table`: one call to the metastore, one file."""

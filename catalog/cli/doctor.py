@@ -1,0 +1,121 @@
+"""The command that examines: versions, configuration, the metastore, a table."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from icecomb.catalog.cli.application import BLOCKED, OK, Application
+from icecomb.catalog.cli.output import JsonOutput
+from icecomb.catalog.finding import Finding, Level
+from icecomb.format.errors import IcecombError, UnsupportedError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.configuration import Configuration
+
+_LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pyspark")
+
+
+@click.command()
+@click.argument("table", required=False)
+@click.option("--json", "as_json", is_flag=True, help="The same as icecomb --output json doctor.")
+@click.pass_obj
+def doctor(application: Application, table: str | None, *, as_json: bool) -> int:
+    """Examine the catalog, or one TABLE of it: each problem comes with its remedy.
+
+    Says which versions are installed, where each setting came from, whether the metastore answers
+    and what it checks, and what is wrong with the table. Nothing is changed, but for a view of our
+    own that is made and dropped to see what the metastore checks.
+
+    Exit code 0 if all is well (warnings included), 3 if there is a problem.
+    """
+    from icecomb.catalog.configuration import load_configuration
+
+    if as_json:
+        application.output = JsonOutput()
+    configuration = load_configuration(application.catalog_name, application.arguments)
+    findings = list(_findings(application, table))
+    if application.json:
+        application.output.facts(
+            {
+                "catalog": application.catalog_name,
+                "type": configuration.type,
+                "versions": dict(_versions()),
+                "configuration": [
+                    {"key": key, "value": value, "source": source}
+                    for key, value, source in configuration.sources
+                ],
+                "findings": [
+                    {
+                        "level": str(one.level),
+                        "subject": one.subject,
+                        "message": one.message,
+                        "remedy": one.remedy,
+                    }
+                    for one in findings
+                ],
+            }
+        )
+    else:
+        _show(application, configuration, findings)
+    return BLOCKED if any(one.level is Level.PROBLEM for one in findings) else OK
+
+
+def _show(application: Application, configuration: Configuration, found: list[Finding]) -> None:
+    output = application.output
+    output.facts(
+        {"catalog": f"{application.catalog_name} ({configuration.type})", **dict(_versions())}
+    )
+    output.lines([""])
+    output.table(["setting", "value", "from"], configuration.sources)
+    output.lines([""])
+    for one in found:
+        output.lines([f"{one.level:<8} {one.subject}: {one.message}"])
+        if one.remedy:
+            output.lines([f"{'':<8} -> {one.remedy}"])
+
+
+def _versions() -> Iterator[tuple[str, str | None]]:
+    from importlib.metadata import distributions
+
+    from icecomb.catalog.java import find_java, java_version
+
+    yield "python", platform.python_version()
+    installed = {found.name.lower(): found.version for found in distributions()}
+    yield from ((name, installed.get(name)) for name in _LIBRARIES)
+    try:
+        java = find_java()
+        yield "java", f"{java_version(java)} ({java})"
+    except IcecombError as error:
+        yield "java", f"none: {error.message}"
+
+
+def _findings(application: Application, table: str | None) -> Iterator[Finding]:
+    try:
+        catalog = application.catalog()
+    except IcecombError as error:
+        yield Finding(Level.PROBLEM, "catalog", error.message, error.hint)
+        return
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.server_examination import examine_server
+    from icecomb.catalog.hive.table_examination import examine_table
+    from icecomb.catalog.identifier import database_and_table
+
+    if not isinstance(catalog, HiveCatalog):
+        if table is not None:
+            raise UnsupportedError(
+                f"catalog {application.catalog_name} has no metastore whose entry of {table} could "
+                "be examined",
+                hint=f"icecomb describe {table} shows whether its files can be read",
+            )
+        spaces = catalog.list_namespaces()
+        yield Finding(Level.OK, "warehouse", f"it can be read: {len(spaces)} namespaces")
+        return
+    place = database_and_table(table) if table is not None else None
+    found = list(examine_server(catalog, place[0] if place else None))
+    yield from found
+    if place is not None and found[-1].subject != "metastore":
+        yield from examine_table(catalog, place)

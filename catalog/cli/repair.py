@@ -1,0 +1,118 @@
+"""Commands that set right what went wrong: a commit of unknown outcome, a lost pointer target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from icecomb.catalog.cli.application import OK, UNKNOWN_COMMIT, Application
+from icecomb.format.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+
+@click.group()
+def commit() -> None:
+    """Look after a commit whose outcome is unknown."""
+
+
+@commit.command()
+@click.argument("table")
+@click.argument("metadata_file")
+@click.option("--yes", is_flag=True, help="Remove what a commit that did not happen left behind.")
+@click.pass_obj
+def settle(application: Application, table: str, metadata_file: str, *, yes: bool) -> int:
+    """Say what became of a commit: committed, superseded, not committed, pending or unknown.
+
+    TABLE and METADATA_FILE are those that the error named. Superseded means committed, and others
+    have gone on since. A pending commit has not happened, but a late request could still make it
+    happen; --yes makes that impossible first, by moving the pointer on with a commit that changes
+    nothing. Data files are never removed.
+
+    Exit code 0 if the question is answered for good, 4 if not.
+    """
+    from icecomb.catalog.fate import Fate, commit_fate, fence, remove_leftovers
+
+    catalog = application.catalog()
+    found = commit_fate(catalog, table, metadata_file)
+    if yes and found.fate is Fate.PENDING and catalog.checks_pointer(table):
+        fence(catalog, table)
+        found = commit_fate(catalog, table, metadata_file)
+    removed = yes and found.fate is Fate.NOT_COMMITTED
+    if removed:
+        remove_leftovers(catalog, table, found)
+    application.output.facts(
+        {
+            "table": table,
+            "metadata file": metadata_file,
+            "outcome": str(found.fate),
+            "because": found.reason,
+            "current metadata": found.current,
+            "removed" if removed else "leftovers": list(found.leftovers),
+        }
+    )
+    if found.leftovers and not removed:
+        application.warn("dry run: add --yes to remove the leftovers")
+    if found.fate is Fate.PENDING and not yes:
+        application.warn("add --yes to make it impossible, or ask again in an hour")
+    return OK if found.is_settled else UNKNOWN_COMMIT
+
+
+@click.command()
+@click.argument("table")
+@click.option("--to", "target", metavar="METADATA_FILE", help="Where the table is to point.")
+@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.pass_obj
+def repair(application: Application, table: str, target: str | None, *, yes: bool) -> None:
+    """Point a table at another metadata file of its own, or set right what its entry says.
+
+    With --to, for a table whose metadata file is lost or whose pointer went backwards: icecomb
+    doctor names the file. Without, the metastore's parameters and columns are written anew from the
+    current metadata. No file is written or deleted.
+    """
+    from icecomb.catalog.hive.repair import apply_repair, plan_repair
+
+    catalog = _metastore(application)
+    plan = plan_repair(catalog, table, target)
+    if yes and (plan.target != plan.current or plan.parameters):
+        apply_repair(catalog, plan)
+    lost = plan.lost_snapshots
+    application.output.facts(
+        {
+            "table": plan.table,
+            "points at": plan.current if plan.readable else f"{plan.current} (cannot be read)",
+            "will point at": plan.target,
+            "snapshots lost": "cannot be counted" if lost is None else len(lost),
+            "parameters": {
+                key: f"{'missing' if old is None else old} -> {'removed' if new is None else new}"
+                for key, (old, new) in plan.parameters.items()
+            },
+            "repaired": yes,
+        }
+    )
+    if not yes:
+        application.warn("dry run: add --yes to do it")
+
+
+@click.command()
+@click.argument("table")
+@click.argument("metadata_file")
+@click.pass_obj
+def register(application: Application, table: str, metadata_file: str) -> None:
+    """Take an existing metadata file in as TABLE. It is not copied, and never deleted."""
+    made = application.catalog().register_table(table, metadata_file)
+    application.output.facts({"table": ".".join(made.name()), "metadata": made.metadata_location})
+
+
+def _metastore(application: Application) -> HiveCatalog:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    catalog = application.catalog()
+    if not isinstance(catalog, HiveCatalog):
+        raise UnsupportedError(
+            f"catalog {application.catalog_name} has no metastore whose entries could be repaired",
+            hint="name the metastore: --uri thrift://host:9083",
+        )
+    return catalog

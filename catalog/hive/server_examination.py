@@ -1,0 +1,154 @@
+"""A metastore examined: is it there, how fast, and what does it do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
+from icecomb.catalog.hive.lock import describe_holder
+from icecomb.catalog.hive.server import enforces_expected_value, lock_expiry_s
+from icecomb.format.errors import IcecombError, MetastoreError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.entity import LockRow
+
+_TYPE_CHANGES: Final = (
+    "hive.metastore.disallow.incompatible.col.type.changes",
+    "metastore.disallow.incompatible.col.type.changes",
+)
+_CALLS: Final = 3
+_SILENT_S: Final = 600.0
+"""Iceberg's writers send a heartbeat at least every four minutes."""
+
+
+def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterator[Finding]:
+    """Reachability, version, checks and locks of a catalog's metastore.
+
+    Args:
+        catalog: The catalog.
+        database: Where a view of our own may be made and dropped, to find out whether the server
+            checks what it replaces; default the first database.
+    """
+    try:
+        yield _reached(catalog)
+        names = [database] if database else catalog.client.databases()
+    except MetastoreError as error:
+        yield Finding(Level.PROBLEM, "metastore", error.message, error.hint)
+        return
+    yield _pointer_check(catalog, names[0] if names else "default")
+    yield _column_check(catalog)
+    yield from _locks(catalog)
+
+
+def silent_locks(
+    catalog: HiveCatalog, database: str | None = None, table: str | None = None
+) -> list[LockRow]:
+    """The locks whose holder has not been heard of for so long that it must be dead."""
+    allowed_s = max(lock_expiry_s(catalog.client) or 0.0, _SILENT_S)
+    heard_ms = time.time() * 1000 - allowed_s * 1000
+    return [
+        row
+        for row in catalog.client.locks(database, table)
+        if (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
+    ]
+
+
+def orphan_lock(row: LockRow) -> Finding:
+    """A lock whose holder must be dead, as a finding."""
+    name = row.database if row.table is None else f"{row.database}.{row.table}"
+    return Finding(
+        Level.PROBLEM,
+        "lock",
+        f"{name} is locked by a holder that is silent: {describe_holder(row)}",
+        f"icecomb locks break {row.lock_id} --yes",
+    )
+
+
+def _reached(catalog: HiveCatalog) -> Finding:
+    client = catalog.client
+    version = client.server_version()
+    taken: list[float] = []
+    for _ in range(_CALLS):
+        started = time.perf_counter()
+        client.server_name()
+        taken.append(time.perf_counter() - started)
+    return Finding(
+        Level.OK,
+        "metastore",
+        f"{client.uri} answers in {sorted(taken)[_CALLS // 2] * 1000:.1f} ms and calls itself "
+        f"version {version}{' (so do 2.3 and 3.1)' if version == '3.0' else ''}",
+    )
+
+
+def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
+    subject = "pointer check"
+    if catalog.properties.get(CHECK_AND_PUT, "true").lower() == "false":
+        return Finding(
+            Level.WARNING,
+            subject,
+            f"{CHECK_AND_PUT} is false: the metastore is not told which pointer is replaced",
+            f"set {CHECK_AND_PUT}=true unless the metastore cannot take it",
+        )
+    if enforces_expected_value(catalog.client, database):
+        return Finding(
+            Level.OK, subject, "the metastore checks which pointer it replaces (HIVE-26882)"
+        )
+    without = not locks_by_default(catalog.properties)
+    return Finding(
+        Level.PROBLEM if without else Level.WARNING,
+        subject,
+        "the metastore does not check which pointer it replaces: only locks keep commits apart",
+        f"set {LOCK_ENABLED}=true"
+        if without
+        else "a metastore with HIVE-26882 (Hive 2.3.10, 4.0.1) also guards against late requests",
+    )
+
+
+def _column_check(catalog: HiveCatalog) -> Finding:
+    subject = "column check"
+    if any(_setting(catalog, name).lower() == "false" for name in _TYPE_CHANGES):
+        return Finding(Level.OK, subject, "columns may be reordered, dropped and changed in type")
+    return Finding(
+        Level.NOTE,
+        subject,
+        "the metastore compares column types by position: it refuses to move a column, or to drop "
+        "one that is not the last",
+        f"set {_TYPE_CHANGES[0]}=false on the metastore",
+    )
+
+
+def _setting(catalog: HiveCatalog, name: str) -> str:
+    """A setting of the server; nothing if it knows none of this name."""
+    try:
+        return catalog.client.config_value(name)
+    except MetastoreError:
+        return ""
+
+
+def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
+    subject = "locks"
+    try:
+        silent = silent_locks(catalog)
+        held = len(catalog.client.locks())
+        expiry = lock_expiry_s(catalog.client)
+    except IcecombError as error:
+        needed = locks_by_default(catalog.properties)
+        yield Finding(
+            Level.PROBLEM if needed else Level.NOTE,
+            subject,
+            f"there are none: {error.message}",
+            error.hint,
+        )
+        return
+    told = f"{expiry:g} s (hive.txn.timeout)" if expiry else "an unknown time"
+    yield Finding(
+        Level.OK,
+        subject,
+        f"{held} held or waited for; a holder that is silent for {told} loses its lock where the "
+        "metastore runs the housekeeper, which is off by default",
+    )
+    yield from map(orphan_lock, silent)

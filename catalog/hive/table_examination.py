@@ -1,0 +1,194 @@
+"""A table's entry examined: does it point where it should, and does it say what is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.configuration import flag
+from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.entry_pointer import LOCK_ENABLED, locks_by_default
+from icecomb.catalog.hive.lock import describe_holder
+from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
+from icecomb.catalog.hive.pointer import pointed_at
+from icecomb.catalog.hive.repair import stale_parameters
+from icecomb.catalog.hive.server_examination import orphan_lock, silent_locks
+from icecomb.catalog.hive.trail import TrailFile, newest_ancestor, read_trail
+from icecomb.catalog.identifier import database_and_table
+from icecomb.format.errors import IcecombError, MetastoreError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Name
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.format.metadata import TableMetadata
+
+_SHOWN: Final = 5
+
+
+def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
+    """What is wrong with a table, each with its remedy.
+
+    Raises:
+        NoSuchTableError, NoSuchIcebergTableError: there is no such table.
+    """
+    from icecomb.format.metadata_file import read_metadata
+
+    entry = catalog.client.table(*database_and_table(identifier))
+    location = pointed_at(entry)
+    try:
+        metadata = read_metadata(catalog.io, location)
+    except (IcecombError, OSError) as error:
+        yield _unreadable(catalog, entry, error)
+    else:
+        snapshots = len(metadata.snapshots)
+        yield Finding(Level.OK, "metadata file", f"{location} can be read: {snapshots} snapshots")
+        yield from _trail(catalog, entry, metadata)
+        yield from _lock_mode(catalog, entry, metadata)
+        yield from _stale(catalog, entry, metadata)
+    yield from _held(catalog, entry)
+
+
+def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Finding:
+    found = newest_ancestor(catalog.io, entry)
+    said = error.message if isinstance(error, IcecombError) else str(error)
+    if found is None:
+        return Finding(
+            Level.PROBLEM,
+            "metadata file",
+            f"{said}; no other metadata file of the table can be read",
+            "restore the file from a backup; `icecomb drop` works without it",
+        )
+    return Finding(
+        Level.PROBLEM,
+        "metadata file",
+        f"{said}; the newest one that can be read is {found.location}",
+        f"icecomb repair {entry.full_name} --to {found.location}",
+    )
+
+
+def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
+    """Files in the folder that say that the pointer was elsewhere."""
+    current = entry.metadata_location or ""
+    log = metadata.metadata_log
+    known = {current, *(one.metadata_file for one in log)}
+    oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
+    trail = [one for one in read_trail(catalog.io, entry) if one.location not in known]
+    # A writer bases its file on what the table is, so the files that it names were all committed,
+    # and so was the one that the pointer left last.
+    proven = {name for one in trail for name in one.ancestors} - known
+    proven |= {entry.parameters.get(PREVIOUS_METADATA_LOCATION, current)} - known
+    later = [
+        one
+        for one in trail
+        if current in one.ancestors and (one.location in proven or one.ancestors[-1] != current)
+    ]
+    lost = [one for one in trail if one.location in proven and _is_younger(one, oldest_ms)]
+    if later:
+        sure = _newest([one for one in later if one.location in proven] or later)
+        last = _newest(later)
+        perhaps = f", or {last.location} if its writer was told that it was committed"
+        yield Finding(
+            Level.PROBLEM,
+            "pointer",
+            f"it went backwards: {sure.location} was committed after {current}, which the table "
+            "points at",
+            f"icecomb repair {entry.full_name} --to {sure.location}"
+            + (perhaps if last is not sure else ""),
+        )
+    elif lost:
+        newest = _newest(lost)
+        yield Finding(
+            Level.PROBLEM,
+            "pointer",
+            f"it went backwards, and others went on from there: {newest.location} was committed, "
+            "and is not in the table's history",
+            f"to look at what was lost: icecomb register {entry.full_name}_lost {newest.location}",
+        )
+    else:
+        yield Finding(Level.OK, "pointer", "it never went backwards, as far as the folder tells")
+    unsettled = [one for one in trail if one.ancestors[-1:] == [current] and one not in later]
+    for one in unsettled[:_SHOWN]:
+        yield Finding(
+            Level.NOTE,
+            "leftover",
+            f"{one.location} was written and, as far as is known, not committed",
+            f"icecomb commit settle {entry.full_name} {one.location}",
+        )
+
+
+def _newest(files: list[TrailFile]) -> TrailFile:
+    return max(files, key=lambda one: one.metadata.last_updated_ms)
+
+
+def _is_younger(one: TrailFile, oldest_ms: int) -> bool:
+    return one.metadata.last_updated_ms > oldest_ms
+
+
+def _lock_mode(
+    catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata
+) -> Iterator[Finding]:
+    by_default = locks_by_default(catalog.properties)
+    chosen = flag(metadata.properties, LOCK_ENABLED, default=by_default)
+    mode = "with" if chosen else "without"
+    wanted = f"{LOCK_ENABLED}={str(by_default).lower()}"
+    if chosen != by_default:
+        yield Finding(
+            Level.WARNING,
+            "lock mode",
+            f"the table is committed to {mode} locks ({LOCK_ENABLED}), the catalog's others are "
+            "not: a writer that only knows the catalog's mode can lose commits",
+            f"give the table and all its writers one mode: {wanted}",
+        )
+    else:
+        yield Finding(Level.OK, "lock mode", f"commits are made {mode} locks")
+    if chosen:
+        return
+    if not catalog.checks_pointer(tuple(entry.full_name.split("."))):
+        yield Finding(
+            Level.PROBLEM,
+            "lock mode",
+            "the table is without locks, and the metastore does not check which pointer it "
+            "replaces: no commit to it is possible from here, and others can lose theirs",
+            f"set the table's property {LOCK_ENABLED}=true",
+        )
+    rows = catalog.client.locks(entry.database, entry.name)
+    for row in rows[:_SHOWN]:
+        yield Finding(
+            Level.WARNING,
+            "lock mode",
+            f"the table is without locks, but somebody uses one: {describe_holder(row)}",
+            f"give the table and all its writers one mode ({LOCK_ENABLED})",
+        )
+
+
+def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
+    stale = stale_parameters(catalog, entry, metadata)
+    if not stale:
+        yield Finding(Level.OK, "parameters", "the metastore says what the metadata says")
+        return
+    some = list(stale.items())
+    told = "; ".join(
+        f"{key} is {_brief(old)}, not {_brief(new)}" for key, (old, new) in some[:_SHOWN]
+    )
+    more = f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
+    yield Finding(
+        Level.WARNING,
+        "parameters",
+        f"the metastore says otherwise than the metadata: {told}{more}",
+        f"icecomb repair {entry.full_name}",
+    )
+
+
+def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
+    try:
+        silent = silent_locks(catalog, entry.database, entry.name)
+    except MetastoreError:
+        return
+    yield from map(orphan_lock, silent)
+
+
+def _brief(text: str | None) -> str:
+    if text is None:
+        return "missing"
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,409 @@
+"""Commits of unknown outcome, lost metadata files and pointers that went back: said, and set right."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import cli, load_catalog
+from icecomb.catalog.fate import Fate, commit_fate, remove_leftovers
+from icecomb.catalog.hive import server_examination
+from icecomb.catalog.hive.repair import apply_repair, plan_repair
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    FileMissingError,
+    ValidationError,
+)
+
+pytestmark = pytest.mark.jvm
+
+ALTER = "alter_table_with_environment_context"
+IMPATIENT = {"commit.status-check.num-retries": "0"}
+
+
+def path(location: str) -> Path:
+    return Path(location.removeprefix("file:"))
+
+
+def name(table: Any) -> str:
+    return ".".join(table.name())
+
+
+def count(catalog: Any, table: Any) -> int:
+    return int(catalog.load_table(table.name()).scan().count())
+
+
+@pytest.fixture
+def icecomb(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command on the shared metastore: exit code, what it printed as JSON, stderr."""
+
+    def run(*arguments: str) -> tuple[int, Any, str]:
+        capfd.readouterr()
+        code = cli.main(["--uri", metastore.uri, "--output", "json", *arguments])
+        out, err = capfd.readouterr()
+        return code, json.loads(out) if out else None, err
+
+    return run
+
+
+@pytest.fixture
+def lost(catalog: Any, proxied: Any, proxy: Any, namespace: str, rows: pa.Table) -> Any:
+    """A table with one commit, and the error of another one whose request never arrived."""
+    table = proxied.create_table(f"{namespace}.t", rows.schema, properties=IMPATIENT)
+    table.append(rows)
+    proxy.fail(ALTER, "request")
+    with pytest.raises(CommitStateUnknownError) as error:
+        table.append(rows)
+    return catalog.load_table(table.name()), error.value
+
+
+def test_the_error_names_both_files_and_the_command_that_settles_it(icecomb, catalog, lost):
+    table, error = lost
+    new, current = error.context["new"], error.context["current"]
+    assert new in error.message
+    assert current in error.message
+    _, _, command = error.hint.partition(": icecomb ")
+    code, said, err = icecomb(*shlex.split(command))
+    assert (code, said["outcome"], said["current metadata"]) == (4, "pending", current)
+    assert "--yes" in err
+    assert path(new).is_file()
+    assert catalog.load_table(table.name()).metadata_location == current, "asking changes nothing"
+
+    files = set(path(table.location()).rglob("*.parquet"))
+    code, said, _ = icecomb(*shlex.split(command), "--yes")
+    assert (code, said["outcome"]) == (0, "not committed")
+    assert new in said["removed"]
+    assert not any(path(one).exists() for one in said["removed"])
+    assert set(path(table.location()).rglob("*.parquet")) == files
+    assert count(catalog, table) == 3
+    assert catalog.load_table(table.name()).metadata_location != current
+    assert catalog.load_table(table.name()).metadata.snapshots == table.metadata.snapshots
+
+
+def test_a_late_request_fails_once_the_commit_is_settled(icecomb, catalog, lost, rows):
+    """What the lost request would have done is done by hand, as it was sent."""
+    table, error = lost
+    new, current = error.context["new"], error.context["current"]
+    icecomb("commit", "settle", name(table), new, "--yes")
+    entry = catalog.client.table(*table.name())
+    late = replace(entry, parameters={**entry.parameters, "metadata_location": new})
+    expected = {"expected_parameter_key": "metadata_location", "expected_parameter_value": current}
+    with pytest.raises(Exception, match="The table has been modified"):
+        catalog.client.alter_table(*table.name(), late, expected)
+
+
+def test_a_commit_that_others_overtook_was_not_made_and_can_be_removed(
+    icecomb, catalog, lost, rows
+):
+    table, error = lost
+    new = error.context["new"]
+    table.append(rows)
+    before = {one for one in path(table.location()).rglob("*") if one.is_file()}
+    code, said, err = icecomb("commit", "settle", name(table), new)
+    assert (code, said["outcome"]) == (0, "not committed")
+    assert {one for one in path(table.location()).rglob("*") if one.is_file()} == before
+    assert "dry run" in err
+    _, said, _ = icecomb("commit", "settle", name(table), new, "--yes")
+    after = {one for one in path(table.location()).rglob("*") if one.is_file()}
+    gone = {one.name for one in before - after if not one.name.endswith(".crc")}
+    assert gone == {path(one).name for one in said["removed"]}
+    assert len(said["removed"]) == 3, "the metadata file, its manifest list and its manifest"
+    assert count(catalog, table) == 6
+
+
+def test_a_commit_that_happened_is_known_also_when_others_have_gone_on(
+    icecomb, catalog, table, rows
+):
+    table.append(rows)
+    file = table.metadata_location
+    assert icecomb("commit", "settle", name(table), file)[1]["outcome"] == "committed"
+    table.append(rows)
+    code, said, _ = icecomb("commit", "settle", name(table), file, "--yes")
+    assert (code, said["outcome"], said["because"]) == (
+        0,
+        "superseded",
+        "1 later commits went on from it",
+    )
+    with table.update_properties() as change:
+        change.set("write.metadata.previous-versions-max", "1")
+    table.append(rows)
+    found = commit_fate(catalog, table.name(), file)
+    assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
+    assert "snapshots that it added" in found.reason
+    with pytest.raises(ValidationError, match="nothing is removed"):
+        remove_leftovers(catalog, table.name(), found)
+    assert count(catalog, table) == 9
+
+
+def test_what_cannot_be_told_is_said_to_be_unknown(icecomb, catalog, namespace, table, rows):
+    code, said, _ = icecomb(
+        "commit", "settle", name(table), table.location() + "/metadata/no.metadata.json", "--yes"
+    )
+    assert (code, said["outcome"], said["leftovers"]) == (4, "unknown", [])
+    other = catalog.create_table(f"{namespace}.other", rows.schema)
+    code, said, err = icecomb("commit", "settle", name(table), other.metadata_location, "--yes")
+    assert (code, said) == (1, None)
+    assert "a file of another table" in err
+    assert path(other.metadata_location).is_file()
+
+
+def test_a_lost_metadata_file_is_found_out_and_repaired(icecomb, catalog, table, rows):
+    table.append(rows)
+    older = table.metadata_location
+    table.append(rows)
+    path(table.metadata_location).unlink()
+    with pytest.raises(FileMissingError):
+        catalog.load_table(table.name())
+
+    code, said, _ = icecomb("doctor", name(table))
+    assert code == 3
+    (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
+    assert problem["subject"] == "metadata file"
+    assert problem["remedy"] == f"icecomb repair {name(table)} --to {older}"
+    code, _, err = icecomb("repair", name(table))
+    assert code == 1
+    assert problem["remedy"] in err
+
+    command = shlex.split(problem["remedy"])[1:]
+    code, said, err = icecomb(*command)
+    assert (code, said["repaired"], said["snapshots lost"]) == (0, False, "cannot be counted")
+    assert catalog.client.table(*table.name()).metadata_location == table.metadata_location
+    assert icecomb(*command, "--yes")[0] == 0
+    assert count(catalog, table) == 3
+    table.refresh().append(rows)
+    assert count(catalog, table) == 6
+    assert path(older).is_file()
+
+
+def test_a_table_without_any_readable_metadata_says_so(icecomb, table):
+    path(table.metadata_location).unlink()
+    code, said, _ = icecomb("doctor", name(table))
+    (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
+    assert (code, "no other metadata file" in problem["message"]) == (3, True)
+    assert icecomb("drop", name(table))[0] == 1
+    assert icecomb("repair", name(table))[0] == 1
+
+
+def _point(catalog: Any, table: Any, location: str) -> None:
+    """What a late request of a writer without a check does."""
+    entry = catalog.client.table(*table.name())
+    changed = {**entry.parameters, "metadata_location": location}
+    changed.pop("previous_metadata_location")
+    catalog.client.alter_table(*table.name(), replace(entry, parameters=changed))
+
+
+def test_a_pointer_that_went_backwards_is_found_out_and_repaired(icecomb, catalog, table, rows):
+    table.append(rows)
+    older = table.metadata_location
+    table.append(rows)
+    middle = table.metadata_location
+    table.append(rows)
+    newest = table.metadata_location
+    assert icecomb("doctor", name(table))[0] == 0
+    _point(catalog, table, older)
+    code, said, _ = icecomb("doctor", name(table))
+    (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
+    assert (code, problem["subject"]) == (3, "pointer")
+    assert f"--to {middle}" in problem["remedy"], (
+        "the newest that others are known to have gone on from"
+    )
+    assert newest in problem["remedy"]
+    code, said, _ = icecomb("repair", name(table), "--to", newest, "--yes")
+    assert (code, said["snapshots lost"]) == (0, 0)
+    assert count(catalog, table) == 9
+    assert icecomb("doctor", name(table))[0] == 0
+
+    _point(catalog, table, older)
+    catalog.load_table(table.name()).append(rows)
+    code, said, _ = icecomb("doctor", name(table))
+    (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
+    assert "others went on from there" in problem["message"]
+    register = shlex.split(problem["remedy"].partition(": icecomb ")[2])
+    assert icecomb(*register)[0] == 0
+    assert count(catalog, catalog.load_table(name(table) + "_lost")) >= 6
+
+
+def test_only_files_of_the_table_that_are_of_use_are_pointed_at(
+    icecomb, catalog, namespace, table, rows
+):
+    table.append(rows)
+    older = table.metadata_location
+    table.append(rows)
+    other = catalog.create_table(f"{namespace}.other", rows.schema)
+    cases = {
+        other.metadata_location: "a file of another table",
+        table.metadata_location: "already",
+        table.location() + "/metadata/no.metadata.json": "no.metadata.json",
+    }
+    path(catalog.load_table(table.name()).snapshots()[0].manifest_list).unlink()
+    cases[older] = "manifest list"
+    for file, message in cases.items():
+        code, said, err = icecomb("repair", name(table), "--to", file, "--yes")
+        assert (code, said, message in err, len(err.splitlines()) <= 2) == (1, None, True, True), (
+            err
+        )
+    assert catalog.client.table(*table.name()).metadata_location == table.metadata_location
+    assert path(other.metadata_location).is_file()
+    assert path(older).is_file()
+
+
+def test_a_repair_that_was_overtaken_changes_and_deletes_nothing(catalog, table, rows):
+    table.append(rows)
+    older = table.metadata_location
+    table.append(rows)
+    plan = plan_repair(catalog, table.name(), older)
+    assert plan.lost_snapshots == (table.current_snapshot().snapshot_id,)
+    table.append(rows)
+    with pytest.raises(CommitFailedError, match="moved since the repair was planned"):
+        apply_repair(catalog, plan)
+    assert path(older).is_file()
+    assert count(catalog, table) == 9
+
+
+def test_stale_parameters_are_found_out_and_written_anew(icecomb, catalog, table, rows):
+    table.append(rows)
+    good = catalog.client.table(*table.name())
+    changed = {**good.parameters, "numRows": "77", "current-snapshot-id": "1", "theirs": "kept"}
+    changed.pop("current-schema")
+    catalog.client.alter_table(*table.name(), replace(good, parameters=changed))
+    code, said, _ = icecomb("doctor", name(table))
+    assert code == 0, "a warning is no problem"
+    (warning,) = [one for one in said["findings"] if one["subject"] == "parameters"]
+    assert (warning["level"], warning["remedy"]) == ("warning", f"icecomb repair {name(table)}")
+    assert "numRows is '77', not '3'" in warning["message"]
+    _, said, _ = icecomb("repair", name(table))
+    assert said["parameters"].keys() == {"numRows", "current-snapshot-id", "current-schema"}
+    assert catalog.client.table(*table.name()).parameters["numRows"] == "77"
+    assert icecomb("repair", name(table), "--yes")[0] == 0
+    now = catalog.client.table(*table.name()).parameters
+    assert {**now, "transient_lastDdlTime": ""} == {
+        **good.parameters,
+        "theirs": "kept",
+        "transient_lastDdlTime": "",
+    }
+    assert count(catalog, table) == 3
+
+
+def test_mixed_lock_modes_are_told(icecomb, catalog, namespace, table, rows):
+    free = {"engine.hive.lock-enabled": "false"}
+    mixed = catalog.create_table(f"{namespace}.free", rows.schema, properties=free)
+    answer = catalog.client.lock(*mixed.name(), user="ann", host="h", agent="theirs")
+    code, said, _ = icecomb("doctor", name(mixed))
+    catalog.client.unlock(answer.lock_id)
+    told = [one["message"] for one in said["findings"] if one["subject"] == "lock mode"]
+    assert (code, len(told)) == (0, 2)
+    assert "committed to without locks" in told[0]
+    assert "somebody uses one: ann@h" in told[1]
+    _, said, _ = icecomb("doctor", name(table))
+    (mode,) = [one for one in said["findings"] if one["subject"] == "lock mode"]
+    assert mode["level"] == "ok"
+
+
+def test_a_lock_whose_holder_is_silent_is_told(icecomb, catalog, table, monkeypatch):
+    import time
+
+    answer = catalog.client.lock(*table.name(), user="ann", host="h", agent="dead")
+    assert icecomb("doctor", name(table))[0] == 0
+    later = SimpleNamespace(time=lambda: time.time() + 7200, perf_counter=time.perf_counter)
+    monkeypatch.setattr(server_examination, "time", later)
+    code, said, _ = icecomb("doctor", name(table))
+    problems = [one for one in said["findings"] if one["level"] == "problem"]
+    assert code == 3
+    assert any(f"icecomb locks break {answer.lock_id} --yes" == one["remedy"] for one in problems)
+    catalog.client.unlock(answer.lock_id)
+
+
+def test_doctor_says_where_settings_come_from_and_what_the_metastore_checks(
+    metastore, catalog, namespace, capfd, monkeypatch
+):
+    monkeypatch.setenv("ICECOMB_CATALOG__DEFAULT__FS__S3A__SECRET__KEY", "hunter2")
+    capfd.readouterr()
+    assert cli.main(["--uri", metastore.uri, "doctor", "--json"]) == 0
+    out, err = capfd.readouterr()
+    said = json.loads(out)
+    assert err == ""
+    assert {"key": "uri", "value": metastore.uri, "source": "argument"} in said["configuration"]
+    assert {
+        "key": "fs.s3a.secret.key",
+        "value": "********",
+        "source": "ICECOMB_CATALOG__DEFAULT__FS__S3A__SECRET__KEY",
+    } in said["configuration"]
+    assert said["versions"].keys() >= {"icecomb", "python", "java", "pyarrow"}
+    found = {one["subject"]: one for one in said["findings"]}
+    assert found["pointer check"]["level"] == "ok", "2.3.10 has HIVE-26882"
+    assert metastore.uri in found["metastore"]["message"]
+    assert "column check" in found
+    assert catalog.client.table_names("default") == []
+
+    assert cli.main(["--uri", metastore.uri, "doctor"]) == 0
+    out, _ = capfd.readouterr()
+    assert "hunter2" not in out
+    assert (
+        f"uri                  {metastore.uri}" in " ".join(out.split("\n")) or metastore.uri in out
+    )
+
+
+def test_doctor_reports_a_metastore_that_is_away(capfd):
+    assert cli.main(["--uri", "thrift://127.0.0.1:9", "doctor", "--json"]) == 3
+    said = json.loads(capfd.readouterr().out)
+    (problem,) = said["findings"]
+    assert (problem["level"], problem["subject"]) == ("problem", "metastore")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("doctor", "{}"), ("repair", "{}"), ("commit", "settle", "{}", "/x.metadata.json"), ("views", "show", "{}"), ("views", "drop", "{}", "--yes")],
+    ids=" ".join,
+)  # fmt: skip
+def test_bad_names_are_one_line_and_exit_code_1(icecomb, catalog, namespace, rows, command):
+    catalog.create_table(f"{namespace}.t", rows.schema)
+    catalog.create_view(f"{namespace}.v", rows.schema, {"spark": "SELECT 1"})
+    wrong = f"{namespace}.t" if command[0] == "views" else f"{namespace}.v"
+    for bad in (
+        "default.nowhere",
+        "nowhere.t",
+        "justone",
+        "a.b.c",
+        "default.tä'\"b",
+        "default." + "x" * 200,
+        wrong,
+    ):
+        code, said, err = icecomb(*(part.format(bad) for part in command))
+        assert (code, said) == (1, None), bad
+        assert err.startswith("error: ")
+        assert len(err.splitlines()) <= 2
+
+
+def test_views_are_listed_and_shown(icecomb, catalog, namespace, rows):
+    catalog.create_view(f"{namespace}.v", rows.schema, {"spark": "SELECT 1"}, properties={"a": "b"})
+    assert icecomb("views", "list", namespace)[1] == [{"view": f"{namespace}.v"}]
+    _, said, _ = icecomb("views", "show", f"{namespace}.v")
+    assert (said["queries"], said["properties"]) == ({"spark": "SELECT 1"}, {"a": "b"})
+    assert icecomb("views", "drop", f"{namespace}.v")[1]["dropped"] is False
+    assert icecomb("views", "drop", f"{namespace}.v", "--yes")[0] == 0
+    assert catalog.list_views(namespace) == []
+
+
+def test_tables_in_folders_have_fates_too_but_no_entry_to_repair(
+    tmp_path, rows, capfd, monkeypatch
+):
+    monkeypatch.setenv("ICECOMB_CATALOG__FILES__TYPE", "hadoop")
+    files = load_catalog("files", warehouse=str(tmp_path))
+    files.create_namespace("a")
+    table = files.create_table("a.t", rows.schema)
+    older = table.metadata_location
+    table.append(rows)
+    assert commit_fate(files, "a.t", older).fate is Fate.SUPERSEDED
+    here = ["--catalog", "files", "--warehouse", str(tmp_path)]
+    assert cli.main([*here, "doctor"]) == 0
+    assert cli.main([*here, "repair", "a.t", "--to", older, "--yes"]) == 1
+    assert "has no metastore" in capfd.readouterr().err
+    assert files.load_table("a.t").scan().count() == 3
