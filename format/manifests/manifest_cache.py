@@ -11,10 +11,10 @@ Manifests never change, so what was decoded once stays right. The properties of 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import ManifestFile
@@ -29,6 +29,17 @@ STORE_BYTES: Final = 4 * 1024 * 1024 * 1024
 """How much a folder of decoded manifests may hold by default."""
 
 
+class Sized(Protocol):
+    """What can be kept."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, in bytes."""
+
+
+_S = TypeVar("_S", bound=Sized)
+
+
 class ManifestCache:
     """Decoded manifests, the least recently used ones dropped first; safe for threads.
 
@@ -40,27 +51,39 @@ class ManifestCache:
     def __init__(self, limit: int = CACHE_BYTES, store: ManifestStore | None = None) -> None:
         self.limit = limit
         self.store = store
-        self._kept: OrderedDict[tuple[Any, ...], ManifestColumns] = OrderedDict()
+        self._kept: OrderedDict[tuple[Any, ...], Sized] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
         """The manifest's columns if they are here with these statistics."""
-        with self._lock:
-            found = self._kept.get(cache_key(manifest))
-            if found is not None and statistics <= found.statistics:
-                self._kept.move_to_end(cache_key(manifest))
-                return found
+        key = cache_key(manifest)
+        found = cast("ManifestColumns | None", self._recall(key))
+        if found is not None and statistics <= found.statistics:
+            return found
         stored = None if self.store is None else self.store.find(manifest, statistics)
         if stored is not None:
-            self._remember(stored)
+            self._remember(key, stored)
         return stored
 
     def keep(self, columns: ManifestColumns) -> None:
         """Remember a manifest."""
-        self._remember(columns)
+        self._remember(cache_key(columns.manifest), columns)
         if self.store is not None:
             self.store.keep(columns)
+
+    def derived(self, key: tuple[Any, ...], make: Callable[[], _S]) -> _S:
+        """What was made of manifests before, in memory only; made if it is not here.
+
+        Args:
+            key: What it depends on: a name, and keys of manifests.
+            make: Makes it; it must not change after that.
+        """
+        found = cast("_S | None", self._recall(key))
+        if found is None:
+            found = make()
+            self._remember(key, found)
+        return found
 
     def clear(self) -> None:
         """Forget what is in memory."""
@@ -68,15 +91,22 @@ class ManifestCache:
             self._kept.clear()
             self._bytes = 0
 
-    def _remember(self, columns: ManifestColumns) -> None:
-        size, key = columns.nbytes, cache_key(columns.manifest)
+    def _recall(self, key: tuple[Any, ...]) -> Sized | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def _remember(self, key: tuple[Any, ...], value: Sized) -> None:
+        size = value.nbytes
         with self._lock:
             replaced = self._kept.pop(key, None)
             if replaced is not None:
                 self._bytes -= replaced.nbytes
             if size > self.limit:
                 return
-            self._kept[key] = columns
+            self._kept[key] = value
             self._bytes += size
             while self._bytes > self.limit:
                 _, dropped = self._kept.popitem(last=False)

@@ -22,6 +22,8 @@ from icecomb.format.types import DoubleType, FloatType
 DELETE_STATISTICS = ("lower_bounds", "upper_bounds")
 """The statistics of delete manifests that the index looks at."""
 
+_FILE_BYTES = 1000
+
 PartitionKey = tuple[Hashable, ...]
 
 
@@ -39,7 +41,7 @@ class _BySequence:
     def add(self, applies_up_to: int, file: DataFile) -> None:
         self._pending.append((applies_up_to, file))
 
-    def files_for(self, sequence_number: int) -> tuple[DataFile, ...]:
+    def settle(self) -> None:
         if self._pending:
             ordered = sorted(
                 [*zip(self._numbers, self._files, strict=True), *self._pending],
@@ -48,6 +50,9 @@ class _BySequence:
             self._numbers = [number for number, _ in ordered]
             self._files = [file for _, file in ordered]
             self._pending, self._known = [], {}
+
+    def files_for(self, sequence_number: int) -> tuple[DataFile, ...]:
+        self.settle()
         first = bisect_left(self._numbers, sequence_number)
         found = self._known.get(first)
         if found is None:
@@ -97,6 +102,11 @@ class DeleteFileIndex:
         self._position: dict[PartitionKey, _ByPath] = {}
         self._by_path: dict[str, _BySequence] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes, in bytes."""
+        return len(self.files) * _FILE_BYTES
+
     def __bool__(self) -> bool:
         return bool(self._global or self._equality or self._position or self._by_path)
 
@@ -131,6 +141,12 @@ class DeleteFileIndex:
                 if found is None:
                     found = self._position[key] = _ByPath()
                 found.add_range(sequence_number, file, low, high)
+
+    def settle(self) -> None:
+        """Put everything in order at once: after that, threads may look up files together."""
+        groups = [*self._equality.values(), *self._position.values(), *self._by_path.values()]
+        for group in groups if self._global is None else [*groups, self._global]:
+            group.settle()
 
     def files_for(
         self, columns: ManifestColumns, rows: Sequence[int] | None = None

@@ -38,6 +38,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.manifest_cache import cache_key, manifest_cache
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.partition import PartitionSpec
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from icecomb.format.snapshot import Snapshot
 
 _WORKERS = min(4, os.cpu_count() or 1)
+_ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
 _FEW = 4
 """Files are made at once when less than one in so many of a manifest is chosen."""
 
@@ -222,15 +224,22 @@ class ScanPlanner:
         return found
 
     def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
-        index = DeleteFileIndex()
+        chosen: list[_ChosenDeletes] = []
         for manifest in manifests:
             found = self._spec_filter(manifest.partition_spec_id)
             columns = read_manifest_columns(self._io, manifest, DELETE_STATISTICS, spec=found.spec)
             mask = _and(
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
-            index.add(columns, _rows(mask), unpartitioned=found.spec.is_unpartitioned)
-        return index
+            chosen.append((columns, _rows(mask), found.spec.is_unpartitioned))
+        cache = manifest_cache(self._io.properties) if chosen else None
+        if cache is None:
+            return _delete_index(chosen)
+        keys = (
+            (cache_key(columns.manifest), None if rows is None else tuple(rows), unpartitioned)
+            for columns, rows, unpartitioned in chosen
+        )
+        return cache.derived(("delete index", *keys), lambda: _delete_index(chosen))
 
     def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[Selected]:
         if len(manifests) < 2 or _WORKERS < 2:
@@ -305,6 +314,14 @@ class ScanPlanner:
             zip(deletes.files_for(columns, rows), residuals, strict=True)
         ):
             yield FileScanTask.lazy(files, row, found, residual, spec)
+
+
+def _delete_index(chosen: Iterable[_ChosenDeletes]) -> DeleteFileIndex:
+    index = DeleteFileIndex()
+    for columns, rows, unpartitioned in chosen:
+        index.add(columns, rows, unpartitioned=unpartitioned)
+    index.settle()
+    return index
 
 
 def _and(

@@ -40,6 +40,7 @@ from icecomb.format.manifests.manifest_list import write_manifest_list
 from icecomb.format.manifests.manifest_writer import ManifestWriter
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.scan.task import FileScanTask, plan_task_groups
 from icecomb.format.schema import Schema
@@ -482,6 +483,33 @@ def test_position_deletes_that_name_files_apply_to_those_files_only(tmp_path):
     assert {path: sorted(deletes) for path, deletes in found.items()} == {
         "a": ["any"], "b": ["any", "exact", "range"], "c": ["any", "range"], "d": ["any", "referenced"],
     }  # fmt: skip
+
+
+def test_the_index_of_deletes_is_kept_for_the_same_deletes_only(tmp_path):
+    table = TableMaker(tmp_path)
+    days = [(SPECS[1], [(day, day * DAY, "a")]) for day in (0, 1)]
+    table.manifest([data_file(f"f{rows[0][0]}", rows, spec) for spec, rows in days], SPECS[1])
+    table.manifest(
+        [equality_delete(f"e{rows[0][0]}", spec, partition_of(spec, rows[0])) for spec, rows in days],
+        SPECS[1], ManifestContent.DELETES,
+    )  # fmt: skip
+    table.commit()
+
+    def index(row_filter=None, io=table.io):
+        scan = TableScan(table.metadata, io, row_filter)
+        planner = ScanPlanner(scan.metadata, io, scan.schema(), scan.bound_filter())
+        return planner.live(scan.snapshot())[1]
+
+    assert index() is index()
+    assert {file.file_path for file in index("ts < '1970-01-02'").files} == {"e0"}
+    assert {file.file_path for file in index("ts >= '1970-01-02'").files} == {"e1"}
+    uncached = FileIO({"io.manifest.cache-enabled": "false"})
+    assert index(io=uncached) is not index(io=uncached)
+    before = index()
+    table.manifest([equality_delete("later", SPECS[0])], SPECS[0], ManifestContent.DELETES)
+    table.commit()
+    assert {file.file_path for file in index().files} == {"e0", "e1", "later"}
+    assert {file.file_path for file in before.files} == {"e0", "e1"}
 
 
 def test_many_deletes_are_matched_as_the_specification_says(tmp_path):
