@@ -522,4 +522,4 @@ def _primitive(transform: Transform, source: IcebergType) -> PrimitiveType:
 
 def _check_width(width: int, what: str) -> None:
     if not 0 < width <= _MAX_INT:
-        raise ValidationError(f"Invalid {what}: {width}, must be at least 1")
+        raise ValidationError(f"Invalid {what}: {width}, must be 1 to {_MAX_INT}")

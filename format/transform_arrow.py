@@ -109,7 +109,14 @@ def _truncate(transform: TruncateTransform, array: Any) -> Any:
         except pa.ArrowInvalid:
             # -9.99 in steps of 0.10 is -10.00: one digit more than the column has.
             wider = pa.decimal128(min(kind.precision + 1, 38), kind.scale)
+        try:
             return _distinct(array, lambda v: truncate_decimal(v, width), wider)
+        except pa.ArrowInvalid as error:
+            raise ValidationError(
+                f"Cannot apply transform {transform} to a column of type {kind}: "
+                f"a result has more than 38 digits: {error}",
+                hint="Partition by another transform, or keep such values out.",
+            ) from error
     raise _refuse(transform, kind)
 
 

@@ -277,6 +277,30 @@ def test_a_transform_without_width_is_refused():
             parse_transform(text)
 
 
+@pytest.mark.parametrize("name", ["bucket", "truncate"])
+@pytest.mark.parametrize("width", ["0", "2147483648", "99999999999999999999"])
+def test_a_width_beyond_javas_integers_is_refused(name, width):
+    with pytest.raises(ValidationError, match=f"{width}, must be 1 to 2147483647"):
+        parse_transform(f"{name}[{width}]")
+
+
+def test_decimals_are_truncated_with_any_width_and_overflow_is_said():
+    wide = TruncateTransform(2147483647)
+    values = ["9999999999.99", "-0.01", "0.00", "-9999999999.99"]
+    # multiples of 2147483647 in units of 0.01, rounded down
+    expected = ["9985798958.55", "-21474836.47", "0.00", "-10007273795.02"]
+    array = pa.array(map(Decimal, values), pa.decimal128(12, 2))
+    assert [str(v) for v in wide.apply_array(array).to_pylist()] == expected
+    kind = DecimalType(12, 2)
+    assert [wide.apply(Decimal(v), kind) for v in values] == list(map(Decimal, expected))
+    # -9.99 in steps of 0.10 has one digit more than the column
+    short = pa.array([Decimal("-9.99")], pa.decimal128(3, 2))
+    assert TruncateTransform(10).apply_array(short).to_pylist() == [Decimal("-10.00")]
+    most = pa.array([Decimal(1 - 10**38)], pa.decimal128(38, 0))
+    with pytest.raises(ValidationError, match="more than 38 digits"):
+        TruncateTransform(10).apply_array(most)
+
+
 def test_finer_time_orders_satisfy_coarser_ones():
     assert HourTransform().satisfies_order_of(DayTransform())
     assert not YearTransform().satisfies_order_of(DayTransform())
