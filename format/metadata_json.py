@@ -30,6 +30,7 @@ from icecomb.format.sort import UNSORTED_SORT_ORDER, SortOrder
 _T = TypeVar("_T")
 _NO_SNAPSHOT: Final = -1
 _EDGE: Final = 1024
+_CLOCK_SKEW_MS: Final = 60_000
 _KNOWN: Final = frozenset(
     {
         "format-version",
@@ -333,11 +334,29 @@ def _check(metadata: TableMetadata) -> None:
             f"current-snapshot-id is {metadata.current_snapshot_id}, "
             f"but the branch main points to {main.snapshot_id}"
         )
+    for name, log in (
+        ("snapshot-log", lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)),
+        ("metadata-log", lazily(metadata.metadata_log, MetadataLogEntry.from_json)),
+    ):
+        _check_log(name, log.members("timestamp-ms"), metadata.last_updated_ms)
     newest = max(((n or 0) for n in snapshots.members("sequence-number", 0)), default=0)
     if metadata.format_version > 1 and newest > metadata.last_sequence_number:
         raise CorruptFileError(
             f"snapshots: a snapshot has sequence number {newest}, "
             f"after last-sequence-number {metadata.last_sequence_number}"
+        )
+
+
+def _check_log(name: str, times: Iterable[int], last_updated_ms: int) -> None:
+    """Refuse times that run backwards, but for clocks that differ a little, as Java does."""
+    before = None
+    for time_ms in times:
+        if before is not None and time_ms < before - _CLOCK_SKEW_MS:
+            raise CorruptFileError(f"{name}: the time {time_ms} comes after {before}")
+        before = time_ms
+    if before is not None and last_updated_ms < before - _CLOCK_SKEW_MS:
+        raise CorruptFileError(
+            f"the field 'last-updated-ms' is {last_updated_ms}, before the end of {name}: {before}"
         )
 
 

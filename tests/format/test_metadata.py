@@ -320,6 +320,12 @@ def broken(change):
         (lambda d: d["snapshots"].append(7), "snapshots"),
         (lambda d: d["snapshot-log"].append({}), "snapshot-log"),
         (lambda d: d["metadata-log"].append({}), "metadata-log"),
+        (lambda d: d["snapshot-log"].reverse(), "snapshot-log.*1515100955770 comes after"),
+        (
+            lambda d: d["metadata-log"].append({"metadata-file": "m", "timestamp-ms": 9}),
+            "metadata-log.*9 comes after 1515100955769",
+        ),
+        (lambda d: d.update({"last-updated-ms": 1555100895769}), "before the end of snapshot-log"),
         (lambda d: d.update({"table-uuid": "x"}), "table-uuid"),
         (lambda d: d.update({"format-version": 0}), "format-version"),
         (lambda d: d["partition-specs"][0]["fields"].append({"name": "n"}), "partition-specs"),
@@ -328,6 +334,12 @@ def broken(change):
 def test_metadata_that_contradicts_itself_is_refused(change, named):
     with pytest.raises(CorruptFileError, match=named):
         parsed(broken(change))
+
+
+def test_clocks_may_differ_by_a_minute():
+    document = version_2()
+    document["last-updated-ms"] = 1555100955770 - 60_000
+    assert parsed(document).last_updated_ms == 1555100895770
 
 
 @pytest.mark.parametrize(
