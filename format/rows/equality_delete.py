@@ -2,7 +2,7 @@
 
 Nulls are equal to each other here, and so are NaNs. Delete files that compare the same columns are
 one set of keys. Which delete files apply to a data file the plan decides, by sequence numbers.
-Nothing is done per row in Python: keys become codes, and codes are looked up in sorted arrays.
+Nothing is done per row in Python: values become codes, and codes are looked up in sorted arrays.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.rows.arrow_projection import FileField, Projection
 from icecomb.format.rows.data_file_reader import open_data_file
+from icecomb.format.rows.value_codes import ValueCodes
 from icecomb.format.schema import Schema, prune
 from icecomb.format.types import NestedField, StructType
 
 _BATCH_ROWS = 1 << 17
-_KEPT_SETS = 16
 
 
 class ColumnPlaces:
@@ -77,14 +77,20 @@ class KeySet:
 
     def __init__(self, field_ids: tuple[int, ...], columns: Sequence[pa.Array]) -> None:
         self.field_ids = field_ids
-        self._values = [_plain(c).unique() for c in columns]
+        self._values = [ValueCodes(_plain(c).unique()) for c in columns]
         self._levels: list[npt.NDArray[np.int64]] = []
-        codes = _codes(_plain(columns[0]), self._values[0])
-        for column, values in zip(columns[1:], self._values[1:], strict=True):
-            pairs = codes * len(values) + _codes(_plain(column), values)
-            level, codes = np.unique(pairs, return_inverse=True)
-            self._levels.append(level)
-            codes = codes.reshape(-1)
+        if len(columns) > 1:
+            codes = self._values[0].of(_plain(columns[0]))
+            for column, values in zip(columns[1:], self._values[1:], strict=True):
+                pairs = codes * values.count + values.of(_plain(column))
+                level, codes = np.unique(pairs, return_inverse=True)
+                self._levels.append(level)
+                codes = codes.reshape(-1)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes, in bytes."""
+        return sum(v.nbytes for v in self._values) + sum(level.nbytes for level in self._levels)
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
         """Which rows have one of the keys.
@@ -93,30 +99,32 @@ class KeySet:
             arrays: The columns by field id.
         """
         columns = [_plain(arrays[i]) for i in self.field_ids]
-        if len(columns) == 1:
-            return pc.is_in(columns[0], value_set=self._values[0])
-        codes = _codes(columns[0], self._values[0])
+        codes = self._values[0].of(columns[0])
         found = codes >= 0
         for column, values, level in zip(columns[1:], self._values[1:], self._levels, strict=True):
-            inner = _codes(column, values)
-            pairs = codes * len(values) + inner
+            inner = values.of(column)
+            pairs = codes * values.count + inner
             codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
             found &= (inner >= 0) & (level[codes] == pairs)
         return pa.array(found)
 
 
 class EqualityDeletes:
-    """The key sets of equality delete files, read as they are asked for and kept for a while.
+    """The key sets of equality delete files, read as they are asked for and kept within bounds.
 
     Args:
         io: Where the files lie.
         metadata: The table.
+        capacity: How much memory the sets that are kept take at most, in bytes; the last one is
+            kept in any case.
     """
 
-    def __init__(self, io: FileIO, metadata: TableMetadata) -> None:
+    def __init__(self, io: FileIO, metadata: TableMetadata, capacity: int = 1 << 28) -> None:
         self._io = io
         self._metadata = metadata
+        self._capacity = capacity
         self._lock = Lock()
+        self._reading: dict[tuple[str, ...], Lock] = {}
         self._kept: OrderedDict[tuple[str, ...], KeySet | None] = OrderedDict()
 
     def of(self, delete_files: Sequence[DataFile]) -> list[KeySet]:
@@ -139,15 +147,27 @@ class EqualityDeletes:
     def _key_set(self, field_ids: tuple[int, ...], files: list[DataFile]) -> KeySet | None:
         name = tuple(sorted(f.file_path for f in files))
         with self._lock:
-            if name in self._kept:
-                self._kept.move_to_end(name)
-                return self._kept[name]
+            turn = self._reading.setdefault(name, Lock())
+        with turn:
+            with self._lock:
+                if name in self._kept:
+                    self._kept.move_to_end(name)
+                    return self._kept[name]
             columns = self._columns(field_ids, files)
             keys = KeySet(field_ids, columns) if len(columns[0]) else None
-            self._kept[name] = keys
-            if len(self._kept) > _KEPT_SETS:
-                self._kept.popitem(last=False)
+            with self._lock:
+                self._kept[name] = keys
+                self._shrink()
             return keys
+
+    def _shrink(self) -> None:
+        sizes = [0 if keys is None else keys.nbytes for keys in self._kept.values()]
+        total = sum(sizes)
+        for size in sizes[:-1]:
+            if total <= self._capacity:
+                return
+            self._kept.popitem(last=False)
+            total -= size
 
     def _columns(self, field_ids: tuple[int, ...], files: list[DataFile]) -> list[pa.Array]:
         parts: list[list[pa.Array]] = [[] for _ in field_ids]
@@ -181,12 +201,6 @@ class EqualityDeletes:
 
 def _plain(array: pa.Array) -> pa.Array:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
-
-
-def _codes(array: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
-    """The number of each value among the known ones, -1 for the others."""
-    numbers = pc.index_in(array, value_set=values).fill_null(-1)
-    return np.asarray(numbers).astype(np.int64)
 
 
 def _ids(fields: Sequence[FileField]) -> Iterator[int]:

@@ -1,8 +1,9 @@
-"""Reading a whole table into Arrow, or batch by batch, without and with position deletes.
+"""Reading a whole table into Arrow, or batch by batch, without and with deletes of both kinds.
 
     python -m tests.bench.read --work build/bench/read
 
-The table is built once: 10 files of 2M rows; the deletes are every 100th row of every file.
+The table is built once: 10 files of 2M rows; the position deletes are every 100th row of every file,
+the equality delete file has 100k keys (PyIceberg refuses it).
 The floor is `pyarrow.dataset` on the same files: `--peers icecomb,pyarrow` compares with that
 (it reads the deleted rows, too).
 """
@@ -30,6 +31,7 @@ from tests.bench.table_metadata import (
 )
 
 _EVERY = 100
+_KEYS = 100_000
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _EMPTY = dict.fromkeys(
     ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds",
@@ -57,7 +59,19 @@ def build(folder: Path, rows: int, files: int) -> None:
         spec=UNPARTITIONED,
         schema=schema,
     )
-    for name, manifests in (("plain", [data]), ("deletes", [data, deletes])):
+    keys = write_manifest(
+        f"{folder}/metadata/keys.avro",
+        [_write_keys(folder, rows)],
+        deletes=True,
+        sequence=2,
+        spec=UNPARTITIONED,
+        schema=schema,
+    )
+    for name, manifests in (
+        ("plain", [data]),
+        ("deletes", [data, deletes]),
+        ("keys", [data, keys]),
+    ):
         listed = f"{folder}/metadata/snap-{name}.avro"
         write_manifest_list(listed, manifests, 2)
         path = f"{folder}/metadata/{name}.metadata.json"
@@ -77,7 +91,7 @@ def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
         dataset = ds.dataset([str(path) for path in _data_files(folder)])
         read, stream, version = dataset.to_table, dataset.to_batches, pa.__version__
     else:
-        wanted -= arguments.rows // _EVERY if kind == "deletes" else 0
+        wanted -= {"plain": 0, "deletes": arguments.rows // _EVERY, "keys": _KEYS}[kind]
         peer = load_peer(name)
         table = peer.open_table(f"{folder}/metadata/{kind}.metadata.json", {})
         expect(sum(1 for _ in peer.tasks(table, [])), arguments.files, "files")
@@ -102,6 +116,24 @@ def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
 
 def _data_files(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / "data").iterdir() if "deletes" not in path.name)
+
+
+def _write_keys(folder: Path, rows: int) -> dict[str, Any]:
+    """An equality delete file of ids, all over the table."""
+    ids = pa.array(range(0, rows, rows // _KEYS), pa.int64())
+    field = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    path = folder / "data" / "key-deletes.parquet"
+    pq.write_table(pa.table([ids], schema=pa.schema([field])), path, compression="zstd")
+    return {
+        **_EMPTY,
+        "file_format": "PARQUET",
+        "partition": {},
+        "content": 2,
+        "equality_ids": [1],
+        "file_path": str(path),
+        "record_count": len(ids),
+        "file_size_in_bytes": path.stat().st_size,
+    }
 
 
 def _write_file(folder: Path, number: int, rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -154,7 +186,8 @@ def main() -> None:
     arguments.add_argument("--rows", type=int, default=20_000_000)
     arguments.add_argument("--files", type=int, default=10)
     arguments.add_argument(
-        "--cases", default="plain-table,deletes-table,plain-stream,deletes-stream"
+        "--cases",
+        default="plain-table,deletes-table,keys-table,plain-stream,deletes-stream,keys-stream",
     )
     given = arguments.parse_args()
     folder = Path(given.work).resolve()
@@ -164,7 +197,7 @@ def main() -> None:
     elif given.child:
         measure(given, *given.child.split(":"))
     else:
-        if not (folder / "metadata" / "deletes.metadata.json").exists():
+        if not (folder / "metadata" / "keys.metadata.json").exists():
             expect(run_child("build"), {"built": True}, "build")
         for case in given.cases.split(","):
             compare("read", given, case, rows=given.rows)
