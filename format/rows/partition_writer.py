@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -77,21 +78,22 @@ class PartitionWriter:
         self._choose_dictionaries(batch)
         present = set()
         for partition, rows in self._split.split(batch):
-            present.add(partition)
-            writer = self._partitions.pop(partition, None)
+            key = tuple(_signed(value) for value in partition)
+            present.add(key)
+            writer = self._partitions.pop(key, None)
             if writer is None:
                 writer = RollingWriter(self._new_file(partition), self._settings, self._target)
-            self._partitions[partition] = writer
+            self._partitions[key] = writer
             self._buffered += writer.add(rows)
         if clustered:
-            for partition in [p for p in self._partitions if p not in present]:
-                self._finish(partition)
+            for key in [k for k in self._partitions if k not in present]:
+                self._finish(key)
         self._keep_bounds()
 
     def close(self) -> list[DataFile]:
         """Finish all files and return them."""
-        for partition in list(self._partitions):
-            self._finish(partition)
+        for key in list(self._partitions):
+            self._finish(key)
         return self._done
 
     def abort(self, problem: BaseException) -> None:
@@ -114,15 +116,15 @@ class PartitionWriter:
             largest = max(self._partitions.values(), key=lambda w: w.buffered)
             self._buffered -= largest.flush()
         while sum(w.is_open for w in self._partitions.values()) > _OPEN_FILES:
-            oldest = next(p for p, w in self._partitions.items() if w.is_open)
+            oldest = next(k for k, w in self._partitions.items() if w.is_open)
             self._finish(oldest)
 
-    def _finish(self, partition: tuple[Any, ...]) -> None:
-        writer = self._partitions[partition]
+    def _finish(self, key: tuple[Any, ...]) -> None:
+        writer = self._partitions[key]
         self._buffered -= writer.buffered
         # On an error the writer must still be there to be aborted.
         self._done += writer.close()
-        del self._partitions[partition]
+        del self._partitions[key]
 
     def _new_file(self, partition: tuple[Any, ...]) -> Callable[[], OpenDataFile]:
         path = self._spec.partition_to_path(partition, self._schema) if partition else None
@@ -132,3 +134,8 @@ class PartitionWriter:
             return OpenDataFile(self._io, location, self._settings, self._spec, partition)
 
         return create
+
+
+def _signed(value: Any) -> Any:
+    """The value as a key: the zeros are two partitions, as for Iceberg Java."""
+    return (value, math.copysign(1, value)) if isinstance(value, float) else value

@@ -41,7 +41,7 @@ class SortKey:
         transform: What is done to its values.
         descending: Whether the greatest comes first.
         nulls_first: Whether nulls come before all values.
-        groups: Whether values that are one partition must be equal: both zeros, all NaN.
+        groups: Whether values that are one partition must be equal, as all NaN are.
     """
 
     path: tuple[int, ...]
@@ -58,7 +58,7 @@ class SortKey:
         array = self.transform.apply_array(array)
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
-        return _total_order(array, one_zero=self.groups) if _is_floating(array) else array
+        return _total_order(array, one_nan=self.groups) if _is_floating(array) else array
 
 
 def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[SortKey] | None:
@@ -214,14 +214,13 @@ def _is_floating(array: pa.Array) -> bool:
     return bool(pa.types.is_floating(array.type))
 
 
-def _total_order(array: pa.Array, *, one_zero: bool) -> Any:
+def _total_order(array: pa.Array, *, one_nan: bool) -> Any:
     """Floating numbers as whole ones in the order of the specification.
 
     -NaN < -infinity < -1 < -0 < 0 < 1 < infinity < NaN (spec: Sorting).
     """
-    if one_zero:
-        nan = pa.scalar(float("nan"), array.type)
-        array = pc.if_else(pc.is_nan(array), nan, pc.add(array, pa.scalar(0.0, array.type)))
+    if one_nan:
+        array = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
     whole = pa.int32() if array.type == pa.float32() else pa.int64()
     bits = array.view(whole)
     low_bits = pa.scalar((1 << (whole.bit_width - 1)) - 1, whole)
