@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 RowFilter: TypeAlias = Union[BooleanExpression, str, "pc.Expression"]
-"""An expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter made with pyarrow."""
+"""An expression, SQL text such as `"id > 5 and s = 'x'"`, or a filter made with pyarrow.
+
+A comparison selects neither null nor NaN, but `!=` and `not in` select NaN: as in PyIceberg and
+pyarrow, unlike in Spark, for which NaN is the greatest number. Ask `isnan(d)` for it.
+"""
 
 
 def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
