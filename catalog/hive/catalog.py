@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -12,13 +12,13 @@ from icecomb.catalog.catalog import Name
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import HiveDatabase, HiveTable
+from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, EntryPointer
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.namespace_catalog import HiveNamespaceCatalog
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.server import MODIFIED
 from icecomb.catalog.hive.settings import ConnectionSettings
-from icecomb.catalog.hive.user import current_user
 from icecomb.catalog.hive.view_catalog import HiveViewCatalog
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
@@ -49,12 +49,9 @@ if TYPE_CHECKING:
 _ICEBERG_TABLES: Final = " or ".join(
     f'hive_filter_field_params__table_type like "{spelling}"' for spelling in ("ICEBERG", "iceberg")
 )
-_DATABASE_OWNER: Final = "hive.metastore.database.owner"
-_DATABASE_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
-_OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
 
 
-class HiveCatalog(HiveViewCatalog):
+class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
     """Iceberg tables and views in a Hive metastore 2.3, 3.x or 4.x.
 
     Args:
@@ -93,79 +90,6 @@ class HiveCatalog(HiveViewCatalog):
     def close(self) -> None:
         """Closes the connections to the metastore."""
         self.client.close()
-
-    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
-        """See `Catalog.list_namespaces`; a metastore has one level."""
-        if tuple(namespace):
-            self.client.database(database_of(namespace))
-            return []
-        return [(database,) for database in self.client.databases()]
-
-    def create_namespace(
-        self, namespace: Name, properties: Mapping[str, str] | None = None
-    ) -> None:
-        """See `Catalog.create_namespace`; ``hive.metastore.database.owner[-type]`` is known."""
-        name = database_of(namespace)
-        given = dict(properties or {})
-        owner, owner_type = _owner(given)
-        warehouse = self.properties.get("warehouse")
-        location = given.pop("location", None)
-        if location is None and warehouse:
-            location = f"{warehouse.rstrip('/')}/{name}.db"
-        self.client.create_database(
-            HiveDatabase(
-                name=name,
-                description=given.pop("comment", None),
-                location=location,
-                parameters=given,
-                owner=owner or current_user(),
-                owner_type=owner_type or "USER",
-            )
-        )
-
-    def drop_namespace(self, namespace: Name) -> None:
-        """See `Catalog.drop_namespace`."""
-        self.client.drop_database(database_of(namespace))
-
-    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """See `Catalog.load_namespace_properties`."""
-        found = self.client.database(database_of(namespace))
-        shown = dict(found.parameters)
-        if found.location:
-            shown["location"] = found.location
-        if found.description:
-            shown["comment"] = found.description
-        if found.owner:
-            shown[_DATABASE_OWNER] = found.owner
-            shown[_DATABASE_OWNER_TYPE] = found.owner_type or "USER"
-        return shown
-
-    def update_namespace_properties(
-        self,
-        namespace: Name,
-        removals: Iterable[str] | None = None,
-        updates: Mapping[str, str] | None = None,
-    ) -> None:
-        """See `Catalog.update_namespace_properties`; the location cannot be changed."""
-        removed, changed = set(removals or ()), dict(updates or {})
-        if both := sorted(removed & changed.keys()):
-            raise ValidationError(f"{', '.join(both)}: cannot be set and removed at once")
-        if "location" in removed | changed.keys():
-            raise ValidationError("the location of a namespace of a metastore cannot be changed")
-        found = self.client.database(database_of(namespace))
-        owner, owner_type = _owner(changed)
-        description = None if "comment" in removed else found.description
-        description = changed.pop("comment", description)
-        kept = {key: value for key, value in found.parameters.items() if key not in removed}
-        self.client.alter_database(
-            replace(
-                found,
-                description=description,
-                parameters={**kept, **changed},
-                owner=owner or found.owner,
-                owner_type=owner_type or found.owner_type,
-            )
-        )
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
         """See `Catalog.list_tables`: one call, the server filters."""
@@ -404,16 +328,6 @@ class HiveCatalog(HiveViewCatalog):
         raise _unknown(
             f"it is unknown whether {name} was dropped", Unknown(error.message, seen, error), name
         )
-
-
-def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
-    """Takes the pair of owner properties out of ``properties``."""
-    owner, kind = properties.pop(_DATABASE_OWNER, None), properties.pop(_DATABASE_OWNER_TYPE, None)
-    if kind is not None and owner is None:
-        raise ValidationError(f"{_DATABASE_OWNER_TYPE} needs {_DATABASE_OWNER}")
-    if kind is not None and kind.upper() not in _OWNER_TYPES:
-        raise ValidationError(f"{_DATABASE_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}")
-    return owner, kind.upper() if kind else None
 
 
 def _unknown(message: str, outcome: Unknown, table: str) -> CommitStateUnknownError:
