@@ -22,6 +22,7 @@ from icecomb.format.rows.arrow_values import writing_cast
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.file_settings import FileSettings, load_file_options
 from icecomb.format.rows.frame_check import check_frame, check_required
+from icecomb.format.rows.hidden_null import without_hidden_nulls
 from icecomb.format.rows.location_provider import load_location_provider
 from icecomb.format.rows.partition_writer import PartitionWriter
 from icecomb.format.rows.row_sort import RowSorter, sort_keys
@@ -156,6 +157,7 @@ class DataWriter:
             return
         fitted = self._projection(batch.schema).apply(batch, 0)
         check_required(self._schema, fitted)
+        fitted = without_hidden_nulls(fitted)
         if self._sorter is None:
             self._files.write(fitted)
         else:
