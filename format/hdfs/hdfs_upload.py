@@ -7,7 +7,7 @@ import io
 import json
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError, failure
@@ -53,11 +53,16 @@ class HdfsUpload(io.RawIOBase):
         """It is."""
         return True
 
+    def tell(self) -> int:
+        """How much was sent: writers of data files ask."""
+        return self.written
+
     def write(self, data: Any, /) -> int:
         """Send a piece.
 
         Raises:
-            HdfsDataLostError: the data node is gone, too slow, or refuses more.
+            HdfsDataLostError: the data node is gone, or too slow.
+            FileIOError: it refuses the file.
         """
         piece = memoryview(data).cast("B")
         if len(piece):
@@ -66,7 +71,7 @@ class HdfsUpload(io.RawIOBase):
                 self._connection.send(piece)
                 self._connection.send(b"\r\n")
             except (OSError, http.client.HTTPException) as error:
-                raise self._broken(error) from error
+                self._explain(error)
             self.written += len(piece)
         return len(piece)
 
@@ -79,6 +84,20 @@ class HdfsUpload(io.RawIOBase):
         """
         try:
             self._connection.send(b"0\r\n\r\n")
+        except (OSError, http.client.HTTPException) as error:
+            self._explain(error)
+        self._check_reply()
+
+    def _explain(self, error: Exception) -> NoReturn:
+        """A data node that refuses answers and hangs up, which our next piece notices first."""
+        try:
+            self._check_reply()
+        except HdfsDataLostError:
+            raise self._broken(error) from error
+        raise self._broken(error) from error
+
+    def _check_reply(self) -> None:
+        try:
             reply = self._connection.getresponse()
             body = reply.read()
         except (OSError, http.client.HTTPException) as error:

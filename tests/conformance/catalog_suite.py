@@ -8,7 +8,6 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from icecomb.format.file_io import FileIO
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
@@ -92,8 +92,15 @@ class Properties:
 
 
 def files_of(table: Any) -> set[str]:
-    folder = Path(table.location().removeprefix("file:").replace("///", "/"))
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    folder = table.location()
+    found = FileIO(table.catalog.properties).list(folder)
+    return {each.location.removeprefix(f"{folder}/") for each in found}
+
+
+def entries_of(catalog: Catalog) -> tuple[list[str], set[str]]:
+    """The folders, and all the files, of its warehouse."""
+    warehouse, io = catalog.properties["warehouse"], FileIO(catalog.properties)
+    return list(io.folders(warehouse)), {each.location for each in io.list(warehouse)}
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -146,7 +153,7 @@ class CatalogSuite:
         assert (name,) in catalog.list_namespaces()
         assert catalog.list_namespaces((name,)) == []
         assert catalog.list_tables(name) == []
-        assert catalog.load_namespace_properties(name)["location"].startswith(("/", "file:"))
+        assert catalog.load_namespace_properties(name)["location"].startswith(("/", "file:", "hdfs:"))
         catalog.drop_namespace(name)
         assert (name,) not in catalog.list_namespaces()
         catalog.create_namespace_if_not_exists(name)
@@ -220,8 +227,7 @@ class CatalogSuite:
         with pytest.raises(NoSuchTableError, match="there is no table"):
             catalog.load_table((namespace, name))
         assert not catalog.table_exists((namespace, name))
-        warehouse = Path(catalog.properties["warehouse"].removeprefix("file://"))
-        around = {path.name for path in warehouse.iterdir()}
+        around = entries_of(catalog)
         try:
             made = catalog.create_table((namespace, name), ROWS.schema)
         except IcecombError:
@@ -230,7 +236,7 @@ class CatalogSuite:
             made.append(ROWS)
             assert catalog.load_table((namespace, name)).scan().to_arrow().num_rows == 3
             catalog.purge_table((namespace, name))
-        assert {path.name for path in warehouse.iterdir()} == around
+        assert entries_of(catalog) == around
 
     @pytest.mark.parametrize("name", ["", ".", "a.", "..", ()])
     def test_a_name_with_an_empty_part_is_refused(self, catalog, name):
@@ -419,7 +425,7 @@ class CatalogSuite:
         with pytest.raises(FileMissingError):
             catalog.register_table(f"{namespace}.third", f"{source.metadata_location}x")
         assert not catalog.table_exists(f"{namespace}.third")
-        assert Path(source.metadata_location).is_file()
+        assert FileIO().exists(source.metadata_location)
 
     def test_properties_of_the_catalog_default_and_override_those_of_a_table(
         self, catalog, namespace

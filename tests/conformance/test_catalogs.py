@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 from catalog_suite import CatalogSuite
 
@@ -13,9 +15,45 @@ class TestHiveCatalog(CatalogSuite):
     """On the real metastore that the tests share."""
 
 
+class _HiveVersion(CatalogSuite):
+    version: str
+
+    @pytest.fixture(scope="class")
+    def catalog(self, metastores):
+        server = metastores[self.version]
+        found = load_catalog("lake", uri=server.uri, warehouse=str(server.warehouse))
+        yield found
+        found.close()
+
+
+@pytest.mark.jvm
+class TestHive3Catalog(_HiveVersion):
+    """On a real metastore 3.1.3, over Derby: it ignores expected values."""
+
+    version = "3.1.3"
+
+
+@pytest.mark.jvm
+class TestHive4Catalog(_HiveVersion):
+    """On a real metastore 4.0.1, over Postgres: it knows requests only."""
+
+    version = "4.0.1"
+
+
 class TestHadoopCatalog(CatalogSuite):
     """On a folder."""
 
     @pytest.fixture
     def catalog(self, tmp_path):
         return load_catalog("files", type="hadoop", warehouse=f"file://{tmp_path}/warehouse")
+
+
+@pytest.mark.jvm
+class TestHadoopCatalogOnHdfs(CatalogSuite):
+    """On a folder of a real HDFS."""
+
+    @pytest.fixture
+    def catalog(self, hdfs):
+        warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+        settings = {**hdfs.client_settings, "hdfs.user": "alice"}
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
