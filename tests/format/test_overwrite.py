@@ -213,6 +213,15 @@ def test_deleted_entries_are_gone_after_the_next_rewrite(tmp_path):
     assert live(table) == {"t1", "w1"}
 
 
+def test_rewritten_manifests_carry_what_files_are_encrypted_with(tmp_path):
+    files = (data_file(n, key_metadata=n.encode(), split_offsets=(4,)) for n in ("a", "b", "c"))
+    table = append(three_days(tmp_path), *files)
+    table = commit(table, DeleteFiles(IO).delete_data_file("/t/data/b"))
+    table = commit(table, merge_append(data_file("d", key_metadata=b"d")))
+    carried = {name(e.data_file): e.data_file.key_metadata for e in entries(table) if e.is_live}
+    assert {n: key for n, key in carried.items() if key} == {"a": b"a", "c": b"c", "d": b"d"}
+
+
 def test_a_manifest_without_live_files_is_dropped_by_the_next_commit(tmp_path):
     table = commit(three_days(tmp_path), DeleteFiles(IO).delete_data_file("/t/data/w1"))
     assert len(read_manifests(IO, table.current_snapshot())) == 2
