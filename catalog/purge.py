@@ -60,7 +60,8 @@ def purge(io: FileIO, metadata_location: str) -> None:
             lists.append(snapshot.manifest_list)
     _delete(io, list(manifests))
     _delete(io, lists)
-    _delete(io, [str(file["statistics-path"]) for file in metadata.statistics])
+    statistics = (*metadata.statistics, *metadata.partition_statistics)
+    _delete(io, [str(file["statistics-path"]) for file in statistics])
     _delete(io, [entry.metadata_file for entry in metadata.metadata_log])
     io.delete([metadata_location])
 

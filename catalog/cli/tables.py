@@ -9,6 +9,7 @@ import click
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output import moment
 from icecomb.catalog.identifier import parse_identifier
+from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.snapshot import Snapshot
 
@@ -125,14 +126,35 @@ def snapshots(application: Application, table: str) -> None:
 @click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
 @click.pass_obj
 def drop(application: Application, table: str, *, purge: bool, yes: bool) -> None:
-    """Drop an Iceberg table from the catalog. Its files stay unless --purge is given."""
+    """Drop an Iceberg table from the catalog. Its files stay unless --purge is given.
+
+    Works for a table whose metadata file is lost, too. A table whose property gc.enabled is false
+    is not purged.
+    """
+    from icecomb.catalog.purge import check_purge_allowed
+
     catalog = application.catalog()
-    loaded = catalog.load_table(table)
+    pointer = catalog.load_pointer(table)
+    location = held = None
+    try:
+        metadata = catalog.load_table(table).metadata
+    except (FileMissingError, CorruptFileError, UnsupportedError) as error:
+        application.warn(f"its metadata cannot be read: {error.message}")
+    else:
+        location, held = metadata.location, len(metadata.snapshots)
+        if purge:
+            check_purge_allowed(table, metadata)
     if yes:
         catalog.drop_table(table, purge_requested=purge)
-    fate = "files deleted in" if purge else "files kept in"
-    name = ".".join(loaded.name())
-    application.output.facts({"table": name, "dropped": yes, fate: loaded.location()})
+    application.output.facts(
+        {
+            "table": table,
+            "dropped": yes,
+            "files deleted in" if purge else "files kept in": location,
+            "metadata": pointer,
+            "snapshots": held,
+        }
+    )
     if not yes:
         application.warn("dry run: add --yes to drop it")
 

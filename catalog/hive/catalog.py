@@ -32,6 +32,7 @@ from icecomb.format.errors import (
     FileMissingError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    UnsupportedError,
     ValidationError,
     ViewAlreadyExistsError,
 )
@@ -92,10 +93,16 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         self.client.close()
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
-        """See `Catalog.list_tables`: one call, the server filters."""
+        """See `Catalog.list_tables`: one call, the server filters.
+
+        With the catalog's property ``list-all-tables`` everything in the namespace is listed.
+        """
         database = database_of(namespace)
         try:
-            names = self.client.table_names_by_filter(database, _ICEBERG_TABLES)
+            if flag(self.properties, "list-all-tables", default=False):
+                names = self.client.table_names(database)
+            else:
+                names = self.client.table_names_by_filter(database, _ICEBERG_TABLES)
         except RefusedError:
             found = self.client.tables(database, self.client.table_names(database))
             names = [table.name for table in found if table.is_iceberg]
@@ -159,6 +166,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
 
         place = database_and_table(identifier)
         version = MetadataVersion(metadata_location, read_metadata(self.io, metadata_location))
+        check_commit_allowed(".".join(place), version.metadata)
         self.check_free(place)
         pointer = self.pointer(place)
         # not `settle`, which deletes the file of a commit that failed: this file is the user's
@@ -234,8 +242,8 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         return Table(place, version, self.io, pointer, self)
 
     def _known_metadata(self, place: tuple[str, str]) -> TableMetadata | None:
-        """The table's metadata; None if the file is lost."""
-        with suppress(OSError, ValueError):
+        """The table's metadata; None if the file is lost, or of a version that is not known."""
+        with suppress(OSError, ValueError, UnsupportedError):
             return self.pointer(place).load().metadata
         return None
 
