@@ -1,0 +1,125 @@
+"""A proxy in front of a real HDFS's web interfaces that does to chosen calls what networks do."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+_HTML = b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html><h1>proxy error</h1></html>"
+
+
+class WebHdfsProxy:
+    """Answers at `.address` for one name node, and for the data nodes that it redirects to.
+
+    `.faults` maps a call, as `RENAME` or `CREATE@data` (the second step, at the data node), to what becomes of its
+    next occurrences, one each: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `cut` (half of what
+    is sent arrives), `truncate` (half of the answer arrives), `html` (an error page), `hang` (no answer).
+    `.calls` counts all calls.
+    """
+
+    def __init__(self, name_node: str) -> None:
+        self.faults: dict[str, list[str]] = {}
+        self.calls: Counter[str] = Counter()
+        self._name_node = name_node
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._open: set[socket.socket] = set()
+        self._data_node = ""
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._listener.close()
+        for each in list(self._open):
+            each.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+
+    @contextlib.contextmanager
+    def _kept(self, sock: socket.socket) -> Iterator[socket.socket]:
+        self._open.add(sock)
+        try:
+            yield sock
+        finally:
+            self._open.discard(sock)
+            sock.close()
+
+    def _answer(self, client: socket.socket) -> None:
+        with self._kept(client), contextlib.suppress(OSError):
+            head, body = _head(client)
+            if not head:
+                return
+            operation = re.search(rb"[?&]op=(\w+)", head)
+            at_data_node = b"namenoderpcaddress=" in head.split(b"\r\n")[0]
+            call = (operation[1].decode() if operation else "?") + ("@data" if at_data_node else "")
+            self.calls[call] += 1
+            waiting = self.faults.get(call, [])
+            fault = waiting.pop(0) if waiting else ""
+            if fault == "html":
+                client.sendall(_HTML)
+            elif fault == "hang":
+                threading.Event().wait(30)
+            elif fault != "refuse":
+                self._forward(
+                    client, self._data_node if at_data_node else self._name_node, head, body, fault
+                )
+
+    def _forward(
+        self, client: socket.socket, target: str, head: bytes, body: bytes, fault: str
+    ) -> None:
+        host, port = target.split(":")
+        head = re.sub(rb"(?i)\r\n(connection|host): [^\r]*", b"", head)
+        first, _, rest = head.partition(b"\r\n")
+        head = first + b"\r\nHost: " + target.encode() + b"\r\nConnection: close\r\n" + rest
+        with self._kept(socket.create_connection((host, int(port)))) as server:
+            server.sendall(head)
+            up = threading.Thread(
+                target=self._upload, args=(client, server, body, fault == "cut"), daemon=True
+            )
+            up.start()
+            reply = b"".join(iter(lambda: server.recv(1 << 16), b""))
+            if fault in {"lose", "cut"}:
+                return
+            redirect = re.search(rb"(?i)\r\nlocation: http://([^/]+)/", reply)
+            if redirect:
+                self._data_node = redirect[1].decode()
+                reply = reply.replace(
+                    b"//" + redirect[1] + b"/", b"//" + self.address.encode() + b"/", 1
+                )
+            begin = reply.find(b"\r\n\r\n") + 4
+            client.sendall(
+                reply[: begin + (len(reply) - begin) // 2] if fault == "truncate" else reply
+            )
+
+    @staticmethod
+    def _upload(client: socket.socket, server: socket.socket, body: bytes, cut: bool) -> None:  # noqa: FBT001
+        with contextlib.suppress(OSError):
+            while True:
+                server.sendall(body[: len(body) // 2] if cut else body)
+                if cut and body:
+                    server.close()
+                    return
+                body = client.recv(1 << 16)
+                if not body:
+                    return
+
+
+def _head(sock: socket.socket) -> tuple[bytes, bytes]:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = sock.recv(1 << 16)
+        if not piece:
+            return b"", b""
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    return head + b"\r\n\r\n", body
