@@ -2,24 +2,28 @@
 
 A position delete file applies to data files of its partition that are not newer; when all its rows
 name one data file it applies to that file alone. An equality delete file applies to data files of
-its partition that are older; one of an unpartitioned spec applies to all older data files.
+its partition that are older, and that may hold values that it deletes; one of an unpartitioned spec
+applies to such data files of all partitions.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow_build import integers
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.expressions.manifest_metrics import BOUNDS
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.manifests.manifest_columns import ManifestColumns
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
-from icecomb.format.types import DoubleType, FloatType
+from icecomb.format.scan.equality_ranges import EqualityRanges
+from icecomb.format.types import DoubleType, FloatType, PrimitiveType
 
-DELETE_STATISTICS = ("lower_bounds", "upper_bounds")
+DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 """The statistics of delete manifests that the index looks at."""
 
 _FILE_BYTES = 1000
@@ -91,11 +95,17 @@ class _ByPath(_BySequence):
 class DeleteFileIndex:
     """The delete files of a snapshot, found by data file.
 
+    Args:
+        types: The columns in which values are compared; see `equality_ranges.comparable_columns`.
+
     Attributes:
         files: All of them, in the order in which they were added.
+        ranges: What the equality deletes among them delete.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[int, PrimitiveType] = MappingProxyType({})) -> None:
+        self.ranges = EqualityRanges(types)
+        self._newest = -1
         self.files: list[DataFile] = []
         self._global: _BySequence | None = None
         self._equality: dict[PartitionKey, _BySequence] = {}
@@ -125,10 +135,11 @@ class DeleteFileIndex:
             unpartitioned: Whether its spec has no fields, so that equality deletes are global.
         """
         indices = None if rows is None else integers(rows)
-        lower, upper = (_path_bounds(columns, name, indices) for name in DELETE_STATISTICS)
+        lower, upper = (_path_bounds(columns, name, indices) for name in BOUNDS)
         numbers = _picked(columns.column("sequence_number"), indices)
         files = columns.without_statistics().data_files(rows)
         self.files += files
+        self.ranges.add(columns, indices, files)
         keys = partition_keys(columns, indices)
         for file, number, key, low, high in zip(files, numbers, keys, lower, upper, strict=True):
             sequence_number = number or 0
@@ -154,44 +165,71 @@ class DeleteFileIndex:
         """The delete files for each of some data files.
 
         Args:
-            columns: A data manifest.
+            columns: A data manifest; with bounds, equality deletes of other values are left out.
             rows: Which of its rows; all by default.
         """
         indices = None if rows is None else integers(rows)
         numbers = _picked(columns.column("sequence_number"), indices)
+        found: list[tuple[DataFile, ...]] = [()] * len(numbers)
         if not self:
-            return [()] * len(numbers)
+            return found
         paths = _picked(columns.column("file_path"), indices)
-        keys = partition_keys(columns, indices)
-        return [
-            self.files_for_data_file(number or 0, key, path)
-            for number, key, path in zip(numbers, keys, paths, strict=True)
-        ]
+        in_ranges = bool(self.ranges) and columns.statistics.issuperset(BOUNDS)
+        ranges = self.ranges.compared(columns, indices) if in_ranges else None
+        alike: dict[tuple[int, PartitionKey], list[int]] = {}
+        for at, alike_by in enumerate(zip(numbers, partition_keys(columns, indices), strict=True)):
+            alike.setdefault(alike_by, []).append(at)
+        for (number, key), members in alike.items():
+            files = self._equality_files(number or 0, key)
+            if files and ranges is not None:
+                for at, those in zip(members, ranges.reaching(files, members), strict=True):
+                    found[at] = those
+            elif files:
+                for at in members:
+                    found[at] = files
+            if (position := self._position.get(key)) is not None:
+                for at in members:
+                    found[at] += position.files_for_path(number or 0, paths[at])
+        if self._by_path:
+            for at, path in enumerate(paths):
+                if (exact := self._by_path.get(path)) is not None:
+                    found[at] += exact.files_for(numbers[at] or 0)
+        return found
 
     def files_for_data_file(
         self, sequence_number: int, key: PartitionKey, path: str
     ) -> tuple[DataFile, ...]:
-        """The delete files for one data file.
+        """The delete files for one data file, whatever values they delete.
 
         Args:
             sequence_number: The file's data sequence number.
             key: Its partition, as `partition_keys` makes it.
             path: Its location.
         """
-        found: tuple[DataFile, ...] = ()
-        if self._global is not None:
-            found = self._global.files_for(sequence_number)
-        if (equality := self._equality.get(key)) is not None:
-            found += equality.files_for(sequence_number)
+        found = self._equality_files(sequence_number, key)
         if (position := self._position.get(key)) is not None:
             found += position.files_for_path(sequence_number, path)
         if (exact := self._by_path.get(path)) is not None:
             found += exact.files_for(sequence_number)
         return found
 
+    def may_reach(self, manifest: ManifestFile) -> bool:
+        """Whether bounds of a data manifest's files can tell that equality deletes do not apply."""
+        first = manifest.min_sequence_number
+        return bool(self.ranges) and (first is None or first <= self._newest)
+
+    def _equality_files(self, sequence_number: int, key: PartitionKey) -> tuple[DataFile, ...]:
+        found: tuple[DataFile, ...] = ()
+        if self._global is not None:
+            found = self._global.files_for(sequence_number)
+        if (equality := self._equality.get(key)) is not None:
+            found += equality.files_for(sequence_number)
+        return found
+
     def _add_equality(
         self, file: DataFile, sequence_number: int, key: PartitionKey, *, unpartitioned: bool
     ) -> None:
+        self._newest = max(self._newest, sequence_number - 1)
         if unpartitioned:
             if self._global is None:
                 self._global = _BySequence()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,8 +43,10 @@ from icecomb.format.manifests.manifest_columns import ManifestColumns, read_mani
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
+from icecomb.format.scan.equality_ranges import comparable_columns
 from icecomb.format.scan.task import FileScanTask
 from icecomb.format.schema import Schema
+from icecomb.format.types import PrimitiveType
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -68,7 +70,7 @@ class Selected:
     """The chosen entries of a manifest.
 
     Attributes:
-        columns: The manifest, without statistics.
+        columns: The manifest; with bounds if they can tell that equality deletes do not apply.
         rows: Which of its rows; None for all.
         residuals: What is left of the filter for each of them; empty when that is the filter.
     """
@@ -190,7 +192,7 @@ class ScanPlanner:
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
         missing = limit
-        for selected in self._select_all(self._prune(manifests, ManifestContent.DATA)):
+        for selected in self._select_all(self._prune(manifests, ManifestContent.DATA), deletes):
             yield selected
             if missing is not None and not deletes:
                 missing -= _sure_rows(selected)
@@ -232,25 +234,29 @@ class ScanPlanner:
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
             chosen.append((columns, _rows(mask), found.spec.is_unpartitioned))
+        types = comparable_columns(self._metadata.schemas) if chosen else {}
         cache = manifest_cache(self._io.properties) if chosen else None
         if cache is None:
-            return _delete_index(chosen)
+            return _delete_index(chosen, types)
         keys = (
             (cache_key(columns.manifest), None if rows is None else tuple(rows), unpartitioned)
             for columns, rows, unpartitioned in chosen
         )
-        return cache.derived(("delete index", *keys), lambda: _delete_index(chosen))
+        key = ("delete index", tuple(types.items()), *keys)
+        return cache.derived(key, lambda: _delete_index(chosen, types))
 
-    def _select_all(self, manifests: Sequence[ManifestFile]) -> Iterator[Selected]:
+    def _select_all(
+        self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex
+    ) -> Iterator[Selected]:
         if len(manifests) < 2 or _WORKERS < 2:
-            yield from map(self._select, manifests)
+            yield from (self._select(manifest, deletes) for manifest in manifests)
             return
         waiting = iter(manifests)
         running: deque[Future[Selected]] = deque()
         pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="icecomb-plan")
         try:
             for manifest in waiting:
-                running.append(pool.submit(self._select, manifest))
+                running.append(pool.submit(self._select, manifest, deletes))
                 if len(running) > _WORKERS:
                     yield running.popleft().result()
             while running:
@@ -258,12 +264,15 @@ class ScanPlanner:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _select(self, manifest: ManifestFile) -> Selected:
+    def _select(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> Selected:
         found = self._spec_filter(manifest.partition_spec_id)
-        columns = read_manifest_columns(self._io, manifest, self._statistics, spec=found.spec)
+        keep = BOUNDS if deletes.may_reach(manifest) else ()
+        columns = read_manifest_columns(
+            self._io, manifest, (*self._statistics, *keep), spec=found.spec
+        )
         if not self._statistics:
             rows = _rows(self._wanted(columns))
-            return Selected(columns.without_statistics(), rows, ())
+            return Selected(columns.without_statistics(keep), rows, ())
         partition = partition_columns(columns, found.spec)
         mask = _and(self._wanted(columns), evaluate(found.partition, partition))
         if mask.true_count:
@@ -271,12 +280,12 @@ class ScanPlanner:
             mask = pc.and_(mask, might_match(self._filter, metrics))
             if self._needs_counts(columns, metrics, mask):
                 self._statistics = METRICS  # other manifests are likely to need them, too
-                return self._select(manifest)
+                return self._select(manifest, deletes)
         rows = _rows(mask)
         count = len(columns) if rows is None else len(rows)
         chosen = partition_columns(columns, found.spec, rows)
         residuals = found.residuals.residuals(chosen, count)
-        return Selected(columns.without_statistics(), rows, residuals)
+        return Selected(columns.without_statistics(keep), rows, residuals)
 
     def _needs_counts(
         self, columns: ManifestColumns, metrics: ManifestMetrics, mask: pa.BooleanArray
@@ -302,7 +311,7 @@ class ScanPlanner:
             return
         columns, rows = selected.columns, selected.rows
         spec = self._spec_filter(columns.manifest.partition_spec_id).spec
-        files = _LazyFiles(columns, rows)
+        files = _LazyFiles(columns.without_statistics(), rows)
         if count * _FEW < len(columns):
             files.data_file(0)
         residuals = selected.residuals or (self._filter,) * count
@@ -316,8 +325,10 @@ class ScanPlanner:
             yield FileScanTask.lazy(files, row, found, residual, spec)
 
 
-def _delete_index(chosen: Iterable[_ChosenDeletes]) -> DeleteFileIndex:
-    index = DeleteFileIndex()
+def _delete_index(
+    chosen: Iterable[_ChosenDeletes], types: Mapping[int, PrimitiveType]
+) -> DeleteFileIndex:
+    index = DeleteFileIndex(types)
     for columns, rows, unpartitioned in chosen:
         index.add(columns, rows, unpartitioned=unpartitioned)
     index.settle()

@@ -130,6 +130,8 @@ def deleted_by_keys(readers):
     delete_by_key(
         table, "by_null", pa.table({"k": pa.array([None], pa.int32())}), partition=(None,)
     )
+    elsewhere = {"id": pa.array([5000, 6000], pa.int64()), "s": ["v1", None]}
+    delete_by_key(table, "elsewhere", pa.table(elsewhere), partition=(0,))
     table.append(rows(60, 70))
     return name
 
@@ -140,7 +142,10 @@ def test_equality_deletes_are_applied_as_iceberg_java_applies_them(deleted_by_ke
     assert ids.count(2) == 1
     assert ids.count(3) == 2
     assert [i for i in ids if i % 7 == 0] == [63]
-    assert readers.plan(deleted_by_keys) == readers.java_plan(deleted_by_keys)
+    planned = readers.plan(deleted_by_keys)
+    assert planned == readers.java_plan(deleted_by_keys)
+    names = {path.rpartition("/")[2] for deletes in planned.values() for path in deletes}
+    assert names == {f"{name}.parquet" for name in ("by_id", "by_two", "by_nan", "by_null")}
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
 from icecomb.format.errors import (
@@ -47,7 +51,14 @@ from icecomb.format.schema import Schema
 from icecomb.format.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
 from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType, TimestampType
+from icecomb.format.types import (
+    DoubleType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
 
 SCHEMA = Schema(
     (
@@ -558,6 +569,83 @@ def test_many_deletes_are_matched_as_the_specification_says(tmp_path):
     }
     assert {path: sorted(found) for path, found in deletes_of(table.scan()).items()} == expected
     assert any(expected.values())
+
+
+IDS = st.none() | st.integers(-3, 3) | st.integers(-(2**40), 2**40)
+TEXTS = st.none() | st.sampled_from(["", "a", "ab", "b", "é", "\U0001f600", "\uffff"])
+ROWS = st.lists(st.tuples(IDS, st.none() | st.integers(0, 3 * DAY), TEXTS), min_size=1, max_size=3)
+
+
+@given(
+    st.lists(st.tuples(ROWS, st.booleans()), min_size=1, max_size=6),
+    st.lists(
+        st.tuples(ROWS, st.booleans(), st.sampled_from([(1,), (3,), (1, 3)])),
+        min_size=1,
+        max_size=6,
+    ),
+)
+@settings(max_examples=60, deadline=None)
+def test_equality_deletes_apply_where_the_ranges_of_their_values_meet(data, deletes):
+    def ranges_meet(rows, deleted, columns):
+        for column in columns:
+            there = [row[column - 1] for row in rows if row[column - 1] is not None]
+            gone = [row[column - 1] for row in deleted]
+            if there and None not in gone and (max(there) < min(gone) or max(gone) < min(there)):
+                return False
+        return True
+
+    with tempfile.TemporaryDirectory() as folder:
+        table = TableMaker(Path(folder))
+        files = [
+            data_file(f"f{n}", rows, SPECS[0], stats=stats) for n, (rows, stats) in enumerate(data)
+        ]
+        table.manifest(files, SPECS[0])
+        removals = [
+            dataclasses.replace(
+                data_file(f"e{n}", rows, SPECS[0], stats=stats),
+                content=DataFileContent.EQUALITY_DELETES, equality_ids=columns,
+            )
+            for n, (rows, stats, columns) in enumerate(deletes)
+        ]  # fmt: skip
+        table.manifest(removals, SPECS[0], ManifestContent.DELETES)
+        table.commit()
+        found = deletes_of(table.scan())
+        in_batches = {
+            row["file_path"]: [f"e{place}" for place in row["delete_files"]]
+            for batch in table.scan().plan_batches()
+            for row in batch.to_pylist()
+        }
+    assert found == in_batches
+    for n, (rows, stats) in enumerate(data):
+        matching, meeting = set(), set()
+        for k, (deleted, delete_stats, columns) in enumerate(deletes):
+            keys = {tuple(row[c - 1] for c in columns) for row in deleted}
+            if keys & {tuple(row[c - 1] for c in columns) for row in rows}:
+                matching.add(f"e{k}")
+            if not (stats and delete_stats) or ranges_meet(rows, deleted, columns):
+                meeting.add(f"e{k}")
+        assert matching <= set(found[f"f{n}"]) == meeting
+
+
+def test_ranges_of_nan_and_of_uuids_leave_out_no_equality_delete(tmp_path):
+    schema = Schema((NestedField(1, "f", DoubleType()), NestedField(2, "u", UUIDType())))
+    table = TableMaker(tmp_path, schema=schema)
+    for path, number, column, content in (
+        ("data", 1.0, 1, DataFileContent.DATA),
+        ("nan", 9.0, 1, DataFileContent.EQUALITY_DELETES),
+        ("uuid", 9.0, 2, DataFileContent.EQUALITY_DELETES),
+    ):
+        bounds = {1: struct.pack("<d", number), 2: bytes([int(number)] * 16)}
+        is_data = content is DataFileContent.DATA
+        file = DataFile(
+            content=content, file_path=path, record_count=2, file_size_in_bytes=10,
+            value_counts={1: 2, 2: 2}, null_value_counts={1: 0, 2: 0}, nan_value_counts={1: 1},
+            lower_bounds=bounds, upper_bounds=bounds, equality_ids=None if is_data else (column,),
+        )  # fmt: skip
+        kind = ManifestContent.DATA if is_data else ManifestContent.DELETES
+        table.manifest([file], SPECS[0], kind)
+    table.commit()
+    assert deletes_of(table.scan()) == {"data": ["nan", "uuid"]}
 
 
 @pytest.fixture

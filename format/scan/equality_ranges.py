@@ -1,0 +1,199 @@
+"""Between which values equality delete files delete: data files without any keep all their rows.
+
+A delete file counts for a column when it says that it deletes no null there and has both bounds; a
+data file when it has both bounds. NaN lies outside of bounds, and writers disagree on the order of
+UUIDs: columns of these types are not compared, nor are columns inside of structs, lists and maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import binaries, integers
+from icecomb.format.expressions.comparison import bounds_column
+from icecomb.format.expressions.manifest_metrics import BOUNDS
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.types import DoubleType, FloatType, PrimitiveType, UUIDType
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest_columns import ManifestColumns
+    from icecomb.format.schema import Schema
+
+_Mask = npt.NDArray[np.bool_]
+_Ranks = npt.NDArray[np.uint64]
+
+_MOST_PAIRS: Final = 1 << 22
+"""So many pairs of a data file and a delete file are compared at once."""
+
+
+def comparable_columns(schemas: Iterable[Schema]) -> dict[int, PrimitiveType]:
+    """The types of the columns whose bounds can be compared, as the last schema has them.
+
+    Args:
+        schemas: All schemas of a table: a delete file may name a column that was dropped since.
+    """
+    return {
+        field.field_id: field.field_type
+        for schema in schemas
+        for field in schema.fields
+        if isinstance(field.field_type, PrimitiveType)
+        and not isinstance(field.field_type, (FloatType, DoubleType, UUIDType))
+    }
+
+
+class EqualityRanges:
+    """The ranges of equality delete files.
+
+    Args:
+        types: See `comparable_columns`.
+    """
+
+    def __init__(self, types: Mapping[int, PrimitiveType]) -> None:
+        self._types = types
+        self._ranges: dict[int, _Ranges] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def add(
+        self, columns: ManifestColumns, indices: pa.Array | None, files: Sequence[DataFile]
+    ) -> None:
+        """Add the equality delete files among some files.
+
+        Args:
+            columns: A delete manifest, with `null_value_counts` and both bounds.
+            indices: Which of its rows; all by default.
+            files: Those rows.
+        """
+        named = {field_id for file in files for field_id in file.equality_ids or ()}
+        for field_id in named & self._types.keys():
+            nulls = _chosen(columns.statistic("null_value_counts", field_id), indices).to_pylist()
+            lower, upper = (
+                self._bound(columns, name, field_id, indices).to_pylist() for name in BOUNDS
+            )
+            for file, count, low, high in zip(files, nulls, lower, upper, strict=True):
+                if (
+                    file.content is DataFileContent.EQUALITY_DELETES
+                    and field_id in (file.equality_ids or ())
+                    and count == 0
+                    and low is not None
+                    and high is not None
+                ):
+                    self._ranges.setdefault(field_id, _Ranges()).add(file.file_path, low, high)
+
+    def compared(self, columns: ManifestColumns, indices: pa.Array | None) -> ComparedRanges:
+        """The ranges beside those of some data files.
+
+        Args:
+            columns: A data manifest, with both bounds.
+            indices: Which of its rows; all by default.
+        """
+        return ComparedRanges(
+            [
+                ranges.compared(*(self._bound(columns, name, field_id, indices) for name in BOUNDS))
+                for field_id, ranges in self._ranges.items()
+            ]
+        )
+
+    def _bound(
+        self, columns: ManifestColumns, name: str, field_id: int, indices: pa.Array | None
+    ) -> pa.Array:
+        bounds = _chosen(columns.statistic(name, field_id), indices)
+        values = bounds_column(bounds, self._types[field_id]).values
+        return values.cast(pa.int64() if pa.types.is_integer(values.type) else pa.large_binary())
+
+
+class ComparedRanges:
+    """The ranges of equality delete files beside those of some data files; see `EqualityRanges`."""
+
+    def __init__(self, columns: Sequence[_Compared]) -> None:
+        self._columns = columns
+
+    def reaching(
+        self, files: tuple[DataFile, ...], rows: Sequence[int]
+    ) -> list[tuple[DataFile, ...]]:
+        """Which of some equality delete files may delete rows of each of some data files.
+
+        Args:
+            files: The delete files.
+            rows: Which of the data files.
+        """
+        columns = [
+            (column, [(at, column.places[f.file_path]) for at, f in enumerate(files)
+                      if f.file_path in column.places])
+            for column in self._columns
+        ]  # fmt: skip
+        step = max(_MOST_PAIRS // len(files), 1)
+        found: list[tuple[DataFile, ...]] = []
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            reached: _Mask = np.ones((len(part), len(files)), dtype=bool)
+            for column, known in columns:
+                if known:
+                    at, places = zip(*known, strict=True)
+                    reached[:, at] &= column.overlap(part, places)
+            found += [
+                files if row.all() else tuple(compress(files, row.tolist())) for row in reached
+            ]
+        return found
+
+
+class _Ranges:
+    """Of one column, a range a delete file."""
+
+    __slots__ = ("_arrays", "_highs", "_lows", "_places")
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._lows: list[Any] = []
+        self._highs: list[Any] = []
+        self._arrays: list[pa.Array] = []
+
+    def add(self, path: str, low: Any, high: Any) -> None:
+        self._places[path] = len(self._lows)
+        self._lows.append(low)
+        self._highs.append(high)
+        self._arrays = []
+
+    def compared(self, lower: pa.Array, upper: pa.Array) -> _Compared:
+        arrays = self._arrays
+        if not arrays:
+            make = binaries if isinstance(self._lows[0], bytes) else integers
+            arrays = self._arrays = [make(self._lows), make(self._highs)]
+        known = pc.and_(lower.is_valid(), upper.is_valid()).to_numpy(zero_copy_only=False)
+        # ranks compare like the values, whatever type these have
+        ranks = pc.rank(pa.concat_arrays([lower, upper, *arrays]), tiebreaker="dense").to_numpy()
+        ends = np.cumsum([len(lower), len(upper), len(self._lows)])
+        return _Compared(self._places, known, *np.split(ranks, ends))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Of one column, the ends of ranges as ranks among all of them."""
+
+    places: Mapping[str, int]
+    known: _Mask
+    lower: _Ranks
+    upper: _Ranks
+    lows: _Ranks
+    highs: _Ranks
+
+    def overlap(self, rows: Sequence[int], places: Sequence[int]) -> _Mask:
+        """Whether each data file may have values in the range of each delete file."""
+        at, of = np.asarray(rows), np.asarray(places)
+        below = self.upper[at, None] < self.lows[of]
+        above = self.lower[at, None] > self.highs[of]
+        apart: _Mask = (below | above) & self.known[at, None]
+        return ~apart
+
+
+def _chosen(array: pa.Array, indices: pa.Array | None) -> pa.Array:
+    return array if indices is None else array.take(indices)
