@@ -71,6 +71,7 @@ public final class IcebergJava {
     List<Double> plans = new ArrayList<>();
     long files = 0;
     double coldCpuS = 0;
+    double warmCpuS = 0;
     double processCpuS = 0;
     for (int round = 0; round < Integer.parseInt(arguments[2]); round++) {
       double cpu = cpuS();
@@ -82,6 +83,7 @@ public final class IcebergJava {
         }
       }
       plans.add(wallS() - since);
+      warmCpuS = cpuS() - cpu;
       if (round == 0) {
         processCpuS = cpuS();
         coldCpuS = processCpuS - cpu;
@@ -97,6 +99,7 @@ public final class IcebergJava {
         "process_s", startS + openS + coldS,
         "process_cpu_s", processCpuS,
         "warm_s", plans.get(plans.size() - 1),
+        "warm_cpu_s", warmCpuS,
         "peak_mb", peakMb());
   }
 
