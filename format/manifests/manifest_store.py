@@ -14,12 +14,12 @@ import logging
 import os
 import tempfile
 import time
-import zlib
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.manifests.manifest_cache import cache_key
@@ -76,7 +76,7 @@ class ManifestStore:
         """Store a manifest, in place of what is stored of it."""
         try:
             encoded = _encode(columns)
-            checksum = zlib.crc32(encoded).to_bytes(_CHECKSUM_BYTES, "little")
+            checksum = isal_zlib.crc32(encoded).to_bytes(_CHECKSUM_BYTES, "little")
             size = encoded.size + _CHECKSUM_BYTES
             if size > self.limit:
                 return
@@ -158,7 +158,7 @@ def _decode(content: pa.Buffer, manifest: ManifestFile) -> ManifestColumns:
         raise ValueError("it is too short")
     body = content.slice(0, end)
     checksum = content.slice(end).to_pybytes()
-    if zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "little") != checksum:
+    if isal_zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "little") != checksum:
         raise ValueError("its checksum is wrong")
     with pa.ipc.open_file(body) as reader:
         batch = reader.get_batch(0)
