@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.row_changes.key_columns import KEY_BATCH_ROWS, key_field, key_filter
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
-from icecomb.format.row_changes.row_difference import differing
+from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.arrow import schema_to_pyarrow
@@ -28,7 +28,7 @@ from icecomb.format.rows.data_writer import frame_projection
 from icecomb.format.rows.frame_check import check_required
 from icecomb.format.rows.metadata_columns import ROW_POSITION
 from icecomb.format.schema import Schema
-from icecomb.format.types import NestedField
+from icecomb.format.types import BinaryType, NestedField, StringType
 
 if TYPE_CHECKING:
     from icecomb.format.rows.position_delete import Positions
@@ -145,10 +145,12 @@ class _Matching:
         self.changed = np.zeros(source.num_rows, np.bool_)
         taken = {f.field_id for f in keys}
         schema = target.metadata.schema()
-        self._values = [f for f in schema.fields if f.field_id not in taken]
+        values = [f for f in schema.fields if f.field_id not in taken]
         scan = partial(ArrowScan, target.metadata, target.io, workers=1)
         self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
-        self._value_scan = scan(Schema((*self._values, ROW_POSITION)))
+        # What is cheap to read is compared first: mostly it tells, and the rest stays unread.
+        parts = [f for f in values if _is_cheap(f)], [f for f in values if not _is_cheap(f)]
+        self._value_scans = [(part, scan(Schema((*part, ROW_POSITION)))) for part in parts if part]
 
     def row_filter(self) -> BooleanExpression:
         """What all rows match that have one of the keys, and few others."""
@@ -161,15 +163,19 @@ class _Matching:
             ValidationError: The table has several rows with one of the keys.
         """
         positions, rows = self._matches(task)
-        if not self._update or not self._values or not len(rows):
-            return np.empty(0, np.int64)
         outdated = np.zeros(len(rows), np.bool_)
-        for batch in self._value_scan.read(task):
-            places = np.asarray(batch.column(batch.num_columns - 1))
-            begin, end = np.searchsorted(positions, (places[0], places[-1] + 1))
-            if begin < end:
-                present = pa.array(np.searchsorted(places, positions[begin:end]))
-                outdated[begin:end] = self._differing(batch.take(present), rows[begin:end])
+        for fields, scan in self._value_scans if self._update else ():
+            equal = np.flatnonzero(~outdated)
+            if not len(equal):
+                break
+            asked = positions[equal]
+            for batch in scan.read(task):
+                places = np.asarray(batch.column(batch.num_columns - 1))
+                begin, end = np.searchsorted(asked, (places[0], places[-1] + 1))
+                if begin < end:
+                    present = pa.array(np.searchsorted(places, asked[begin:end]))
+                    here = equal[begin:end]
+                    outdated[here] = self._differing(batch.take(present), fields, rows[here])
         self.changed[rows[outdated]] = True
         return positions[outdated]
 
@@ -197,10 +203,10 @@ class _Matching:
             )
         self.found[rows] = True
 
-    def _differing(self, batch: pa.RecordBatch, rows: Rows) -> Any:
-        new = self._source.take(pa.array(rows))
+    def _differing(self, batch: pa.RecordBatch, fields: Sequence[NestedField], rows: Rows) -> Mask:
+        new = self._source.select([f.name for f in fields]).take(pa.array(rows))
         different = np.zeros(len(rows), np.bool_)
-        for i, f in enumerate(self._values):
+        for i, f in enumerate(fields):
             different |= differing(batch.column(i), new.column(f.name).combine_chunks())
         return different
 
@@ -233,3 +239,8 @@ def _fitted(schema: Schema, data: pa.Table | pa.RecordBatchReader) -> pa.Table:
             check_required(schema, fitted)
             batches.append(fitted)
     return pa.Table.from_batches(batches, schema_to_pyarrow(schema, include_field_ids=False))
+
+
+def _is_cheap(field: NestedField) -> bool:
+    kind = field.field_type
+    return kind.is_primitive and not isinstance(kind, (StringType, BinaryType))
