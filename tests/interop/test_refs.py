@@ -67,6 +67,38 @@ def test_branches_and_tags_are_read_by_name(branched, readers, ref):
     assert ids(readers.arrow_rows(peer)) == REFS[ref]
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_branches_and_tags_that_we_make_are_kept_by_iceberg_java(readers, version):
+    name = f"named_here_v{version}"
+    table = readers.catalog.create_table(
+        readers.own(name), rows(0, 1).schema, properties={"format-version": version}
+    )
+    table.append(rows(0, 10))
+    first = table.current_snapshot().snapshot_id
+    with table.manage_snapshots() as manage:
+        manage.create_tag(first, "first-tag", max_ref_age_ms=10**12)
+        manage.create_branch(
+            first, "audit", max_snapshot_age_ms=86_400_000, min_snapshots_to_keep=5
+        )
+    table.append(rows(10, 20), branch="audit")
+    table.append(rows(20, 30))
+    insert(readers, f"{name}.branch_audit", 30, 40)
+    readers.java_sql(f"ALTER TABLE {{ns}}.{name} CREATE TAG theirs")
+    expected = {
+        "main": [*range(10), *range(20, 30)],
+        "theirs": [*range(10), *range(20, 30)],
+        "first-tag": [*range(10)],
+        "audit": [*range(20), *range(30, 40)],
+    }
+    ours = readers.load(name)
+    for ref, wanted in expected.items():
+        assert ids(readers.java(f"{name} VERSION AS OF '{ref}'")) == wanted
+        assert sorted(ours.scan().use_ref(ref).to_arrow()["id"].to_pylist()) == wanted
+    kept = ours.refs()
+    assert (kept["first-tag"].snapshot_id, kept["first-tag"].max_ref_age_ms) == (first, 10**12)
+    assert (kept["audit"].max_snapshot_age_ms, kept["audit"].min_snapshots_to_keep) == (86400000, 5)
+
+
 def test_a_point_in_time_is_the_same_state_for_all(branched, readers):
     table = readers.load(branched)
     for entry in table.history():
