@@ -351,7 +351,8 @@ def test_locks_carry_who_holds_them(catalog, proxied, proxy, table, rows):
 def test_lock_free_mode_is_refused_where_the_server_does_not_check(
     catalog, metastore, namespace, rows, monkeypatch
 ):
-    monkeypatch.setitem(server._enforcing, metastore.uri, False)  # as Hive 3.1.3
+    with catalog.client.pinned() as key:
+        monkeypatch.setitem(server._enforcing, key, False)  # as Hive 3.1.3
     free = {"engine.hive.lock-enabled": "false"}
     with pytest.raises(ConfigurationError, match="does not check"):
         catalog.create_table(f"{namespace}.t", rows.schema, properties=free)
@@ -361,7 +362,8 @@ def test_lock_free_mode_is_refused_where_the_server_does_not_check(
 def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
     catalog, metastore, table, rows, monkeypatch
 ):
-    monkeypatch.setitem(server._enforcing, metastore.uri, False)  # as Hive 3.1.3
+    with catalog.client.pinned() as key:
+        monkeypatch.setitem(server._enforcing, key, False)  # as Hive 3.1.3
     catalog.client.calls.clear()
     table.append(rows)
     assert catalog.client.calls == {
@@ -467,8 +469,12 @@ def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy,
 
 
 def test_trouble_with_old_metadata_files_is_no_failure_of_the_commit(catalog, namespace, rows):
-    odd = {"write.metadata.delete-after-commit.enabled": "perhaps"}
-    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=odd)
+    key = "write.metadata.delete-after-commit.enabled"
+    made = catalog.create_table(f"{namespace}.t", rows.schema, properties={key: "true"})
+    file = Path(made.metadata_location.removeprefix("file:"))
+    file.write_text(file.read_text().replace(f'"{key}":"true"', f'"{key}":"perhaps"'))
+    table = catalog.load_table(made.identifier)
+    assert table.properties[key] == "perhaps"
     table.append(rows)
     assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
 
