@@ -27,6 +27,7 @@ from icecomb.format.errors import (
     MigrationError,
 )
 from icecomb.format.metadata import TableMetadata
+from icecomb.format.table_property import RESERVED_PROPERTIES
 
 _ROUNDS: Final = 3
 NAME_MAPPING: Final = "schema.name-mapping.default"
@@ -288,7 +289,11 @@ class Takeover:
 
 def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:
     """The parameters of a Hive table that become properties of the Iceberg table."""
-    return {key: value for key, value in parameters.items() if not _HIVE_ONLY.fullmatch(key)}
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
+    }
 
 
 def _kept_parameters(parameters: Mapping[str, str]) -> dict[str, str]:

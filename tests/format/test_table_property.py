@@ -3,6 +3,7 @@
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.migrate.takeover import iceberg_properties
 from icecomb.format.errors import ValidationError
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
@@ -102,6 +103,11 @@ def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_
     ):
         transaction.set_properties(wrong)
     assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_a_hive_table_that_was_an_iceberg_table_brings_no_reserved_property():
+    parameters = {**dict.fromkeys(RESERVED_PROPERTIES, "1"), "numRows": "3", "mine": "x"}
+    assert iceberg_properties(parameters) == {"mine": "x"}
 
 
 def test_a_table_that_has_a_wrong_property_already_is_read_and_mended(tmp_path):
