@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.creation import CreateTableTransaction, ReplaceTableTransaction
     from icecomb.catalog.pointer import MetadataVersion
     from icecomb.catalog.table import Table
+    from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
@@ -36,7 +37,12 @@ class Catalog(ViewCatalog, ABC):
     Args:
         name: The catalog's own name.
         properties: How it was configured.
+
+    Attributes:
+        io: Where metadata files are.
     """
+
+    io: FileIO
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name

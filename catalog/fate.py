@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.table import Table
-from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
+from icecomb.format.errors import (
+    FileMissingError,
+    IcecombError,
+    NoSuchIcebergTableError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.metadata_file import read_metadata
 from icecomb.format.requirement import AssertTableUUID
 from icecomb.format.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
@@ -65,12 +71,22 @@ class CommitFate:
 def commit_fate(catalog: Catalog, identifier: Name, metadata_location: str) -> CommitFate:
     """What became of the commit that wrote ``metadata_location``; nothing is changed.
 
+    Args:
+        catalog: The catalog.
+        identifier: The table or view.
+        metadata_location: The file.
+
     Raises:
-        NoSuchTableError: there is no such table.
-        FileMissingError, CorruptFileError: the table's current metadata cannot be read.
-        ValidationError: the file is another table's.
+        NoSuchTableError: there is no such table or view.
+        FileMissingError, CorruptFileError: its current metadata cannot be read.
+        ValidationError: the file is another one's.
     """
-    table = catalog.load_table(identifier)
+    try:
+        table = catalog.load_table(identifier)
+    except NoSuchIcebergTableError:
+        if not _is_view(catalog, identifier):
+            raise
+        return catalog.view_fate(identifier, metadata_location)
     current = table.metadata_location
     log = [entry.metadata_file for entry in table.metadata.metadata_log]
     if metadata_location == current:
@@ -92,15 +108,18 @@ def commit_fate(catalog: Catalog, identifier: Name, metadata_location: str) -> C
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
-    """Moves the pointer on without changing the table: a late request finds another one.
+    """Moves the pointer on without changing the table or view: a late request finds another one.
 
     Raises:
         CommitFailedError, CommitStateUnknownError: see `Table.commit`.
     """
-    catalog.load_table(identifier).commit(_Fence())
+    if _is_view(catalog, identifier):
+        catalog.load_view(identifier).change(replace)
+    else:
+        catalog.load_table(identifier).commit(_Fence())
 
 
-def remove_leftovers(catalog: Catalog, identifier: Name, fate: CommitFate) -> None:
+def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
     """Deletes what a commit left behind that is proven not to have happened.
 
     Raises:
@@ -108,7 +127,12 @@ def remove_leftovers(catalog: Catalog, identifier: Name, fate: CommitFate) -> No
     """
     if fate.fate is not Fate.NOT_COMMITTED:
         raise ValidationError(f"nothing is removed: the commit is {fate.fate}: {fate.reason}")
-    catalog.load_table(identifier).io.delete(fate.leftovers)
+    catalog.io.delete(fate.leftovers)
+
+
+def is_old(timestamp_ms: int) -> bool:
+    """Whether no request of that time can still be under way."""
+    return time.time() * 1000 - timestamp_ms > _OLD_MS
 
 
 class _Fence:
@@ -123,6 +147,12 @@ class _Fence:
         """See `Producer.clean_up`: it writes no files."""
 
 
+def _is_view(catalog: Catalog, identifier: Name) -> bool:
+    with suppress(UnsupportedError):
+        return catalog.view_exists(identifier)
+    return False
+
+
 def _judge(table: Table, new: TableMetadata, location: str, log: list[str]) -> CommitFate:
     current, now = table.metadata_location, table.metadata
     before = [entry.metadata_file for entry in new.metadata_log]
@@ -130,12 +160,12 @@ def _judge(table: Table, new: TableMetadata, location: str, log: list[str]) -> C
     added = _added_snapshots(table, new, base)
     if added and all(now.has_snapshot(one) for one in added):
         return CommitFate(Fate.SUPERSEDED, "the table has the snapshots that it added", current)
-    is_old = time.time() * 1000 - new.last_updated_ms > _OLD_MS
+    old = is_old(new.last_updated_ms)
     checked = table.catalog.checks_pointer(table.name())
     moved = base in log
-    if moved and (checked or is_old):
+    if moved and (checked or old):
         reason = "others went on from the file that it was based on"
-    elif current == base and is_old and not checked:
+    elif current == base and old and not checked:
         reason = "it is over an hour old, and the table still is what it was based on"
     elif current == base or moved:
         return CommitFate(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog.catalog import Name
+    from icecomb.catalog.fate import CommitFate
     from icecomb.format.schema import Schema
 
 
@@ -147,6 +148,16 @@ class ViewCatalog:
         Raises:
             NoSuchViewError: there is no such view.
             NoSuchIcebergViewError: there is something else of this name; it is left alone.
+            UnsupportedError: the catalog keeps no views.
+        """
+        raise self._without_views()
+
+    def view_fate(self, identifier: Name, metadata_location: str) -> CommitFate:
+        """See `icecomb.catalog.fate.commit_fate`.
+
+        Raises:
+            NoSuchViewError: there is no such view.
+            ValidationError: the file is another view's.
             UnsupportedError: the catalog keeps no views.
         """
         raise self._without_views()

@@ -42,10 +42,10 @@ def settle(application: Application, table: str, metadata_file: str, *, yes: boo
         found = commit_fate(catalog, table, metadata_file)
     removed = yes and found.fate is Fate.NOT_COMMITTED
     if removed:
-        remove_leftovers(catalog, table, found)
+        remove_leftovers(catalog, found)
     application.output.facts(
         {
-            "table": table,
+            "name": table,
             "metadata file": metadata_file,
             "outcome": str(found.fate),
             "because": found.reason,

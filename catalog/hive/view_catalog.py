@@ -19,6 +19,7 @@ from icecomb.format.errors import CommitFailedError, NoSuchViewError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.catalog.fate import CommitFate
     from icecomb.catalog.hive.client import HiveClient
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
@@ -171,6 +172,16 @@ class HiveViewCatalog(Catalog):
                     self.client.drop_table(*place)
                 except ReplyLostError as error:
                     self.settle_drop(place, error)
+
+    def view_fate(self, identifier: Name, metadata_location: str) -> CommitFate:
+        """See `Catalog.view_fate`."""
+        from icecomb.catalog.hive.view_fate import view_fate
+
+        place = _place(identifier)
+        with view_named(".".join(place)):
+            entry = self.client.table(*place)
+        checked = self.checks_pointer(place)
+        return view_fate(self.io, entry, metadata_location, checked=checked)
 
     def view_pointer(self, place: tuple[str, str]) -> HiveViewPointer:
         """The pointer of a view, which need not exist."""

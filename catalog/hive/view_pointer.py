@@ -91,12 +91,15 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
         def history(entry: HiveTable) -> Collection[str] | None:
             known = {entry.parameters.get(PREVIOUS_METADATA_LOCATION, "")}
+            if not entry.is_iceberg_view:
+                return ()
             try:
                 current = read_view_metadata(self._io, entry.metadata_location or "")
             except (IcecombError, OSError):
                 return None
-            same = current.view_uuid == new.metadata.view_uuid
-            if same and added and all(version in current.versions for version in added):
+            if current.view_uuid != new.metadata.view_uuid:
+                return known
+            if added and all(version in current.versions for version in added):
                 known.add(new.location)
             ours_or_before = {new.location, expected.location if expected else ""}
             # Others have gone on twice since: whether from our file is not to be seen any more.

@@ -139,7 +139,7 @@ def test_a_commit_that_happened_is_known_also_when_others_have_gone_on(
     assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
     assert "snapshots that it added" in found.reason
     with pytest.raises(ValidationError, match="nothing is removed"):
-        remove_leftovers(catalog, table.name(), found)
+        remove_leftovers(catalog, found)
     assert count(catalog, table) == 9
 
 
@@ -366,7 +366,7 @@ def test_doctor_reports_a_metastore_that_is_away(capfd):
 def test_bad_names_are_one_line_and_exit_code_1(icecomb, catalog, namespace, rows, command):
     catalog.create_table(f"{namespace}.t", rows.schema)
     catalog.create_view(f"{namespace}.v", rows.schema, {"spark": "SELECT 1"})
-    wrong = f"{namespace}.t" if command[0] == "views" else f"{namespace}.v"
+    wrong = {"views": [f"{namespace}.t"], "commit": []}.get(command[0], [f"{namespace}.v"])
     for bad in (
         "default.nowhere",
         "nowhere.t",
@@ -374,7 +374,7 @@ def test_bad_names_are_one_line_and_exit_code_1(icecomb, catalog, namespace, row
         "a.b.c",
         "default.tä'\"b",
         "default." + "x" * 200,
-        wrong,
+        *wrong,
     ):
         code, said, err = icecomb(*(part.format(bad) for part in command))
         assert (code, said) == (1, None), bad

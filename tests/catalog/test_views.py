@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 from threading import Thread
@@ -12,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
+from icecomb.catalog import cli, load_catalog
+from icecomb.catalog.fate import Fate, commit_fate
 from icecomb.format.errors import (
     CommitStateUnknownError,
     CorruptFileError,
@@ -333,6 +335,30 @@ def test_changes_at_once_all_happen(metastore, catalog, namespace, view):
     assert failures == []
     found = Counter(key[0] for key in view.refresh().properties if key != "comment")
     assert found == dict.fromkeys("abcd", 3)
+
+
+def test_what_became_of_a_change_is_told_from_the_view(
+    metastore, catalog, proxied, proxy, namespace, view, capfd
+):
+    first = view.metadata_location
+    mine = proxied.load_view((namespace, "v"))
+    mine.update_properties({"commit.status-check.num-retries": "0"})
+    assert commit_fate(catalog, (namespace, "v"), mine.metadata_location).fate is Fate.COMMITTED
+    assert commit_fate(catalog, (namespace, "v"), first).fate is Fate.SUPERSEDED
+    proxy.fail("alter_table_with_environment_context", "request")
+    queries = {name: f"{sql} WHERE id = 1" for name, sql in QUERIES.items()}
+    with pytest.raises(CommitStateUnknownError) as error:
+        proxied.replace_view((namespace, "v"), SCHEMA, queries)
+    _, _, command = error.value.hint.partition(": icecomb ")
+    file = shlex.split(command)[-1]
+    assert commit_fate(catalog, (namespace, "v"), file).fate is Fate.PENDING
+    assert cli.main(["--uri", metastore.uri, *shlex.split(command)]) == 4
+    other = {name: f"{sql} WHERE id = 2" for name, sql in QUERIES.items()}
+    catalog.replace_view((namespace, "v"), SCHEMA, other)
+    assert cli.main(["--uri", metastore.uri, *shlex.split(command), "--yes"]) == 0
+    assert "not committed" in capfd.readouterr().out
+    assert not Path(file.removeprefix("file:")).exists()
+    assert view.refresh().current_version().queries == other
 
 
 @pytest.mark.parametrize("loss", ["request", "reply"])
