@@ -312,17 +312,20 @@ class _Merge:
             both = self._sides(rows.take(pa.array(there)), self._source.take(pa.array(new)))
             (mask,) = self._expressions.compute([self._rest], both)
             true = np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
-            chosen.append(there[true])
-            partners.append(new[true])
-        every, mates = np.concatenate(chosen), np.concatenate(partners)
-        self.found[mates] = True
-        once, first, counts = np.unique(every, return_index=True, return_counts=True)
-        if self._one_row_decides and len(once) < len(every):
-            raise self._ambiguous(rows, int(once[counts > 1][0]))
-        return once, mates[first]
+            there, new = there[true], new[true]
+            self.found[new] = True
+            once, first, counts = np.unique(there, return_index=True, return_counts=True)
+            if self._one_row_decides and len(once) < len(there):
+                raise self._ambiguous(rows, int(once[counts > 1][0]))
+            chosen.append(once)
+            partners.append(new[first])
+        return np.concatenate(chosen), np.concatenate(partners)
 
     def _candidates(self, found: Rows) -> Iterator[tuple[Rows, Rows]]:
-        """Pairs of a place in `found` and a row with its key, a bounded number at a time."""
+        """Pairs of a place in `found` and a row with its key, a bounded number at a time.
+
+        All pairs of a place come at once.
+        """
         if self._index is None:
             return
         ends = np.cumsum(self._index.key_counts(found))
