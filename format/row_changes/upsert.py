@@ -149,7 +149,8 @@ class _Matching:
         scan = partial(ArrowScan, target.metadata, target.io, workers=1)
         self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
         # What is cheap to read is compared first: mostly it tells, and the rest stays unread.
-        parts = [f for f in values if _is_cheap(f)], [f for f in values if not _is_cheap(f)]
+        cheap = [f for f in values if _is_cheap(f)]
+        parts = cheap[:1], cheap[1:], [f for f in values if not _is_cheap(f)]
         self._value_scans = [(part, scan(Schema((*part, ROW_POSITION)))) for part in parts if part]
 
     def row_filter(self) -> BooleanExpression:
