@@ -42,12 +42,12 @@ class EqualityDeleteWriter:
         io: Where the files go.
         metadata: The table.
         operation_id: The common part of the file names.
-        columns: The names of the columns that are compared, dotted inside structs.
+        columns: The names of the columns that are compared.
         spec_id: The partition spec; by default the current one.
 
     Raises:
         ValidationError: There is no such column or spec, or a column has no values of its own, or
-            lies in a list or map.
+            lies in another one.
         ConfigurationError: The format is unknown, or how to write makes no sense.
     """
 
@@ -135,24 +135,15 @@ def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
     ids = []
     for name in columns:
         field = schema.find_field(name)
-        if not field.field_type.is_primitive or not _is_single(schema, field.field_id):
+        # Iceberg Java 1.11 passes over columns in structs, and so deletes rows that differ in them.
+        if not field.field_type.is_primitive or field not in schema.fields:
             raise ValidationError(
                 f"equality deletes cannot compare column {name!r} ({field.field_type})",
-                hint="Name a column with one value a row.",
+                hint="Name columns of the table itself that have one value a row.",
                 column=name,
             )
         ids.append(field.field_id)
     return tuple(dict.fromkeys(ids))
-
-
-def _is_single(schema: Schema, field_id: int) -> bool:
-    """Whether a column lies in no list or map."""
-    parent = schema.find_parent_id(field_id)
-    while parent is not None:
-        if not schema.find_type(parent).is_struct:
-            return False
-        parent = schema.find_parent_id(parent)
-    return True
 
 
 def _with_sources(schema: Schema, spec: PartitionSpec, compared: Sequence[int]) -> Schema:

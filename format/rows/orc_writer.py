@@ -6,7 +6,7 @@ numbers, UUIDs and fixed as bytes, each with the attribute that tells so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -20,6 +20,7 @@ from icecomb.format.rows.arrow import ORC_FIELD_ID_KEY, type_to_pyarrow
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
+from icecomb.format.rows.orc_footer import with_calendar
 from icecomb.format.rows.write_property import fraction, positive
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
@@ -146,12 +147,12 @@ class OrcFileWriter:
     """
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
-        self._stream = stream
+        self._stream = _PatientStream(stream)
         self._unfinished = options.stripe_bytes // 2
         self._metrics = ArrowMetrics(settings.schema, settings.metrics)
         self._schema = pa.schema([_field(f) for f in settings.schema.fields])
         self._writer = orc.ORCWriter(
-            stream,
+            pa.PythonFile(self._stream, "wb"),
             compression=options.compression,
             compression_strategy=options.strategy,
             stripe_size=options.stripe_bytes,
@@ -177,7 +178,9 @@ class OrcFileWriter:
         """Write the last stripe and the footer; the metrics were counted on the way."""
         if self._empty:
             self._write(self._schema.empty_table())
+        self._stream.hold()
         self._writer.close()
+        self._stream.release(with_calendar)
         return self._metrics.result()
 
     def _write(self, table: pa.Table) -> None:
@@ -186,7 +189,61 @@ class OrcFileWriter:
             for column, f in zip(table.columns, self._schema, strict=True)
         ]
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        self._stream.check()
         self._empty = False
+
+
+class _PatientStream:
+    """A stream whose errors wait until they are asked for.
+
+    pyarrow's ORC writer ends the process when its stream fails, and it writes what it has left when
+    it is dropped.
+    """
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._length = stream.tell()
+        self._problem: BaseException | None = None
+        self._held: list[bytes] | None = None
+
+    def write(self, data: bytes) -> int:
+        """Write, or keep the first problem and write no more."""
+        if self._held is not None:
+            self._held.append(bytes(data))
+        elif self._problem is None:
+            try:
+                self._stream.write(data)
+            except BaseException as problem:  # noqa: BLE001 - raised by `check`
+                self._problem = problem
+        self._length += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """The length so far."""
+        return self._length
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The stream belongs to another, who closes it."""
+
+    def hold(self) -> None:
+        """Keep what is written from here on in memory."""
+        self._held = []
+
+    def release(self, change: Callable[[bytes], bytes]) -> None:
+        """Write what was kept, changed; and raise the problem there was."""
+        self.check()
+        held, self._held = b"".join(self._held or ()), None
+        self._stream.write(change(held))
+
+    def check(self) -> None:
+        """Raise the problem there was."""
+        if self._problem is not None:
+            raise self._problem
 
 
 def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
