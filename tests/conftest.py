@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.metastore import RunningMetastore
     from tests.peers.hdfs import Hdfs
+    from tests.peers.hive_metastore import HiveMetastore
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,6 +57,44 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     cluster = Hdfs(tmp_path_factory.mktemp("hdfs")).start()
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def metastores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, HiveMetastore]]:
+    """Real Hive metastores by version: 3.1.3 on Derby, 4.0.1 on Postgres; both start at once."""
+    from tests.peers.hive_metastore import HiveMetastore
+    from tests.peers.postgres import Postgres
+
+    with ExitStack() as stack:
+        database = Postgres()
+        stack.callback(database.stop)
+        url = database.start().create_database("metastore")
+        found = {}
+        for version, jdbc in (("3.1.3", None), ("4.0.1", url)):
+            folder = tmp_path_factory.mktemp(f"hive-{version}")
+            found[version] = HiveMetastore(version, folder, database=jdbc)
+            stack.callback(found[version].stop)
+            found[version].start()
+        for each in found.values():
+            each.wait()
+        yield found
+
+
+@pytest.fixture(scope="session")
+def hive_catalogs(
+    metastore: RunningMetastore, metastores: dict[str, HiveMetastore]
+) -> Iterator[dict[str, HiveCatalog]]:
+    """Our catalogs on every version of the metastore."""
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    servers: dict[str, Any] = {"2.3.10": metastore, **metastores}
+    found = {
+        version: HiveCatalog("lake", {"uri": each.uri, "warehouse": str(each.warehouse)})
+        for version, each in servers.items()
+    }
+    yield found
+    for each in found.values():
+        each.close()
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,20 @@ def missing_namespace(name: str) -> Iterator[None]:
         raise
 
 
+def check_possible(database: str, name: str) -> None:
+    """Tells what cannot be the name of a table as one that is missing; databases choke on it.
+
+    Raises:
+        NoSuchTableError: it is such a name.
+    """
+    if "\0" in database + name:
+        raise _no_table(database, name)
+
+
+def _no_table(database: str, name: str) -> NoSuchTableError:
+    return NoSuchTableError(f"there is no table {database}.{name}", table=f"{database}.{name}")
+
+
 @contextmanager
 def missing_table(database: str, name: str) -> Iterator[None]:
     """Tells the server's exceptions about a missing table as ours."""
@@ -65,9 +79,7 @@ def missing_table(database: str, name: str) -> Iterator[None]:
             "table not found" in error.answer or f"{name} doesn't exist" in error.answer
         )
         if gone or error.kind in {"NoSuchObjectException", "UnknownTableException"}:
-            raise NoSuchTableError(
-                f"there is no table {database}.{name}", table=f"{database}.{name}"
-            ) from error
+            raise _no_table(database, name) from error
         raise
 
 

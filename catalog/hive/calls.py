@@ -223,7 +223,7 @@ def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
             "it compares columns by position"
         )
     return RefusedError(
-        f"the metastore {connection.uri} refused {method}: {answer or kind}",
+        f"the metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",
         kind=kind,
         answer=answer,
         hint=hint,

@@ -16,6 +16,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog.hive import wire
 from icecomb.catalog.hive.answer import (
+    check_possible,
     missing_namespace,
     missing_table,
     no_namespace,
@@ -207,6 +208,7 @@ class HiveClient:
         Raises:
             NoSuchTableError: there is none of this name.
         """
+        check_possible(database, name)
         request = wire.string_field(1, database) + wire.string_field(2, name) + b"\0"
         place = wire.string_field(1, self._catalog.database(database))
         with missing_table(database, name):
@@ -358,7 +360,8 @@ class HiveClient:
     def unlock(self, lock_id: int) -> None:
         """Releases a lock; that it is gone already is no error."""
         try:
-            self._calls.write("unlock", ttypes.UnlockRequest(lockid=lock_id))
+            # Nothing more happens when it is repeated: ids are never given out again.
+            self._calls.read("unlock", ttypes.UnlockRequest(lockid=lock_id))
         except RefusedError as error:
             if error.kind != "NoSuchLockException":
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import time
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,9 +16,11 @@ from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.failure import UnreachableError
 from icecomb.catalog.hive.health import life, went_away
+from icecomb.catalog.hive.sasl import Digest, Kerberos, negotiate
+from icecomb.catalog.hive.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.settings import ConnectionSettings
 from icecomb.catalog.hive.transport import Transport
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, MetastoreError
 
 DEFAULT_PORT: Final = 9083
 
@@ -55,17 +58,19 @@ class Connection:
             ) from error
         peer = plug.getpeername()
         self.server = f"{peer[0]}:{peer[1]} {life(uri)}"
-        plug.settimeout(settings.timeout_s)
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if settings.tls is not None:
+            plug = self._private(plug, host, settings.tls)
         self._transport = Transport(plug)
         self._protocol = TBinaryProtocolAccelerated(self._transport)
         self.thrift = ThriftHiveMetastore.Client(self._protocol)
         try:
-            self._introduce(settings)
+            self._introduce(host, settings)
         except BaseException:
             self.close()
             raise
+        plug.settimeout(settings.timeout_s)
 
     @property
     def is_open(self) -> bool:
@@ -120,7 +125,24 @@ class Connection:
         self._transport.flush()
         getattr(self.thrift, f"recv_{method}")()
 
-    def _introduce(self, settings: ConnectionSettings) -> None:
+    def _private(self, plug: socket.socket, host: str, tls: TlsSettings) -> socket.socket:
+        try:
+            return tls.wrap(plug, host)
+        except OSError as error:
+            plug.close()
+            if isinstance(error, ssl.SSLCertVerificationError):
+                what = f"is not who it should be: {error.verify_message}"
+                hint = "name its authority in hive.metastore.truststore.path (PEM)"
+            else:
+                what = f"does not speak TLS: {error}"
+                hint = "check the port, and whether the metastore has hive.metastore.use.SSL"
+            raise UnreachableError(
+                f"the metastore {self.uri} {what}", hint=hint, uri=self.uri
+            ) from error
+
+    def _introduce(self, host: str, settings: ConnectionSettings) -> None:
+        if settings.sasl is not None:
+            self._authenticate(host, settings.sasl)
         if settings.user is None:
             return
         user, _, groups = settings.user.partition(":")
@@ -131,9 +153,33 @@ class Connection:
             return
         except (TException, TProtocolException, OSError, EOFError) as error:
             raise UnreachableError(
-                f"the metastore {self.uri} accepts connections but does not talk plain Thrift: "
-                f"{error}",
-                hint="it may want Kerberos or TLS, or be another service",
+                f"the metastore {self.uri} accepts connections but does not talk "
+                f"{'plain ' if settings.tls is None else ''}Thrift: {error}",
+                hint="it may want Kerberos (hive.metastore.sasl.enabled) or TLS "
+                "(hive.metastore.use.SSL), or be another service",
+                uri=self.uri,
+            ) from error
+
+    def _authenticate(self, host: str, sasl: SaslSettings) -> None:
+        mechanism: Digest | Kerberos
+        if sasl.token is not None:
+            mechanism = Digest(sasl.token)
+        else:
+            mechanism = Kerberos(
+                sasl.service_at(host), sasl.principal, sasl.keytab, sasl.protection
+            )
+        try:
+            negotiate(self._transport, mechanism)
+        except MetastoreError as error:
+            raise UnreachableError(
+                f"the metastore {self.uri} does not let us in: {error.message}",
+                hint=error.hint,
+                uri=self.uri,
+            ) from error
+        except (TException, OSError) as error:
+            raise UnreachableError(
+                f"the metastore {self.uri} broke off while we said who we are: {error}",
+                hint="check that it has hive.metastore.sasl.enabled, and its log",
                 uri=self.uri,
             ) from error
 

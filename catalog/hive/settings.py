@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.configuration import flag, number, seconds
+from icecomb.catalog.configuration import number
+from icecomb.catalog.hive.hive_properties import HiveProperties
+from icecomb.catalog.hive.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.user import current_user
 from icecomb.format.errors import ConfigurationError
 
@@ -29,7 +31,9 @@ class ConnectionSettings:
         pool_wait_s: How long a thread waits for one of them: ``clients.wait-timeout-ms``.
         random: Whether addresses are tried in random order: ``hive.metastore.uri.selection``.
         user: Told to the server by ``set_ugi``: ``ugi``, else who runs this process; None = not
-            told: ``hive.metastore.execute.setugi`` is false.
+            told: ``hive.metastore.execute.setugi`` is false, or SASL says it.
+        sasl: None = without.
+        tls: None = without.
     """
 
     timeout_s: float = 180.0
@@ -40,6 +44,8 @@ class ConnectionSettings:
     pool_wait_s: float = 60.0
     random: bool = False
     user: str | None = None
+    sasl: SaslSettings | None = None
+    tls: TlsSettings | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ConnectionSettings:
@@ -56,7 +62,8 @@ class ConnectionSettings:
             raise ConfigurationError(
                 f"hive.metastore.uri.selection is {selection!r}: one of {', '.join(URI_SELECTION)}"
             )
-        told = given.flag("execute.setugi", default=True)
+        sasl = SaslSettings.of(given)
+        told = sasl is None and given.flag("execute.setugi", default=True)
         return cls(
             timeout_s=given.seconds("client.socket.timeout", 180.0),
             connect_timeout_s=number(
@@ -68,33 +75,6 @@ class ConnectionSettings:
             pool_wait_s=wait_ms / 1000,
             random=selection == "RANDOM",
             user=(properties.get("ugi") or current_user()) if told else None,
+            sasl=sasl,
+            tls=TlsSettings.of(given),
         )
-
-
-class HiveProperties:
-    """Properties of a metastore's client, which Hive 3 renamed to ``metastore.*``."""
-
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = properties
-
-    def find(self, name: str) -> str | None:
-        """The value of ``hive.metastore.<name>``, else of ``metastore.<name>``."""
-        for key in (f"hive.metastore.{name}", f"metastore.{name}"):
-            if key in self._properties:
-                return self._properties[key]
-        return None
-
-    def text(self, name: str, default: str) -> str:
-        """The same with a default."""
-        found = self.find(name)
-        return default if found is None else found
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        """One that is ``true`` or ``false``."""
-        found = self.find(name)
-        return default if found is None else flag({name: found}, name, default=default)
-
-    def seconds(self, name: str, default: float) -> float:
-        """A duration."""
-        found = self.find(name)
-        return default if found is None else seconds(found)

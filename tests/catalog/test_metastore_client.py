@@ -172,11 +172,12 @@ def test_a_read_is_repeated_on_a_broken_connection_and_a_change_is_not(
 ):
     proxy.fail("get_table_req", "reply")
     assert proxied.client.table(namespace, "t").is_iceberg
-    proxy.fail("unlock", "reply")
-    before = proxy.calls["unlock"]
-    with pytest.raises(ReplyLostError, match="unlock"):
-        proxied.client.unlock(1)
-    assert proxy.calls["unlock"] == before + 1
+    proxy.fail("alter_database", "reply")
+    database = replace(proxied.client.database(namespace), description="once")
+    with pytest.raises(ReplyLostError, match="alter_database"):
+        proxied.client.alter_database(database)
+    assert proxy.calls["alter_database"] == 1
+    assert proxied.client.database(namespace).description == "once"
 
 
 @pytest.mark.jvm

@@ -18,12 +18,9 @@ class TestHiveCatalog(CatalogSuite):
 class _HiveVersion(CatalogSuite):
     version: str
 
-    @pytest.fixture(scope="class")
-    def catalog(self, metastores):
-        server = metastores[self.version]
-        found = load_catalog("lake", uri=server.uri, warehouse=str(server.warehouse))
-        yield found
-        found.close()
+    @pytest.fixture
+    def catalog(self, hive_catalogs):
+        return hive_catalogs[self.version]
 
 
 @pytest.mark.jvm

@@ -26,6 +26,14 @@ _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"
   </dependencies>
 </ivy-module>
 """
+_MODULE_AND_ALL = """<ivy-module version="2.0">
+  <info organisation="icecomb" module="{name}-and-all-for-tests"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="{organisation}" name="{name}" rev="{revision}" conf="default->default"/>
+  </dependencies>
+</ivy-module>
+"""
 
 
 def pyspark_jars() -> Path:
@@ -33,6 +41,22 @@ def pyspark_jars() -> Path:
     import pyspark
 
     return Path(pyspark.__file__).parent / "jars"
+
+
+def fetch_all(coordinate: str) -> Path:
+    """A folder of the jar of `organisation:name:revision` and of all that it needs to run."""
+    organisation, name, revision = coordinate.split(":")
+    kept = KEPT / "files" / f"{name}-{revision}-and-all"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{kept}.lock"):
+        if not (kept / ".complete").exists():
+            module = kept.with_suffix(".ivy.xml")
+            module.write_text(
+                _MODULE_AND_ALL.format(organisation=organisation, name=name, revision=revision)
+            )
+            _retrieve(module, f"{kept}/[artifact]-[revision](-[classifier]).[ext]")
+            (kept / ".complete").touch()
+    return kept
 
 
 def fetch(coordinate: str, classifier: str | None = None, extension: str = "jar") -> Path:

@@ -1,0 +1,214 @@
+"""SASL under Thrift, as metastores with ``hive.metastore.sasl.enabled`` want it.
+
+Each message of the negotiation is a status byte, a length in four bytes, and a body; afterwards
+everything travels in frames of a length in four bytes and a body that the mechanism sealed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import Final, Protocol
+
+from icecomb.catalog.hive.gss import SecurityContext
+from icecomb.catalog.hive.token import DelegationToken
+from icecomb.catalog.hive.transport import Transport
+from icecomb.format.errors import MetastoreError
+
+_START: Final = 1
+_OK: Final = 2
+_COMPLETE: Final = 5
+_LONGEST: Final = 1 << 20
+_LAYERS: Final = {"auth": 1, "auth-int": 2, "auth-conf": 4}
+
+
+class SaslError(MetastoreError):
+    """The metastore and we do not come to terms about who we are."""
+
+
+class Mechanism(Protocol):
+    """One way of telling who we are."""
+
+    name: str
+
+    def answer(self, challenge: bytes | None) -> bytes:
+        """What is said to the server's challenge; None = the beginning."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the server, too, has proven who it is."""
+
+    def wrap(self, data: bytes) -> bytes:
+        """See `icecomb.catalog.hive.transport.Seal`."""
+
+    def unwrap(self, data: bytes) -> bytes:
+        """See `icecomb.catalog.hive.transport.Seal`."""
+
+
+def negotiate(transport: Transport, mechanism: Mechanism) -> None:
+    """Tells the server who we are; the transport seals what it sends from then on.
+
+    Raises:
+        SaslError: the server refuses, or is none that asks for this.
+        MetastoreError: the mechanism has no credentials.
+        TTransportException: the connection broke.
+    """
+    _send(transport, _START, mechanism.name.encode())
+    _send(transport, _OK, mechanism.answer(None))
+    while True:
+        status, size = _header(transport.receive_raw(5))
+        if status not in {_OK, _COMPLETE, 3, 4} or size > _LONGEST:
+            raise SaslError("its answer is not SASL: it does not ask who we are")
+        body = transport.receive_raw(size)
+        if status not in {_OK, _COMPLETE}:
+            raise SaslError(f"it refused us: {body.decode(errors='replace')}")
+        if status == _COMPLETE:
+            if body:
+                mechanism.answer(body)
+            if not mechanism.complete:
+                raise SaslError("it did not prove who it is")
+            transport.seal = mechanism
+            return
+        _send(transport, _OK, mechanism.answer(body))
+
+
+class Kerberos:
+    """The mechanism GSSAPI (RFC 4752).
+
+    Args:
+        service: The metastore's principal, as ``hive/host.example.com@REALM``.
+        principal: Ours; None = whoever the ticket cache or keytab says.
+        keytab: Where our key is; None = the ticket cache.
+        protection: ``auth``, ``auth-int`` or ``auth-conf``; None = the weakest that the metastore
+            takes.
+    """
+
+    name = "GSSAPI"
+
+    def __init__(
+        self,
+        service: str,
+        principal: str | None = None,
+        keytab: str | None = None,
+        protection: str | None = None,
+    ) -> None:
+        self._wanted = protection
+        self._context = SecurityContext(service, principal, keytab)
+        self._quality: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the protection of messages is agreed upon."""
+        return self._quality is not None
+
+    def answer(self, challenge: bytes | None) -> bytes:
+        """A Kerberos token; after those the choice of protection."""
+        if not self._context.established:
+            return self._context.step(challenge)
+        if challenge is None or self._quality is not None:
+            raise SaslError("it goes on after the end of the negotiation")
+        offer = self._context.unwrap(challenge)
+        if len(offer) != 4:
+            raise SaslError("it offers no protection that we know")
+        offered = [name for name, bit in _LAYERS.items() if offer[0] & bit]
+        if self._wanted not in {None, *offered} or not offered:
+            raise SaslError(
+                f"it protects messages by {', '.join(offered) or 'nothing that we know'}",
+                hint="set hadoop.rpc.protection as the metastore has it",
+            )
+        self._quality = self._wanted or offered[0]
+        size = offer[1:] if self._quality != "auth" else bytes(3)
+        return self._context.wrap(bytes([_LAYERS[self._quality]]) + size, encrypt=False)
+
+    def wrap(self, data: bytes) -> bytes:
+        """Signed or encrypted, as agreed upon."""
+        if self._quality == "auth":
+            return data
+        return self._context.wrap(data, encrypt=self._quality == "auth-conf")
+
+    def unwrap(self, data: bytes) -> bytes:
+        """What the metastore signed or encrypted."""
+        return data if self._quality == "auth" else self._context.unwrap(data)
+
+
+class Digest:
+    """The mechanism DIGEST-MD5 (RFC 2831) for a delegation token, without sealing of messages.
+
+    Args:
+        token: What the metastore gave to somebody who is who we act for.
+    """
+
+    name = "DIGEST-MD5"
+
+    def __init__(self, token: DelegationToken) -> None:
+        self._user = base64.b64encode(token.identifier).decode()
+        self._password = base64.b64encode(token.password).decode()
+        self._expected: str | None = None
+        self.complete = False
+
+    def answer(self, challenge: bytes | None) -> bytes:
+        """The response to the server's nonce; then nothing but a look at its proof."""
+        if challenge is None:
+            return b""
+        told = _directives(challenge.decode())
+        if self._expected is not None:
+            if not hmac.compare_digest(told.get("rspauth", ""), self._expected):
+                raise SaslError("it does not know the token's password")
+            self.complete = True
+            return b""
+        if "auth" not in told.get("qop", "auth").split(","):
+            raise SaslError(
+                "it wants messages sealed, which delegation tokens do not do here",
+                hint="set hadoop.rpc.protection to authentication,... there, or use Kerberos",
+            )
+        realm, nonce, mine = told.get("realm", ""), told["nonce"], secrets.token_hex(16)
+        target = "null/default"
+        secret = _md5(f"{self._user}:{realm}:{self._password}".encode())
+        first = _md5(secret + f":{nonce}:{mine}".encode()).hex()
+
+        def response(method: str) -> str:
+            second = _md5(f"{method}:{target}".encode()).hex()
+            return _md5(f"{first}:{nonce}:00000001:{mine}:auth:{second}".encode()).hex()
+
+        self._expected = response("")
+        return (
+            f'charset=utf-8,username="{self._user}",realm="{realm}",nonce="{nonce}",nc=00000001,'
+            f'cnonce="{mine}",digest-uri="{target}",qop=auth,maxbuf=65536,'
+            f"response={response('AUTHENTICATE')}"
+        ).encode()
+
+    def wrap(self, data: bytes) -> bytes:
+        """As it is."""
+        return data
+
+    def unwrap(self, data: bytes) -> bytes:
+        """As it is."""
+        return data
+
+
+def _send(transport: Transport, status: int, body: bytes) -> None:
+    transport.send_raw(bytes([status]) + len(body).to_bytes(4, "big") + body)
+
+
+def _header(data: bytes) -> tuple[int, int]:
+    return data[0], int.from_bytes(data[1:], "big")
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+def _directives(text: str) -> dict[str, str]:
+    """Of ``a=b,c="d,e"``."""
+    found: dict[str, str] = {}
+    while text:
+        name, _, rest = text.partition("=")
+        if rest.startswith('"'):
+            value, _, text = rest[1:].partition('"')
+            text = text.lstrip(",")
+        else:
+            value, _, text = rest.partition(",")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,141 @@
+"""Who we are to a metastore and how the conversation is kept private, by Hive's own settings."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from icecomb.catalog.hive.hive_properties import HiveProperties
+from icecomb.catalog.hive.token import FILE_VARIABLE, DelegationToken, metastore_token
+from icecomb.format.errors import ConfigurationError
+
+PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
+"""Hadoop's ``hadoop.rpc.protection`` and SASL's names of the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """How we prove who we are: ``hive.metastore.sasl.enabled``.
+
+    Attributes:
+        service: The metastore's principal, ``_HOST`` in it is the host connected to:
+            ``hive.metastore.kerberos.principal``.
+        principal: Ours, else whoever the ticket cache says: ``hive.metastore.client.principal``.
+        keytab: Where our key is, else the ticket cache: ``hive.metastore.client.keytab``.
+        protection: ``auth``, ``auth-int`` or ``auth-conf`` if the metastore leaves the choice:
+            ``hadoop.rpc.protection``; None = the weakest it takes.
+        token: Used instead of Kerberos where the environment has one
+            (``HADOOP_TOKEN_FILE_LOCATION``).
+    """
+
+    service: str
+    principal: str | None = None
+    keytab: str | None = None
+    protection: str | None = None
+    token: DelegationToken | None = None
+
+    @classmethod
+    def of(cls, given: HiveProperties) -> SaslSettings | None:
+        """As the catalog's properties say; None = without SASL.
+
+        Raises:
+            ConfigurationError: the metastore's principal is missing, or a property makes no sense.
+        """
+        if not given.flag("sasl.enabled", default=False):
+            return None
+        service = given.find("kerberos.principal")
+        keytab = given.find("client.keytab")
+        if keytab is not None and not os.access(keytab, os.R_OK):
+            raise ConfigurationError(
+                f"the keytab {keytab} (hive.metastore.client.keytab) cannot be read",
+                hint="check the path and its permissions",
+            )
+        token = None
+        if (path := os.environ.get(FILE_VARIABLE)) and keytab is None:
+            token = metastore_token(path, given.find("token.signature"))
+        if service is None and token is None:
+            raise ConfigurationError(
+                "hive.metastore.sasl.enabled is true, but nothing says who the metastore is",
+                hint="set hive.metastore.kerberos.principal=hive/_HOST@REALM, as its hive-site.xml",
+            )
+        wanted = given.anything("hadoop.rpc.protection")
+        names = [each.strip().lower() for each in (wanted or "").split(",") if each.strip()]
+        if unknown := [each for each in names if each not in PROTECTIONS]:
+            raise ConfigurationError(
+                f"hadoop.rpc.protection is {unknown[0]!r}: one of {', '.join(PROTECTIONS)}"
+            )
+        return cls(
+            service or "",
+            given.find("client.principal"),
+            keytab,
+            PROTECTIONS[names[0]] if names else None,
+            token,
+        )
+
+    def service_at(self, host: str) -> str:
+        """The metastore's principal when connected to ``host``.
+
+        Raises:
+            ConfigurationError: it is no principal of a service.
+        """
+        service = self.service.replace("_HOST", host.lower())
+        if "/" not in service:
+            raise ConfigurationError(
+                f"{self.service!r} (hive.metastore.kerberos.principal) is no service's principal",
+                hint="write it as hive/_HOST@REALM",
+            )
+        return service
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """TLS: ``hive.metastore.use.SSL``.
+
+    Attributes:
+        trusted: A PEM file (or folder) of authorities, else the system's own:
+            ``hive.metastore.truststore.path``.
+    """
+
+    trusted: str | None = None
+
+    @classmethod
+    def of(cls, given: HiveProperties) -> TlsSettings | None:
+        """As the catalog's properties say; None = without TLS.
+
+        Raises:
+            ConfigurationError: the authorities cannot be read.
+        """
+        if not given.flag("use.SSL", default=False):
+            return None
+        found = cls(given.find("truststore.path") or None)
+        _context(found.trusted)
+        return found
+
+    def wrap(self, plug: socket.socket, host: str) -> ssl.SSLSocket:
+        """The handshake with ``host``.
+
+        Raises:
+            ssl.SSLError: it is not trusted, or does not speak TLS.
+        """
+        return _context(self.trusted).wrap_socket(plug, server_hostname=host)
+
+
+@functools.cache
+def _context(trusted: str | None) -> ssl.SSLContext:
+    if trusted is None:
+        return ssl.create_default_context()
+    path = Path(trusted)
+    try:
+        if path.is_dir():
+            return ssl.create_default_context(capath=trusted)
+        return ssl.create_default_context(cafile=trusted)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"{trusted} (hive.metastore.truststore.path) holds no certificates in PEM: {error}",
+            hint="of a Java trust store: keytool -list -rfc -keystore STORE > authorities.pem",
+        ) from error

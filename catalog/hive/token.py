@@ -1,0 +1,93 @@
+"""Delegation tokens of Hadoop's token files, as ``HADOOP_TOKEN_FILE_LOCATION`` names one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from icecomb.format.errors import ConfigurationError
+
+FILE_VARIABLE: Final = "HADOOP_TOKEN_FILE_LOCATION"
+_MAGIC: Final = b"HDTS"
+_KIND: Final = "HIVE_DELEGATION_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """What a metastore gave to a user, good in its place of a ticket.
+
+    Attributes:
+        identifier: Says whose it is; opaque here.
+        password: Proves it.
+        service: Tells tokens of several metastores apart; mostly empty.
+    """
+
+    identifier: bytes
+    password: bytes = field(repr=False)
+    service: str = ""
+
+
+def metastore_token(path: str, service: str | None = None) -> DelegationToken | None:
+    """The metastore's token of a token file.
+
+    Args:
+        path: A file in the form of Hadoop's ``Credentials`` (version 0, Writable).
+        service: Only one of this service: ``hive.metastore.token.signature``.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or has another form.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}"
+        ) from error
+    if data[:5] != _MAGIC + b"\0":
+        raise ConfigurationError(
+            f"{path} ({FILE_VARIABLE}) is no token file of Hadoop's first version",
+            hint="hadoop dtutil print FILE shows what it holds",
+        )
+    reader = _Reader(data, 5)
+    try:
+        for _ in range(reader.number()):
+            reader.block()
+            token = DelegationToken(reader.block(), reader.block())
+            kind, of = reader.text(), reader.text()
+            if kind == _KIND and (service is None or of == service):
+                return DelegationToken(token.identifier, token.password, of)
+    except IndexError as error:
+        raise ConfigurationError(f"{path} ({FILE_VARIABLE}) ends early") from error
+    return None
+
+
+class _Reader:
+    """Hadoop's variable-length numbers, and blocks that begin with one."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    def number(self) -> int:
+        first = int.from_bytes(self._take(1), "big", signed=True)
+        if first >= -112:
+            return first
+        negative = first < -120
+        size = -119 - first - 1 if negative else -111 - first - 1
+        value = int.from_bytes(self._take(size), "big")
+        return ~value if negative else value
+
+    def block(self) -> bytes:
+        return self._take(self.number())
+
+    def text(self) -> str:
+        return self.block().decode(errors="replace")
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if size < 0 or end > len(self._data):
+            raise IndexError
+        found = self._data[self._position : end]
+        self._position = end
+        return found

