@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
+    CommitFailedError,
     ExpressionError,
     MissingDependencyError,
     SchemaError,
@@ -375,6 +377,39 @@ def test_a_branch_is_merged_into_alone_and_a_transaction_sees_its_merges(lake, m
         merge = transaction.merge(source, ["id"]).when_matched_update_all()
         assert merge.when_not_matched_insert_all().execute().rows_updated == 2
     assert rows(table) == [(1, "T", 1.0), (2, "T", 1.0), (3, "T", 1.0)]
+
+
+def test_a_merge_may_be_staged_and_looked_at_before_it_is_published(lake, mode):
+    table = new_table(lake, frame((1, "a", 1.0)), properties=mode | {"write.wap.enabled": "true"})
+    source = frame((1, "b", 2.0), (2, "c", 3.0))
+    merge = table.merge(source, ["id"], snapshot_properties={"wap.id": "load-7"})
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "a", 1.0)]
+    (staged,) = (s for s in table.snapshots() if s.summary.get("wap.id") == "load-7")
+    found = table.scan(snapshot_id=staged.snapshot_id).to_arrow()
+    assert _sorted(found) == [(1, "b", 2.0), (2, "c", 3.0)]
+
+
+def test_no_count_is_lost_or_counted_twice_when_many_merge_at_once(lake, mode):
+    table = new_table(lake, frame((0, None, 0.0), (1, None, 0.0)), properties=mode)
+
+    def count_up(writer):
+        for turn in range(3):
+            keys = frame((writer % 2, None, 1.0), (100 + turn, None, 1.0))
+            while True:
+                merge = lake.load_table("db.t").merge(keys, ["id"])
+                merge.when_matched_update({"x": "t.x + s.x"}).when_not_matched_insert_all()
+                try:
+                    merge.execute()
+                    break
+                except (ValidationError, CommitFailedError):
+                    continue
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(count_up, writer) for writer in range(4)]:
+            done.result()
+    counted = [(i, None, 6.0) for i in (0, 1)] + [(100 + i, None, 4.0) for i in range(3)]
+    assert rows(table.refresh()) == sorted(counted, key=repr)
 
 
 def files(table) -> set[str]:
