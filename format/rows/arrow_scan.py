@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.binding import bind, bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow import child_fields, schema_to_pyarrow
 from icecomb.format.rows.arrow_projection import Projection
 from icecomb.format.rows.batch_stream import stream
 from icecomb.format.rows.data_file_reader import DataFileReader, open_data_file
@@ -179,6 +180,7 @@ class ArrowScan:
             projection.leaves, row_groups, self._batch_size, use_threads=use_threads
         ):
             rows = raw.num_rows
+            check_text(raw, reader.location)
             batch = projection.apply(raw, position)
             arrays = asked.arrays(batch) if keys or selective else {}
             live = _live(deleted, keys, arrays, position, rows)
@@ -246,6 +248,29 @@ def file_constants(file: DataFile, spec: PartitionSpec, schema: Schema) -> dict[
         if isinstance(field.transform, IdentityTransform) and schema.contains(field.source_id):
             constants[field.source_id] = value
     return constants
+
+
+def check_text(batch: pa.RecordBatch, location: str) -> None:
+    """Refuse text that is not UTF-8: readers of Parquet and ORC take any bytes.
+
+    Raises:
+        CorruptFileError: There is such text.
+    """
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if _has_text(field.type):
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid as problem:
+                raise CorruptFileError(
+                    f"Cannot read data file {location}, column {field.name!r}: {problem}",
+                    hint="Its writer used another encoding: rewrite it, or read other columns.",
+                    path=location,
+                    column=field.name,
+                ) from problem
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind)) or any(_has_text(f.type) for f in child_fields(kind))
 
 
 def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
