@@ -17,6 +17,9 @@ EXISTS = frozenset({"FileAlreadyExistsException", "AlreadyBeingCreatedException"
 UNREADY = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
 """Answers of a name node that is starting, standing by or in safe mode: another, or later."""
 
+TRANSIENT = frozenset({"IOException", "RemoteException", "RetriableException", "StandbyException"})
+"""Answers of a data node whose name node changed roles, or that could not store a block."""
+
 _ADVICE = {
     "AccessControlException": "give the user the right, or set hdfs.user or HADOOP_USER_NAME",
     "SecurityException": "check the user name, the ticket (klist) or the delegation token",

@@ -12,7 +12,7 @@ import posixpath
 import uuid
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -26,6 +26,8 @@ from icecomb.format.file_io import FileStatus, FileSystem
 from icecomb.format.hdfs.hdfs_address import HdfsAddress, hadoop_properties, resolve_location
 from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError
 from icecomb.format.hdfs.hdfs_input import HdfsInput
+from icecomb.format.hdfs.hdfs_output import HdfsOutput, send_whole
+from icecomb.format.hdfs.hdfs_upload import HdfsUpload
 from icecomb.format.hdfs.web_hdfs import HdfsStatus, WebHdfs
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ TRASH_KEY: Final = "hdfs.trash"
 """`true`: what is deleted goes to the user's `.Trash`, from where the cluster clears it away."""
 
 _AT_ONCE: Final = 8
-_CREATE_TRIES: Final = 3
 _SETTINGS: Final = ("hdfs.", "dfs.client.failover.", "dfs.webhdfs.", "hadoop.security.")
 _CLUSTERS: dict[Hashable, WebHdfs] = {}
 _LOCK: Final = Lock()
@@ -84,24 +85,24 @@ class HdfsFileSystem(FileSystem):
 
     def create(self, location: str, data: bytes) -> None:
         """See `FileIO.create`; what a data node loses on the way is sent again."""
-        for _ in range(_CREATE_TRIES - 1):
-            with suppress(HdfsDataLostError):
-                return self._create(location, data)
-        return self._create(location, data)
-
-    def _create(self, location: str, data: bytes) -> None:
-        with self.create_stream(location) as stream:
-            stream.write(data)
+        send_whole(lambda: self._new_file(location), data)
 
     @contextmanager
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
         """See `FileIO.create_stream`."""
+        with ExitStack() as stack:
+            output = HdfsOutput(lambda: self._new_file(location), stack)
+            yield cast("BinaryIO", output)
+            output.publish()
+
+    @contextmanager
+    def _new_file(self, location: str) -> Iterator[HdfsUpload]:
         web, address = self.cluster(location)
         folder, name = posixpath.split(address.path)
         temporary = posixpath.join(folder, f".{name[:100]}.{uuid.uuid4().hex}.tmp")
         try:
             with web.upload(temporary, location) as upload:
-                yield cast("BinaryIO", upload)
+                yield upload
             stored = web.status(temporary, location)
             _check_length(stored, upload.written, location)
             web.rename(temporary, address.path, stored.file_id, location)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError, failure
+from icecomb.format.hdfs.hdfs_failure import TRANSIENT, HdfsDataLostError, failure
 
 if TYPE_CHECKING:
     import ssl
@@ -52,10 +52,6 @@ class HdfsUpload(io.RawIOBase):
     def writable(self) -> bool:
         """It is."""
         return True
-
-    def tell(self) -> int:
-        """How much was sent: writers of data files ask."""
-        return self.written
 
     def write(self, data: Any, /) -> int:
         """Send a piece.
@@ -108,7 +104,10 @@ class HdfsUpload(io.RawIOBase):
                 exception, message = remote["exception"], remote["message"]
             except (ValueError, KeyError, TypeError):
                 exception, message = f"HTTP {reply.status}", reply.reason
-            raise failure("create", self._location, exception, message)
+            refused = failure("create", self._location, exception, message)
+            if exception in TRANSIENT or exception.startswith("HTTP 5"):
+                raise HdfsDataLostError(refused.message, hint=refused.hint, path=self._location)
+            raise refused
 
     def abandon(self) -> None:
         """End a file that is not wanted, so that it can be deleted.

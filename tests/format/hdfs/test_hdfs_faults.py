@@ -100,8 +100,12 @@ def test_a_small_file_that_is_lost_on_its_way_is_sent_again(io, proxy, direct, p
     data = os.urandom(100_000)
     proxy.faults["CREATE@data"] = [fault]
     io.create(f"{place}/x", data)
-    assert direct.read(f"{place}/x") == data
-    assert proxy.calls["CREATE@data"] == 2
+    proxy.faults["CREATE@data"] = [fault]
+    with io.create_stream(f"{place}/y") as out:
+        out.write(data[:70_000])
+        out.write(data[70_000:])
+    assert direct.read(f"{place}/x") == direct.read(f"{place}/y") == data
+    assert proxy.calls["CREATE@data"] == 4
 
 
 @pytest.mark.parametrize("fault", ["refuse", "cut", "lose"])
@@ -111,8 +115,8 @@ def test_a_stream_that_is_lost_on_its_way_is_an_error_and_no_file(io, proxy, dir
         pytest.raises(FileIOError, match=f"cannot write {place}/x at data node"),
         io.create_stream(f"{place}/x") as out,
     ):
-        for _ in range(10):
-            out.write(os.urandom(100_000))
+        for _ in range(20):
+            out.write(os.urandom(500_000))
     assert not direct.exists(f"{place}/x")
     assert not [name for name in files(direct, place) if not name.startswith(".")]
 
