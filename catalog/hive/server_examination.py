@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.server import enforces_expected_value, lock_expiry_s
+from icecomb.catalog.hive.settings import ConnectionSettings
 from icecomb.format.errors import IcecombError, MetastoreError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
         database: Where a view of our own may be made and dropped, to find out whether the server
             checks what it replaces; default the first database.
     """
+    yield from _unreached(catalog)
     try:
         yield _reached(catalog)
         names = [database] if database else catalog.client.databases()
@@ -66,6 +69,17 @@ def orphan_lock(row: LockRow) -> Finding:
         f"{name} is locked by a holder that is silent: {describe_holder(row)}",
         f"icecomb locks break {row.lock_id} --yes",
     )
+
+
+def _unreached(catalog: HiveCatalog) -> Iterator[Finding]:
+    """Of several addresses, those where nobody answers: one that does is enough for now."""
+    addresses = catalog.properties.get("uri", "").split(",")
+    for address in addresses if len(addresses) > 1 else ():
+        with HiveClient(address, ConnectionSettings.of(catalog.properties)) as client:
+            try:
+                client.server_name()
+            except MetastoreError as error:
+                yield Finding(Level.WARNING, "metastore", error.message, error.hint)
 
 
 def _reached(catalog: HiveCatalog) -> Finding:

@@ -351,6 +351,19 @@ def test_doctor_says_where_settings_come_from_and_what_the_metastore_checks(
     )
 
 
+def test_doctor_names_the_one_of_several_metastores_that_is_away(metastore, capfd):
+    uris = f"thrift://127.0.0.1:9,{metastore.uri}"
+    assert cli.main(["--uri", uris, "doctor", "--json"]) == 0
+    found = [
+        one
+        for one in json.loads(capfd.readouterr().out)["findings"]
+        if one["subject"] == "metastore"
+    ]
+    assert [one["level"] for one in found] == ["warning", "ok"]
+    assert "127.0.0.1:9 " in found[0]["message"]
+    assert metastore.uri in found[1]["message"]
+
+
 def test_doctor_reports_a_metastore_that_is_away(capfd):
     assert cli.main(["--uri", "thrift://127.0.0.1:9", "doctor", "--json"]) == 3
     said = json.loads(capfd.readouterr().out)

@@ -1,0 +1,233 @@
+"""What differs between Hive metastores 2.3.10, 3.1.3 and 4.0.1, and what must not."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog.hive import server, wire
+from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.format.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    LockTimeoutError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+pytestmark = pytest.mark.jvm
+
+VERSIONS = ("2.3.10", "3.1.3", "4.0.1")
+CHECKING = ("2.3.10", "4.0.1")
+ALTER = "alter_table_with_environment_context"
+FREE = {"engine.hive.lock-enabled": "false"}
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def hive(hive_catalogs, version):
+    """Our catalog on one version."""
+    return hive_catalogs[version]
+
+
+@pytest.fixture
+def place(hive):
+    """A namespace of this test there."""
+    name = f"n{uuid.uuid4().hex[:10]}"
+    hive.create_namespace(name)
+    yield name
+    for table in hive.client.table_names(name):
+        hive.client.drop_table(name, table)
+    hive.drop_namespace(name)
+
+
+def appended(hive, table):
+    """The calls of one append, the server being known."""
+    table.append(ROWS)
+    hive.client.calls.clear()
+    table.append(ROWS)
+    return dict(hive.client.calls)
+
+
+def test_whether_the_server_checks_what_it_replaces_is_found_out(hive, place, version):
+    assert server.enforces_expected_value(hive.client, place) == (version in CHECKING)
+    assert hive.client.table_names(place) == []
+    assert server.lock_expiry_s(hive.client) == 300
+
+
+def test_a_commit_under_a_lock_makes_as_many_calls_as_it_must(hive, place, version):
+    table = hive.create_table(f"{place}.t", ROWS.schema)
+    expected = {"lock": 1, "get_table_req": 1, ALTER: 1, "unlock": 1}
+    if version not in CHECKING:
+        # whether the lock still lives is asked before and after the alter
+        expected["heartbeat"] = 2
+    assert appended(hive, table) == expected
+
+
+def test_loading_listing_and_looking_are_one_call(hive, place):
+    table = hive.create_table(f"{place}.t", ROWS.schema)
+    for act, calls in (
+        (lambda: hive.load_table(table.identifier), {"get_table_req": 1}),
+        (lambda: hive.table_exists(table.identifier), {"get_table_req": 1}),
+        (lambda: hive.list_tables(place), {"get_table_names_by_filter": 1}),
+        (hive.list_namespaces, {"get_all_databases": 1}),
+    ):
+        hive.client.calls.clear()
+        act()
+        assert hive.client.calls == calls
+
+
+def test_a_commit_without_locks_makes_two_calls_or_is_refused(hive, place, version):
+    if version in CHECKING:
+        table = hive.create_table(f"{place}.t", ROWS.schema, properties=FREE)
+        assert appended(hive, table) == {"get_table_req": 1, ALTER: 1}
+        return
+    with pytest.raises(ConfigurationError, match="does not check") as caught:
+        hive.create_table(f"{place}.t", ROWS.schema, properties=FREE)
+    assert "hive.check-and-put=trusted" in caught.value.hint
+    assert not hive.table_exists(f"{place}.t")
+
+
+def test_whoever_insists_commits_without_locks_untried(hive, place, version):
+    trusting = load_catalog("trusting", **hive.properties, **{"hive.check-and-put": "trusted"})
+    table = trusting.create_table(f"{place}.t", ROWS.schema, properties=FREE)
+    trusting.client.calls.clear()
+    table.append(ROWS)
+    assert trusting.client.calls == {"get_table_req": 1, ALTER: 1}
+    trusting.close()
+
+
+@pytest.mark.parametrize("mode", ["true", "false"])
+def test_threads_lose_nothing_in_either_mode(hive, place, version, mode):
+    if mode == "false" and version not in CHECKING:
+        return
+    properties = {"engine.hive.lock-enabled": mode, "commit.retry.num-retries": "50"}
+    table = hive.create_table(f"{place}.t", ROWS.schema, properties=properties)
+    # catalogs of their own: one catalog's threads would queue before the metastore
+    catalogs = [load_catalog("w", **hive.properties) for _ in range(3)]
+    errors = []
+
+    def write(catalog):
+        try:
+            mine = catalog.load_table(table.identifier)
+            for _ in range(3):
+                mine.append(ROWS)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in catalogs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for each in catalogs:
+        each.close()
+    assert errors == []
+    assert len(table.refresh().snapshots()) == 9
+    assert hive.client.locks(*table.identifier) == []
+
+
+def test_a_lock_keeps_others_out_and_its_holder_is_named(hive, place):
+    settings = LockSettings.of({"iceberg.hive.lock-timeout-ms": "300"})
+    held = TableLock(hive.client, place, "t", settings)
+    held.acquire()
+    try:
+        with pytest.raises(LockTimeoutError, match=f"locked by .*{held.agent}"):
+            TableLock(hive.client, place, "t", settings).acquire()
+        assert held.is_alive(ask=True)
+    finally:
+        held.release()
+    hive.client.unlock(held.lock_id)
+    assert hive.client.locks(place, "t") == []
+
+
+def test_a_lock_that_was_broken_meanwhile_ends_the_commit(hive, place, monkeypatch):
+    strict = load_catalog("strict", **hive.properties, **{"hive.check-and-put": "false"})
+    table = strict.create_table(
+        f"{place}.t", ROWS.schema, properties={"commit.retry.num-retries": "0"}
+    )
+    pointer = type(strict.pointer(table.identifier))
+    altered = pointer.altered
+
+    def broken(self, *arguments):
+        for row in hive.client.locks(*table.identifier):
+            hive.client.unlock(row.lock_id)
+        return altered(self, *arguments)
+
+    monkeypatch.setattr(pointer, "altered", broken)
+    with pytest.raises(CommitFailedError, match="lock was lost"):
+        table.append(ROWS)
+    assert hive.load_pointer(table.identifier) == table.metadata_location
+    strict.close()
+
+
+def test_what_newer_servers_keep_of_a_table_survives_a_commit(hive, place):
+    table = hive.create_table(f"{place}.t", ROWS.schema)
+    known = {one.field_id for one in wire.fields(hive.client.table(place, "t").wire)}
+    table.append(ROWS)
+    after = hive.client.table(place, "t")
+    assert {one.field_id for one in wire.fields(after.wire)} >= known
+    assert json.loads(after.parameters["current-schema"])["fields"][0]["name"] == "id"
+
+
+@pytest.mark.parametrize("name", ["a.b", "tä'\"b", "ta ble", "x" * 200, "日本", "a;b", "a/b", "%"])
+def test_an_odd_name_is_a_table_or_refused_in_one_line(hive, place, name):
+    assert not hive.table_exists((place, name))
+    with pytest.raises(NoSuchTableError, match="there is no table") as caught:
+        hive.load_table((place, name))
+    assert "\n" not in caught.value.message
+    with pytest.raises(NoSuchNamespaceError) as caught:
+        hive.load_namespace_properties((name,))
+    assert "\n" not in caught.value.message
+    try:
+        made = hive.create_table((place, name), ROWS.schema)
+    except Exception as error:  # noqa: BLE001 - that it is one of ours is looked at
+        assert "\n" not in error.message
+        return
+    made.append(ROWS)
+    assert hive.load_table((place, name)).scan().to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("version", ["3.1.3", "4.0.1"])
+def test_a_catalog_of_the_metastores_own_is_a_world_of_its_own(hive, version, tmp_path):
+    name = f"c{uuid.uuid4().hex[:8]}"
+    struct = wire.string_field(1, name) + wire.string_field(3, tmp_path.as_uri()) + b"\0"
+
+    def make(connection):
+        connection.thrift.recv_create_catalog = connection.thrift.recv_create_database
+        request = wire.struct_field(1, wire.struct_field(1, struct) + b"\0") + b"\0"
+        connection.call_with_bytes("create_catalog", request)
+
+    hive.client._calls.send("create_catalog", make)
+    properties = {**hive.properties, "metastore.catalog.default": name, "warehouse": str(tmp_path)}
+    own = load_catalog("own", **properties)
+    own.create_namespace("spaces", {"k": "v"})
+    assert ("spaces",) in own.list_namespaces()
+    assert ("spaces",) not in hive.list_namespaces()
+    own.update_namespace_properties("spaces", updates={"k": "w"})
+    assert own.load_namespace_properties("spaces")["k"] == "w"
+    table = own.create_table("spaces.t", ROWS.schema)
+    with pytest.raises(TableAlreadyExistsError):
+        own.create_table("spaces.t", ROWS.schema)
+    table.append(ROWS)
+    assert own.list_tables("spaces") == [("spaces", "t")]
+    moved = own.rename_table("spaces.t", "spaces.moved")
+    moved.append(ROWS)
+    assert own.load_table("spaces.moved").scan().to_arrow().num_rows == 6
+    with pytest.raises(NoSuchTableError):
+        hive.load_table("spaces.moved")
+    own.drop_table("spaces.moved")
+    own.drop_namespace("spaces")
+    assert ("spaces",) not in own.list_namespaces()
+    own.close()
