@@ -432,3 +432,20 @@ def test_tables_are_scanned_and_deleted_from_by_transforms(tmp_path):
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [
         n for n, b in buckets.items() if b != 1
     ]
+
+
+def test_metadata_tables_are_filtered_by_transforms(tmp_path):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    with table.update_spec() as update:
+        update.add_identity("s")
+    for text in ("a", "ab", "b"):
+        table.append(pa.table({"id": [1], "s": [text]}))
+    four = parse_transform("bucket[4]")
+    wanted = four.apply("a", parse_type("string"))
+    found = table.inspect.files(row_filter=f"bucket(4, partition.s) = {wanted}")
+    expected = {t for t in ("a", "ab", "b") if four.apply(t, parse_type("string")) == wanted}
+    assert {p["s"] for p in found["partition"].to_pylist()} == expected
+    by_prefix = table.inspect.files(row_filter="truncate(1, partition.s) = 'a'")
+    assert {p["s"] for p in by_prefix["partition"].to_pylist()} == {"a", "ab"}
