@@ -1,1 +1,1 @@
-"""Changes of a table's rows: delete, overwrite, upsert, files taken in."""
+"""Changes of a table's rows: delete, overwrite, upsert, merge, files taken in."""

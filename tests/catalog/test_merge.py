@@ -548,12 +548,15 @@ def described(table, merge):
     partition=st.sampled_from([(), ((2, "identity"),), ((1, "bucket[3]"),), ((1, "truncate[4]"),)]),
     parts=st.lists(row_lists, min_size=1, max_size=3),
     steps=st.lists(merges, min_size=1, max_size=4),
+    file_format=st.sampled_from(["parquet", "orc", "avro"]),
 )
-def test_any_merges_leave_the_rows_that_they_leave_of_a_list(mode_name, partition, parts, steps):
+def test_any_merges_leave_the_rows_that_they_leave_of_a_list(
+    mode_name, partition, parts, steps, file_format
+):
     with tempfile.TemporaryDirectory() as folder:
         lake = load_catalog("lake", type="hadoop", warehouse=folder)
         lake.create_namespace("db")
-        properties = {"write.merge.mode": mode_name}
+        properties = {"write.merge.mode": mode_name, "write.format.default": file_format}
         table = new_table(lake, *map(frame_of, parts), properties=properties, partition=partition)
         model = [row for part in parts for row in part]
         for step in steps:
@@ -572,7 +575,8 @@ def test_any_merges_leave_the_rows_that_they_leave_of_a_list(mode_name, partitio
             assert _sorted(table.scan().to_arrow()) == sorted(
                 (tuple(map(plain, row)) for row in model), key=repr
             )
-        rows(table)
+        if file_format == "parquet":  # others it does not read, or not their deletes
+            rows(table)
         lake.close()
 
 

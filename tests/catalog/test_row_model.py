@@ -132,9 +132,10 @@ def _upserted(table, model, new):
     version=st.sampled_from(["1", "2"]),
     granularity=st.sampled_from(["file", "partition"]),
     steps=st.lists(operations, min_size=1, max_size=7),
+    file_format=st.sampled_from(["parquet", "orc", "avro"]),
 )
 def test_any_operations_leave_the_rows_that_they_leave_of_a_list(
-    mode, partition, version, granularity, steps
+    mode, partition, version, granularity, steps, file_format
 ):
     spec = PartitionSpec(
         0,
@@ -145,6 +146,7 @@ def test_any_operations_leave_the_rows_that_they_leave_of_a_list(
     )
     properties = {"format-version": "2" if mode == "merge-on-read" else version}
     properties["write.delete.granularity"] = granularity
+    properties["write.format.default"] = file_format
     properties |= {f"write.{command}.mode": mode for command in ("delete", "merge")}
     with tempfile.TemporaryDirectory() as folder:
         lake = load_catalog("lake", type="hadoop", warehouse=folder)
@@ -156,6 +158,7 @@ def test_any_operations_leave_the_rows_that_they_leave_of_a_list(
             expected = sorted(map(key, model), key=repr)
             found = table.scan().to_arrow()
             assert sorted((key(r.values()) for r in found.to_pylist()), key=repr) == expected
-        peer = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
-        assert sorted((key(r.values()) for r in peer.to_pylist()), key=repr) == expected
+        if file_format == "parquet":  # others it does not read, or not their deletes
+            peer = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
+            assert sorted((key(r.values()) for r in peer.to_pylist()), key=repr) == expected
         lake.close()
