@@ -8,6 +8,11 @@ Written with fastavro alone, so that no peer plans what it has written itself.
     python -m tests.bench.big_table --files 100000 --out build/bench/big100k
     python -m tests.bench.big_table --files 100000 --out build/bench/big100kdel \\
         --position-deletes 20000 --equality-deletes 1000
+    python -m tests.bench.big_table --files 1000000 --out build/bench/big1m   # takes 12 CPU minutes
+    python -m tests.bench.big_table --files 100000 --times 10 --out build/bench/big10x100k
+
+With `--times 10` each manifest is listed ten times, under names of its own: as large a table in a
+tenth of the time, but each data file comes ten times.
 
 Beside the metadata stands expected.json: predicates, and how many files each must plan.
 """
@@ -47,7 +52,9 @@ _EMPTY = dict.fromkeys(
 _FILE_PATH_ID = 2147483546
 
 
-def build(location: str, files: int, position_deletes: int, equality_deletes: int) -> None:
+def build(
+    location: str, files: int, position_deletes: int, equality_deletes: int, times: int
+) -> None:
     """Write the table."""
     folder = Path(location) / "metadata"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,12 +69,13 @@ def build(location: str, files: int, position_deletes: int, equality_deletes: in
         for start in range(0, count, PER_MANIFEST)
     ]
     with ProcessPoolExecutor() as pool:
-        manifests = list(pool.map(partial(_write_one, location, files), jobs))
+        written = list(pool.map(partial(_write_one, location, files), jobs))
+    manifests = [_linked(manifest, copy) for copy in range(times) for manifest in written]
     listed = str(folder / f"snap-{SNAPSHOT_ID}-1.avro")
     sequence = 2 if position_deletes or equality_deletes else 1
     write_manifest_list(listed, manifests, sequence)
     write_metadata(str(folder / "v1.metadata.json"), location, listed, sequence)
-    (Path(location) / "expected.json").write_text(json.dumps(_expected(files)))
+    (Path(location) / "expected.json").write_text(json.dumps(_expected(files, times)))
 
 
 def data_file(number: int, files: int, location: str) -> dict[str, Any]:
@@ -152,7 +160,17 @@ def _write_one(location: str, files: int, job: tuple[str, str, int, int]) -> dic
     return write_manifest(path, records, deletes=not is_data, sequence=1 if is_data else 2)
 
 
-def _expected(files: int) -> dict[str, Any]:
+def _linked(manifest: dict[str, Any], copy: int) -> dict[str, Any]:
+    """The same manifest under another name, but for copy 0."""
+    path = Path(manifest["manifest_path"])
+    name = path.with_name(f"{copy}-{path.name}") if copy else path
+    if copy:
+        name.unlink(missing_ok=True)
+        name.hardlink_to(path)
+    return {**manifest, "manifest_path": str(name)}
+
+
+def _expected(files: int, times: int) -> dict[str, Any]:
     day = DAYS // 2
     first = _EPOCH + dt.timedelta(days=_FIRST_DAY + day)
     bounds = [f"{first + dt.timedelta(days=k)}T00:00:00+00:00" for k in (0, 1)]
@@ -160,14 +178,14 @@ def _expected(files: int) -> dict[str, Any]:
     high = low + max(files // 100, 1) * 1000 - 1
     ranges = [_key_range(n, files) for n in range(files)]
     return {
-        "full": {"predicate": [], "files": files},
+        "full": {"predicate": [], "files": files * times},
         "day": {
             "predicate": [["ts", ">=", bounds[0]], ["ts", "<", bounds[1]]],
-            "files": sum(n * DAYS // files == day for n in range(files)),
+            "files": sum(n * DAYS // files == day for n in range(files)) * times,
         },
         "bounds": {
             "predicate": [["key", ">=", low], ["key", "<=", high]],
-            "files": sum(start <= high and end >= low for start, end in ranges),
+            "files": sum(start <= high and end >= low for start, end in ranges) * times,
         },
     }
 
@@ -215,12 +233,15 @@ def main() -> None:
     arguments.add_argument("--files", type=int, default=10_000)
     arguments.add_argument("--position-deletes", type=int, default=0)
     arguments.add_argument("--equality-deletes", type=int, default=0)
+    arguments.add_argument("--times", type=int, default=1, help="list each manifest so often")
     arguments.add_argument("--out", required=True, help="the table's folder")
     given = arguments.parse_args()
     location = str(Path(given.out).resolve())
-    build(location, given.files, given.position_deletes, given.equality_deletes)
+    build(location, given.files, given.position_deletes, given.equality_deletes, given.times)
     expect = len(table_schema()["fields"])
-    print(json.dumps({"measure": "big_table", "files": given.files, "columns": expect}))
+    print(
+        json.dumps({"measure": "big_table", "files": given.files * given.times, "columns": expect})
+    )
 
 
 if __name__ == "__main__":
