@@ -1,12 +1,13 @@
 """ORC data files: field ids at every depth as type attributes (spec: Appendix A, ORC).
 
 Settings come from the table's properties of Iceberg Java (`write.orc.*`). Times are stored as whole
-numbers, UUIDs and fixed as bytes, each with the attribute that tells so.
+numbers, UUIDs and fixed as bytes, each with the attribute that tells so. Timestamps before 1970
+must be whole seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -14,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow import ORC_FIELD_ID_KEY, type_to_pyarrow
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
-from icecomb.format.rows.orc_footer import with_calendar
 from icecomb.format.rows.write_property import fraction, positive
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
@@ -178,9 +178,8 @@ class OrcFileWriter:
         """Write the last stripe and the footer; the metrics were counted on the way."""
         if self._empty:
             self._write(self._schema.empty_table())
-        self._stream.hold()
         self._writer.close()
-        self._stream.release(with_calendar)
+        self._stream.check()
         return self._metrics.result()
 
     def _write(self, table: pa.Table) -> None:
@@ -188,6 +187,9 @@ class OrcFileWriter:
             _whole(column.cast(f.type))
             for column, f in zip(table.columns, self._schema, strict=True)
         ]
+        for column, f in zip(columns, self._schema, strict=True):
+            for chunk in column.chunks:
+                _check_moments(chunk, f.name)
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._stream.check()
         self._empty = False
@@ -206,13 +208,10 @@ class _PatientStream:
         self._stream = stream
         self._length = stream.tell()
         self._problem: BaseException | None = None
-        self._held: list[bytes] | None = None
 
     def write(self, data: bytes) -> int:
         """Write, or keep the first problem and write no more."""
-        if self._held is not None:
-            self._held.append(bytes(data))
-        elif self._problem is None:
+        if self._problem is None:
             try:
                 self._stream.write(data)
             except BaseException as problem:  # noqa: BLE001 - raised by `check`
@@ -230,16 +229,6 @@ class _PatientStream:
     def close(self) -> None:
         """The stream belongs to another, who closes it."""
 
-    def hold(self) -> None:
-        """Keep what is written from here on in memory."""
-        self._held = []
-
-    def release(self, change: Callable[[bytes], bytes]) -> None:
-        """Write what was kept, changed; and raise the problem there was."""
-        self.check()
-        held, self._held = b"".join(self._held or ()), None
-        self._stream.write(change(held))
-
     def check(self) -> None:
         """Raise the problem there was."""
         if self._problem is not None:
@@ -251,6 +240,35 @@ def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not column.type.num_fields:
         return column
     return column.take(pa.array(np.arange(len(column))))
+
+
+def _check_moments(array: pa.Array, path: str) -> None:
+    """Refuse timestamps that pyarrow would write so that others read them as other ones.
+
+    Before 1970 it gives a part of a second a negative number of nanoseconds.
+
+    Raises:
+        UnsupportedError: There is one.
+    """
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        micros = np.asarray(array.view(pa.int64()).drop_null())
+        wrong = micros[(micros < 0) & (micros % 1_000_000 != 0)]
+        if len(wrong):
+            raise UnsupportedError(
+                f"Column {path!r} has timestamps before 1970 that are not whole seconds "
+                f"({int(wrong[0])} microseconds): they cannot be written to ORC",
+                hint="Write Parquet, or round them.",
+                column=path,
+            )
+    elif pa.types.is_struct(kind):
+        for i in range(kind.num_fields):
+            _check_moments(array.field(i), f"{path}.{kind.field(i).name}")
+    elif pa.types.is_map(kind):
+        _check_moments(array.keys, f"{path}.key")
+        _check_moments(array.items, f"{path}.value")
+    elif pa.types.is_list(kind):
+        _check_moments(array.values, f"{path}.element")
 
 
 def _field(field: NestedField) -> pa.Field:

@@ -30,12 +30,12 @@ from pyiceberg.table.metadata import new_table_metadata as peer_new_table_metada
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as PEER_UNSORTED
 from pyiceberg.typedef import Record
 
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.rows.arrow import pyarrow_to_schema, schema_to_pyarrow
 from icecomb.format.rows.arrow_scan import ArrowScan
 from icecomb.format.rows.data_writer import write_data
 from icecomb.format.scan.task import FileScanTask
@@ -113,17 +113,17 @@ def read(metadata, files):
     return scan.to_table([FileScanTask(f, spec=metadata.spec()) for f in files])
 
 
-def values(kind, element=None):
-    """Values of an Iceberg type as Arrow takes them; in ORC years beyond 2261 cannot be read."""
+def values(kind, *, whole):
+    """Values of an Iceberg type as Arrow takes them; in ORC, years beyond 2261 cannot be read."""
     if isinstance(kind, StructType):
-        return st.fixed_dictionaries({f.name: field_values(f) for f in kind.fields})
+        return st.fixed_dictionaries({f.name: field_values(f, whole=whole) for f in kind.fields})
     if isinstance(kind, ListType):
-        return st.lists(field_values(kind.element_field), max_size=4)
+        return st.lists(field_values(kind.element_field, whole=whole), max_size=4)
     if isinstance(kind, MapType):
-        keys = st.lists(values(kind.key_type), max_size=3, unique=True)
+        keys = st.lists(values(kind.key_type, whole=whole), max_size=3, unique=True)
         return keys.flatmap(
             lambda found: st.tuples(*(
-                st.tuples(st.just(k), field_values(kind.value_field)) for k in found
+                st.tuples(st.just(k), field_values(kind.value_field, whole=whole)) for k in found
             )).map(list)
         )  # fmt: skip
     if isinstance(kind, DecimalType):
@@ -132,6 +132,9 @@ def values(kind, element=None):
     if isinstance(kind, FixedType):
         return st.binary(min_size=len(kind), max_size=len(kind))
     early, late = dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)  # noqa: DTZ001
+    moments = st.datetimes(early, late).map(
+        lambda m: m.replace(microsecond=0) if whole and m.year < 1970 else m
+    )
     return {
         BooleanType: st.booleans(),
         IntegerType: st.integers(-(2**31), 2**31 - 1),
@@ -140,16 +143,16 @@ def values(kind, element=None):
         DoubleType: st.floats(),
         DateType: st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)),
         TimeType: st.times(),
-        TimestampType: st.datetimes(early, late),
-        TimestamptzType: st.datetimes(early, late, timezones=st.just(UTC)),
+        TimestampType: moments,
+        TimestamptzType: moments.map(lambda m: m.replace(tzinfo=UTC)),
         StringType: st.text(max_size=200),
         UUIDType: st.uuids().map(lambda u: u.bytes),
         BinaryType: st.binary(max_size=200),
     }[type(kind)]
 
 
-def field_values(field):
-    inside = values(field.field_type)
+def field_values(field, *, whole):
+    inside = values(field.field_type, whole=whole)
     return inside if field.required else st.none() | inside
 
 
@@ -171,14 +174,18 @@ def frame(rows, schema=SCHEMA):
     return pa.Table.from_pylist(rows, plain).cast(arrow)
 
 
-ROWS = st.lists(st.fixed_dictionaries({f.name: field_values(f) for f in SCHEMA.fields}), max_size=6)
+def rows_of(file_format):
+    """In ORC, timestamps before 1970 must be whole seconds."""
+    whole = file_format == "orc"
+    fields = {f.name: field_values(f, whole=whole) for f in SCHEMA.fields}
+    return st.lists(st.fixed_dictionaries(fields), max_size=6)
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-@given(rows=ROWS, cut=st.integers(0, 3))
+@given(drawn=st.data(), cut=st.integers(0, 3))
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
-def test_any_rows_of_any_types_are_read_back_as_written(tmp_path_factory, file_format, rows, cut):
-    data = frame(rows).slice(cut)
+def test_any_rows_of_any_types_are_read_back_as_written(tmp_path_factory, file_format, drawn, cut):
+    data = frame(drawn.draw(rows_of(file_format))).slice(cut)
     metadata = new_table(
         tmp_path_factory.mktemp("t"), SCHEMA, **{"write.format.default": file_format}
     )
@@ -188,15 +195,34 @@ def test_any_rows_of_any_types_are_read_back_as_written(tmp_path_factory, file_f
     assert repr(found.to_pylist()) == repr(data.to_pylist())
 
 
+@pytest.mark.parametrize(
+    ("array", "path"),
+    [
+        (pa.array([-1_000_000, -1], pa.timestamp("us")), "'c'"),
+        (
+            pa.array([None, [{"t": -1_000_001}]], pa.list_(pa.struct([("t", pa.timestamp("us"))]))),
+            "'c.element.t'",
+        ),
+    ],
+)
+def test_timestamps_that_orc_would_change_are_refused(tmp_path, array, path):
+    """pyarrow would write negative nanoseconds, which Java's ORC reads as other times."""
+    schema = assign_fresh_schema_ids(pyarrow_to_schema(pa.schema([("c", array.type)])))
+    metadata = new_table(tmp_path, schema, **{"write.format.default": "orc"})
+    with pytest.raises(UnsupportedError, match=path):
+        write_data(IO, metadata, pa.table({"c": array}))
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
 def one_of_each(**changes):
     return {
         "c1": True, "c2": -5, "c3": 2**62, "c4": 0.5, "c5": NAN, "c6": Decimal("-1.25"),
         "c7": Decimal(10**17), "c8": Decimal("1.0000000001"), "c9": dt.date(1960, 2, 29),
-        "c10": dt.time(23, 59, 59, 999999), "c11": dt.datetime(1960, 1, 1, 0, 0, 0, 1),  # noqa: DTZ001
+        "c10": dt.time(23, 59, 59, 999999), "c11": dt.datetime(1960, 1, 1, 0, 0, 1),  # noqa: DTZ001
         "c12": dt.datetime(2024, 1, 1, tzinfo=UTC), "c13": "é\U0001f9ca", "c14": uuid.UUID(int=7).bytes,
         "c15": b"abc", "c16": b"\x00\xff", "needed": 1,
         "st": {"p": Decimal("1.5"), "inner": {"u": uuid.UUID(int=1).bytes, "t": dt.time(1)}},
-        "li": [[b"ab"], None, []], "ma": [("k", None), ("l", dt.datetime(1, 1, 1, tzinfo=UTC) if False else None)],
+        "li": [[b"ab"], None, []], "ma": [("k", None), ("l", dt.datetime(1970, 1, 1, 0, 0, 0, 5, tzinfo=UTC))],
         "mk": [(1, [uuid.UUID(int=2).bytes, None])], "deep": [None, [(dt.date(2000, 1, 1), {"a b": 1, "1st": "x"})]],
         **changes,
     }  # fmt: skip
