@@ -197,7 +197,7 @@ class Calls:
         return kind(
             f"the metastore {connection.uri} {what if late else f'broke off: {error}'} "
             f"(call {method})",
-            hint="check that a Hive metastore without SASL or TLS listens there, and its log",
+            hint="look whether the metastore still runs, and at its log",
             uri=connection.uri,
             call=method,
         )

@@ -37,7 +37,6 @@ from icecomb.catalog.hive.thrift_codec import (
     table_from_wire,
     table_to_wire,
 )
-from icecomb.catalog.hive.user import current_user
 from icecomb.format.errors import (
     MetastoreError,
     NamespaceAlreadyExistsError,
@@ -47,8 +46,6 @@ from icecomb.format.errors import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["HiveClient", "current_user"]
 
 _PAGE: Final = 500
 _REQUEST_CATALOG: Final = 4

@@ -23,6 +23,8 @@ from icecomb.catalog.hive.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
 DEFAULT_PORT: Final = 9083
+_PATIENCE: Final = 3
+"""How many times longer than accepting a connection each step of introducing us may take."""
 
 
 class Connection:
@@ -60,6 +62,8 @@ class Connection:
         self.server = f"{peer[0]}:{peer[1]} {life(uri)}"
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # A busy server may take a while for its first answers; another service never gives them.
+        plug.settimeout(_PATIENCE * settings.connect_timeout_s)
         if settings.tls is not None:
             plug = self._private(plug, host, settings.tls)
         self._transport = Transport(plug)

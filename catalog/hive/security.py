@@ -50,7 +50,7 @@ class SaslSettings:
             return None
         service = given.find("kerberos.principal")
         keytab = given.find("client.keytab")
-        if keytab is not None and not os.access(keytab, os.R_OK):
+        if keytab is not None and not (Path(keytab).is_file() and os.access(keytab, os.R_OK)):
             raise ConfigurationError(
                 f"the keytab {keytab} (hive.metastore.client.keytab) cannot be read",
                 hint="check the path and its permissions",

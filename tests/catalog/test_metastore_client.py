@@ -173,11 +173,11 @@ def test_a_read_is_repeated_on_a_broken_connection_and_a_change_is_not(
     proxy.fail("get_table_req", "reply")
     assert proxied.client.table(namespace, "t").is_iceberg
     proxy.fail("alter_database", "reply")
-    database = replace(proxied.client.database(namespace), description="once")
+    database = replace(proxied.client.database(namespace), parameters={"how": "once"})
     with pytest.raises(ReplyLostError, match="alter_database"):
         proxied.client.alter_database(database)
     assert proxy.calls["alter_database"] == 1
-    assert proxied.client.database(namespace).description == "once"
+    assert proxied.client.database(namespace).parameters == {"how": "once"}
 
 
 @pytest.mark.jvm
@@ -202,13 +202,19 @@ def test_another_service_on_the_port_is_no_metastore():
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        with (
-            HiveClient(
-                f"thrift://127.0.0.1:{server.server_port}", ConnectionSettings(timeout_s=2)
-            ) as client,
-            pytest.raises(ReplyLostError),
+        uri = f"thrift://127.0.0.1:{server.server_port}"
+        for properties, says in (
+            ({}, "does not talk plain Thrift"),
+            ({"hive.metastore.use.SSL": "true"}, "does not speak TLS"),
         ):
-            client.databases()
+            quick = {"hive.metastore.client.connect.timeout-s": "0.2", **properties}
+            with (
+                HiveClient(uri, ConnectionSettings.of(quick)) as client,
+                pytest.raises(UnreachableError, match=says) as caught,
+            ):
+                client.databases()
+            assert "\n" not in caught.value.message
+            assert caught.value.hint
     finally:
         server.shutdown()
         thread.join()
