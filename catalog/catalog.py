@@ -148,10 +148,14 @@ class Catalog(ViewCatalog, ABC):
             NoSuchTableError: there is no such table.
         """
 
-    def checks_pointer(self, identifier: Name) -> bool:  # noqa: ARG002
-        """Whether a commit that comes late is refused by whoever holds the table's pointer.
+    def refuses_late(self, identifier: Name, *, told: bool) -> bool:  # noqa: ARG002
+        """Whether a commit that comes late is refused by whoever holds the pointer.
 
         The file system does: no file takes the place of another one.
+
+        Args:
+            identifier: The table or view.
+            told: The commit's request says which pointer it expects, as icecomb's do.
         """
         return True
 

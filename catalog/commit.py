@@ -224,11 +224,12 @@ def settle(pointer: Swappable[V], base: V | None, new: V) -> None:
         return
     if isinstance(outcome, Unknown):
         seen = outcome.current or "(could not be read)"
+        checked = ("--checked",) if outcome.checked else ()
         raise CommitStateUnknownError(
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
             hint="nothing was deleted; before you repeat the commit, ask what became of it: "
-            f"icecomb commit settle {shlex.join((pointer.name, new.location))}",
+            f"icecomb commit settle {shlex.join((*checked, pointer.name, new.location))}",
             table=pointer.name,
             new=new.location,
             current=outcome.current,

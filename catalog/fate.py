@@ -68,13 +68,18 @@ class CommitFate:
         return self.fate not in {Fate.PENDING, Fate.UNKNOWN}
 
 
-def commit_fate(catalog: Catalog, identifier: Name, metadata_location: str) -> CommitFate:
+def commit_fate(
+    catalog: Catalog, identifier: Name, metadata_location: str, *, told: bool = False
+) -> CommitFate:
     """What became of the commit that wrote ``metadata_location``; nothing is changed.
 
     Args:
         catalog: The catalog.
         identifier: The table or view.
         metadata_location: The file.
+        told: The commit's request said which pointer it expects, as icecomb's do where the
+            metastore checks that: what it expects is gone once others have gone on. Without, a
+            commit counts as not made when its file is an hour old, and not earlier.
 
     Raises:
         NoSuchTableError: there is no such table or view.
@@ -86,7 +91,7 @@ def commit_fate(catalog: Catalog, identifier: Name, metadata_location: str) -> C
     except NoSuchIcebergTableError:
         if not _is_view(catalog, identifier):
             raise
-        return catalog.view_fate(identifier, metadata_location)
+        return catalog.view_fate(identifier, metadata_location, told=told)
     current = table.metadata_location
     log = [entry.metadata_file for entry in table.metadata.metadata_log]
     if metadata_location == current:
@@ -104,7 +109,8 @@ def commit_fate(catalog: Catalog, identifier: Name, metadata_location: str) -> C
             f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
             hint="the table was dropped and made anew since, or the file's name is wrong",
         )
-    return _judge(table, new, metadata_location, log)
+    checked = catalog.refuses_late(identifier, told=told)
+    return _judge(table, new, metadata_location, log, checked=checked)
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
@@ -153,7 +159,9 @@ def _is_view(catalog: Catalog, identifier: Name) -> bool:
     return False
 
 
-def _judge(table: Table, new: TableMetadata, location: str, log: list[str]) -> CommitFate:
+def _judge(
+    table: Table, new: TableMetadata, location: str, log: list[str], *, checked: bool
+) -> CommitFate:
     current, now = table.metadata_location, table.metadata
     before = [entry.metadata_file for entry in new.metadata_log]
     base = before[-1] if before else None
@@ -161,7 +169,6 @@ def _judge(table: Table, new: TableMetadata, location: str, log: list[str]) -> C
     if added and all(now.has_snapshot(one) for one in added):
         return CommitFate(Fate.SUPERSEDED, "the table has the snapshots that it added", current)
     old = is_old(new.last_updated_ms)
-    checked = table.catalog.checks_pointer(table.name())
     moved = base in log
     if moved and (checked or old):
         reason = "others went on from the file that it was based on"

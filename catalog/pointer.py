@@ -78,11 +78,13 @@ class Unknown:
         reason: What went wrong, for people.
         current: Where the pointer was last seen; None if it could not be looked at.
         cause: The failure behind it.
+        checked: Whether it can only happen while the pointer is where the swap expected it.
     """
 
     reason: str
     current: str | None
     cause: Exception
+    checked: bool = False
 
 
 Outcome: TypeAlias = "Committed | Conflict | Unknown"

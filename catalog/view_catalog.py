@@ -152,7 +152,9 @@ class ViewCatalog:
         """
         raise self._without_views()
 
-    def view_fate(self, identifier: Name, metadata_location: str) -> CommitFate:
+    def view_fate(
+        self, identifier: Name, metadata_location: str, *, told: bool = False
+    ) -> CommitFate:
         """See `icecomb.catalog.fate.commit_fate`.
 
         Raises:

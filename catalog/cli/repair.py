@@ -21,25 +21,33 @@ def commit() -> None:
 @commit.command()
 @click.argument("table")
 @click.argument("metadata_file")
+@click.option(
+    "--checked",
+    is_flag=True,
+    help="Its request said which pointer it expects: errors of icecomb say whether it did.",
+)
 @click.option("--yes", is_flag=True, help="Remove what a commit that did not happen left behind.")
 @click.pass_obj
-def settle(application: Application, table: str, metadata_file: str, *, yes: bool) -> int:
+def settle(
+    application: Application, table: str, metadata_file: str, *, checked: bool, yes: bool
+) -> int:
     """Say what became of a commit: committed, superseded, not committed, pending or unknown.
 
-    TABLE and METADATA_FILE are those that the error named. Superseded means committed, and others
-    have gone on since. A pending commit has not happened, but a late request could still make it
-    happen; --yes makes that impossible first, by moving the pointer on with a commit that changes
-    nothing. Data files are never removed.
+    TABLE (or a view) and METADATA_FILE are those that the error named. Superseded means committed,
+    and others have gone on since. A pending commit has not happened, but a late request could still
+    make it happen. With --checked, --yes makes that impossible first, by moving the pointer on with
+    a commit that changes nothing; without, wait until the file is an hour old. Data files are never
+    removed.
 
     Exit code 0 if the question is answered for good, 4 if not.
     """
     from icecomb.catalog.fate import Fate, commit_fate, fence, remove_leftovers
 
     catalog = application.catalog()
-    found = commit_fate(catalog, table, metadata_file)
-    if yes and found.fate is Fate.PENDING and catalog.checks_pointer(table):
+    found = commit_fate(catalog, table, metadata_file, told=checked)
+    if yes and found.fate is Fate.PENDING and catalog.refuses_late(table, told=checked):
         fence(catalog, table)
-        found = commit_fate(catalog, table, metadata_file)
+        found = commit_fate(catalog, table, metadata_file, told=checked)
     removed = yes and found.fate is Fate.NOT_COMMITTED
     if removed:
         remove_leftovers(catalog, found)
@@ -56,7 +64,8 @@ def settle(application: Application, table: str, metadata_file: str, *, yes: boo
     if found.leftovers and not removed:
         application.warn("dry run: add --yes to remove the leftovers")
     if found.fate is Fate.PENDING and not yes:
-        application.warn("add --yes to make it impossible, or ask again in an hour")
+        first = "add --yes to make it impossible, or " if checked else ""
+        application.warn(f"{first}ask again when the file is an hour old")
     return OK if found.is_settled else UNKNOWN_COMMIT
 
 

@@ -13,7 +13,7 @@ from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entity import HiveTable
-from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, EntryPointer
+from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.namespace_catalog import HiveNamespaceCatalog
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
@@ -79,7 +79,8 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         if not address:
             raise ConfigurationError(
                 f"catalog {name} has no uri",
-                hint="name the metastore: uri=thrift://host:9083",
+                hint="name the metastore: uri=thrift://host:9083, as an argument, in icecomb.yaml, "
+                "in the environment, or by HIVE_CONF_DIR with a hive-site.xml in it",
             )
         self.client = HiveClient(
             address,
@@ -114,9 +115,8 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         """See `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
 
-    def checks_pointer(self, identifier: Name) -> bool:
-        """See `Catalog.checks_pointer`: a metastore with HIVE-26882 does, if it is told to."""
-        told = self.properties.get(CHECK_AND_PUT, "true").lower() != "false"
+    def refuses_late(self, identifier: Name, *, told: bool) -> bool:
+        """See `Catalog.refuses_late`: a metastore with HIVE-26882 does, if it is told."""
         return told and self.pointer(database_and_table(identifier)).enforces()
 
     def load_table(self, identifier: Name) -> Table:

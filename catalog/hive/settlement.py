@@ -74,7 +74,7 @@ class Settlement:
             if self._checked and self._expected is not None and self._expected in log:
                 # Others went on from the pointer that a late alter would expect: it cannot happen.
                 return Conflict("another writer was first", seen)
-        return Unknown(str(getattr(cause, "message", cause)), seen, cause)
+        return self._unknown(cause, seen)
 
     def after_answer(self, cause: Exception) -> Outcome:
         """The server said no: nothing will happen any more, but it may refuse its own success.
@@ -96,7 +96,7 @@ class Settlement:
             if self._new in log:
                 return Committed()
             return Conflict("another writer was first" if entry else "the table is gone", seen)
-        return Unknown(str(getattr(cause, "message", cause)), None, cause)
+        return self._unknown(cause, None)
 
     def after_refusal(self, error: RefusedError) -> Outcome:
         """The server raised an exception other than that the table is gone.
@@ -109,8 +109,12 @@ class Settlement:
         if MODIFIED in error.answer or not unmoved:
             return outcome
         if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
-            return Unknown(error.message, self._expected, error)
+            return self._unknown(error, self._expected)
         raise error
+
+    def _unknown(self, cause: Exception, seen: str | None) -> Unknown:
+        reason = str(getattr(cause, "message", cause))
+        return Unknown(reason, seen, cause, checked=self._checked)
 
     def _log(self, entry: HiveTable | None) -> Collection[str] | None:
         location = entry.metadata_location if entry else None

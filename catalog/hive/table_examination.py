@@ -144,7 +144,7 @@ def _lock_mode(
         yield Finding(Level.OK, "lock mode", f"commits are made {mode} locks")
     if chosen:
         return
-    if not catalog.checks_pointer(tuple(entry.full_name.split("."))):
+    if not catalog.refuses_late((entry.database, entry.name), told=True):
         yield Finding(
             Level.PROBLEM,
             "lock mode",

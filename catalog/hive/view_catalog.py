@@ -173,14 +173,16 @@ class HiveViewCatalog(Catalog):
                 except ReplyLostError as error:
                     self.settle_drop(place, error)
 
-    def view_fate(self, identifier: Name, metadata_location: str) -> CommitFate:
+    def view_fate(
+        self, identifier: Name, metadata_location: str, *, told: bool = False
+    ) -> CommitFate:
         """See `Catalog.view_fate`."""
         from icecomb.catalog.hive.view_fate import view_fate
 
         place = _place(identifier)
         with view_named(".".join(place)):
             entry = self.client.table(*place)
-        checked = self.checks_pointer(place)
+        checked = self.refuses_late(place, told=told)
         return view_fate(self.io, entry, metadata_location, checked=checked)
 
     def view_pointer(self, place: tuple[str, str]) -> HiveViewPointer:

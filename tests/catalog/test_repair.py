@@ -92,7 +92,7 @@ def test_a_late_request_fails_once_the_commit_is_settled(icecomb, catalog, lost,
     """What the lost request would have done is done by hand, as it was sent."""
     table, error = lost
     new, current = error.context["new"], error.context["current"]
-    icecomb("commit", "settle", name(table), new, "--yes")
+    icecomb("commit", "settle", "--checked", name(table), new, "--yes")
     entry = catalog.client.table(*table.name())
     late = replace(entry, parameters={**entry.parameters, "metadata_location": new})
     expected = {"expected_parameter_key": "metadata_location", "expected_parameter_value": current}
@@ -107,11 +107,13 @@ def test_a_commit_that_others_overtook_was_not_made_and_can_be_removed(
     new = error.context["new"]
     table.append(rows)
     before = {one for one in path(table.location()).rglob("*") if one.is_file()}
-    code, said, err = icecomb("commit", "settle", name(table), new)
+    code, said, err = icecomb("commit", "settle", name(table), new, "--yes")
+    assert (code, said["outcome"]) == (4, "pending"), "a request without a check may still come"
+    code, said, err = icecomb("commit", "settle", "--checked", name(table), new)
     assert (code, said["outcome"]) == (0, "not committed")
     assert {one for one in path(table.location()).rglob("*") if one.is_file()} == before
     assert "dry run" in err
-    _, said, _ = icecomb("commit", "settle", name(table), new, "--yes")
+    _, said, _ = icecomb("commit", "settle", "--checked", name(table), new, "--yes")
     after = {one for one in path(table.location()).rglob("*") if one.is_file()}
     gone = {one.name for one in before - after if not one.name.endswith(".crc")}
     assert gone == {path(one).name for one in said["removed"]}
