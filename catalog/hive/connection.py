@@ -20,6 +20,7 @@ from icecomb.catalog.hive.sasl import Digest, Kerberos, negotiate
 from icecomb.catalog.hive.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.settings import ConnectionSettings
 from icecomb.catalog.hive.transport import Transport
+from icecomb.catalog.setting import shown
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
 DEFAULT_PORT: Final = 9083
@@ -199,9 +200,10 @@ def endpoint(uri: str) -> tuple[str, int]:
         host, port = parts.hostname, parts.port or DEFAULT_PORT
     except ValueError:
         host, port = None, 0
-    if not host or parts.scheme != "thrift" or parts.path.strip("/"):
+    # A user name, or a password, would stand in every message that names the address.
+    if not host or parts.scheme != "thrift" or parts.path.strip("/") or "@" in parts.netloc:
         raise ConfigurationError(
-            f"{uri!r} is not the address of a Hive metastore",
+            f"{shown('uri', uri)!r} is not the address of a Hive metastore",
             hint="write it as thrift://host:9083; separate several with commas",
         )
     return host, port

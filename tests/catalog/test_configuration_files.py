@@ -232,6 +232,16 @@ def test_secrets_are_shown_nowhere(environment, key):
         assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "uri",
+    ["thrift://ann:hunter2@h:1", "http://ann:hunter2@h:1", "thrift://ok:1,thrift://hunter2@h:1"],
+)
+def test_a_password_in_an_address_is_refused_without_showing_it(uri):
+    with pytest.raises(ConfigurationError, match="is not the address of a Hive metastore") as error:
+        load_catalog("lake", uri=uri)
+    assert "hunter2" not in str(error.value)
+
+
 def test_ordinary_keys_are_no_secrets():
     assert not any(
         map(
