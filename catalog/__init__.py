@@ -17,10 +17,11 @@ __all__ = ["load_catalog", "open_table"]
 
 
 def load_catalog(name: str = "local", **properties: Any) -> Catalog:
-    """The catalog ``name``, configured by arguments and environment (see `configuration`).
+    """The catalog ``name``, configured by arguments, environment and files (see `configuration`).
 
     Args:
-        name: Any name; its settings may stand in the environment.
+        name: Any name; its settings may stand in the environment, in ``icecomb.yaml``, or in the
+            cluster's own ``hive-site.xml``.
         **properties: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``, ``warehouse``, ...
             Write a key with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
 

@@ -56,7 +56,16 @@ def catalog_file_paths(environment: Mapping[str, str]) -> tuple[Path, ...]:
         from platformdirs import user_config_path
 
         far = user_config_path("icecomb", appauthor=False)
-    return far / NAME, Path.cwd() / NAME
+    return far / NAME, Path(NAME).absolute() if _is_somewhere() else far / NAME
+
+
+def _is_somewhere() -> bool:
+    """Whether the working directory still exists."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
@@ -68,8 +77,6 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
     for path in dict.fromkeys(paths):
-        if not path.exists():
-            continue
         found = _read(path)
         default = found.default or default
         for name, properties in found.catalogs.items():
@@ -89,6 +96,8 @@ def _read(path: Path) -> CatalogFile:
             f"{path}:{line}: not valid YAML: {error.problem or error.context}",
             hint="correct the file; it looks like `catalog: {lake: {uri: thrift://host:9083}}`",
         ) from error
+    except (FileNotFoundError, NotADirectoryError):
+        return CatalogFile()
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}:1: not valid YAML: {error}") from error
     except OSError as error:

@@ -49,8 +49,6 @@ def read_site_files(paths: Iterable[Path]) -> dict[str, SiteProperty]:
     """
     found: dict[str, SiteProperty] = {}
     for path in paths:
-        if not path.exists():
-            continue
         for name, value in _Reader(path, ()).read():
             if name not in found or not found[name].final:
                 found[name] = value
@@ -128,6 +126,8 @@ class _Reader:
                 f"{self._path}:{error.lineno}: not well-formed XML: {what}",
                 hint="correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another",
             ) from error
+        except (FileNotFoundError, NotADirectoryError):
+            return []
         except OSError as error:
             raise ConfigurationError(
                 f"{self._path} cannot be read: {error.strerror or error}"

@@ -242,6 +242,27 @@ def test_a_password_in_an_address_is_refused_without_showing_it(uri):
     assert "hunter2" not in str(error.value)
 
 
+def test_files_and_folders_that_are_not_there_are_no_error_but_unreadable_ones_are(
+    environment, tmp_path, monkeypatch
+):
+    (tmp_path / "file").touch()
+    environment["HIVE_CONF_DIR"] = str(tmp_path / "file")
+    environment["ICECOMB_HOME"] = str(tmp_path / "file")
+    assert load_configuration("lake", {}, environment).properties == {}
+    (tmp_path / "hadoop" / "core-site.xml").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=r"core-site\.xml cannot be read"):
+        load_configuration("lake", {}, environment)
+    (tmp_path / "hadoop" / "core-site.xml").rmdir()
+    (tmp_path / "icecomb.yaml").mkdir()
+    with pytest.raises(ConfigurationError, match=r"icecomb\.yaml cannot be read"):
+        load_configuration("lake", {}, environment)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load_configuration("lake", {}, environment).properties == {}
+
+
 def test_ordinary_keys_are_no_secrets():
     assert not any(
         map(
