@@ -60,7 +60,7 @@ class SnapshotProducer(ABC):
     Args:
         io: Writes manifests and manifest lists.
         snapshot_properties: More keys for the snapshot's summary.
-        branch: The branch to commit to; one that does not exist is created.
+        branch: The branch to commit to; one that does not exist is created from where main is.
         stage_only: Add the snapshot to the table without moving the branch; so it is, too, when
             the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
             true.
@@ -223,8 +223,9 @@ class SnapshotProducer(ABC):
     def _parent(self, base: TableMetadata) -> Snapshot | None:
         ref = base.refs.get(self.branch)
         if ref is None:
-            # before there were references, the current snapshot was the head of main
-            return base.current_snapshot() if self.branch == MAIN_BRANCH else None
+            # Main has no reference in old files; other branches begin where main is, as in Iceberg
+            # Java (SnapshotUtil.latestSnapshot).
+            return base.current_snapshot()
         if ref.snapshot_ref_type != "branch":
             raise ValidationError(f"{self.branch!r} is a tag, only a branch takes commits")
         return base.snapshot_by_id(ref.snapshot_id)
@@ -291,9 +292,10 @@ class SnapshotProducer(ABC):
         updates: tuple[Any, ...] = (AddSnapshotUpdate(snapshot=snapshot),)
         requirements: tuple[Any, ...] = (AssertTableUUID(uuid=base.table_uuid),)
         if not (self.stage_only or is_staged(base, self.snapshot_properties)):
-            parent_id = None if parent is None else parent.snapshot_id
-            requirements += (AssertRefSnapshotId(ref=self.branch, snapshot_id=parent_id),)
             ref = base.refs.get(self.branch)
+            is_new = ref is None and self.branch != MAIN_BRANCH
+            parent_id = None if parent is None or is_new else parent.snapshot_id
+            requirements += (AssertRefSnapshotId(ref=self.branch, snapshot_id=parent_id),)
             updates += (
                 SetSnapshotRefUpdate(
                     ref_name=self.branch,

@@ -15,7 +15,12 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.frame import arrow_data
-from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    NoSuchSnapshotError,
+    SchemaError,
+    ValidationError,
+)
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 ROWS = pa.table({"id": [1, 2], "s": ["a", None], "x": [1.5, None]}, SCHEMA)
@@ -236,3 +241,14 @@ def test_every_operation_writes_to_a_branch_alone(lake):
     assert [row["id"] for row in found(table)] == [1, 2, 9]
     told = [s.summary.get("job") for s in table.snapshots()]
     assert told == [None, "7", "7", "7", None, None, None, None]
+
+
+def test_an_append_makes_a_branch_from_where_main_is_as_iceberg_java_does(lake):
+    table = lake.create_table("db.n", SCHEMA)
+    table.append(ROWS)
+    table.append(ROWS.slice(0, 1), branch="new")
+    assert (table.scan().count(), table.scan(ref="new").count()) == (2, 3)
+    table.delete("id = 1", branch="new")
+    assert (table.scan().count(), table.scan(ref="new").count()) == (2, 1)
+    with pytest.raises(NoSuchSnapshotError, match="nope"):
+        table.delete("id = 1", branch="nope")

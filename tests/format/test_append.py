@@ -292,7 +292,7 @@ def test_a_property_that_is_no_number_is_named(tmp_path):
         append(data_file("a")).apply(table)
 
 
-def test_a_branch_starts_empty_or_from_its_head_and_keeps_its_settings(tmp_path):
+def test_a_new_branch_starts_where_main_is_and_others_keep_their_settings(tmp_path):
     table = commit(new_table(tmp_path), append(data_file("a")))
     ref = SnapshotRef(table.current_snapshot_id, "branch", 5, 6000, 7000)
     table = replace(table, refs={**table.refs, "dev": ref})
@@ -306,8 +306,9 @@ def test_a_branch_starts_empty_or_from_its_head_and_keeps_its_settings(tmp_path)
         7000,
     )
     table = commit(table, append(data_file("c"), branch="new"))
-    assert live_paths(table, table.snapshot_by_name("new")) == ["c"]
-    assert table.snapshot_by_name("new").summary["total-data-files"] == "1"
+    assert live_paths(table, table.snapshot_by_name("new")) == ["c", "a"]
+    assert table.snapshot_by_name("new").parent_snapshot_id == table.current_snapshot_id
+    assert table.snapshot_by_name("new").summary["total-data-files"] == "2"
 
 
 def test_a_tag_takes_no_commit(tmp_path):

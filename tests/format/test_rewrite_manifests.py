@@ -424,7 +424,7 @@ def test_a_branch_can_be_rewritten(tmp_path):
     after = commit(table, RewriteManifests(IO, branch="audit"))
     assert after.current_snapshot_id == table.current_snapshot_id
     (manifest,) = read_manifests(IO, after.snapshot_by_name("audit"))
-    assert sorted(names(manifest)) == ["c", "d"]
+    assert sorted(names(manifest)) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("version", [1, 2])
