@@ -155,7 +155,7 @@ def read_table(
     fields = schema["fields"]
     if columns is not None:
         fields = [field for field in fields if field["name"] in columns]
-    if _is_simple(schema):
+    if is_simple(schema):
         import polars as pl
         from polars.exceptions import PanicException
 
@@ -345,16 +345,16 @@ def _compact(schema: Any) -> str:
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
-def _is_simple(schema: Any) -> bool:
+def is_simple(schema: Any) -> bool:
     """Whether the fast reader knows this layout: it aborts on the ones it does not."""
     if isinstance(schema, str):
         return schema in _ARROW_ALIASES
     if isinstance(schema, list):
-        return len(schema) == 2 and "null" in schema and all(map(_is_simple, _branches(schema)))
+        return len(schema) == 2 and "null" in schema and all(map(is_simple, _branches(schema)))
     if schema["type"] == "record":
-        return all(_is_simple(field["type"]) for field in schema["fields"])
+        return all(is_simple(field["type"]) for field in schema["fields"])
     if schema["type"] == "array":
-        return _is_simple(schema["items"])
+        return is_simple(schema["items"])
     return bool(schema["type"] == "fixed")
 
 

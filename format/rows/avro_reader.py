@@ -1,29 +1,38 @@
 """Avro data files as record batches with their place in the file.
 
-Rows of Avro are decoded by fastavro one after the other, so this is the slow format to read.
+Blocks of rows are decoded into columns by polars, or row by row by fastavro where there are types
+that polars does not know (maps, enumerations, decimals of any length).
 Field ids stand in the schema (`field-id`, `element-id`, `key-id`, `value-id`; spec: Avro); files
 of Hive have none and are read through the name mapping.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any, TypeAlias
 
 import fastavro
 import pyarrow as pa
 
+from icecomb.format.avro.avro_container import header_bytes
+from icecomb.format.avro.avro_encoder import encode_long
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
 from icecomb.format.rows.arrow import FIELD_ID_KEY
 from icecomb.format.rows.arrow_projection import FileField, file_fields
+from icecomb.format.rows.avro_decoder import columnar_layout, decoded_columns
 from icecomb.format.rows.parquet_statistics import ChunkStatistics
 from icecomb.format.types import IcebergType
 
 Convert: TypeAlias = Callable[[Any], Any]
+_Column: TypeAlias = tuple[int, pa.Field, Convert | None]
+"""A column's number in the file, its field, and how fastavro's values become Arrow's."""
+_SYNC = bytes(16)
 
 _PLAIN = {
     "null": pa.null(),
@@ -84,6 +93,8 @@ class AvroReader:
                 raise CorruptFileError(f"Avro file {location} holds no records", path=location)
             shape = _Shape(location)
             self._columns = [shape.field(f) for f in schema["fields"]]
+            self._schema = schema
+            self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
         arrow = pa.schema([f for f, _ in self._columns])
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
 
@@ -123,20 +134,22 @@ class AvroReader:
             return
         wanted = set(columns)
         chosen = [
-            column
-            for column, field in zip(self._columns, self.fields, strict=True)
+            (number, *column)
+            for number, (column, field) in enumerate(zip(self._columns, self.fields, strict=True))
             if wanted.intersection(field.leaves)
         ]
         position = 0
-        for rows in self._rows(batch_size):
+        for rows, blocks in self._chunks(batch_size):
             with _decoding(self.location):
-                batch = _batch(chosen, rows)
-            yield position, batch
-            position += len(rows)
+                found = self._decoded(rows, blocks, chosen)
+            for start in range(0, rows, batch_size):
+                yield position + start, found.slice(start, batch_size)
+            position += rows
 
-    def _rows(self, batch_size: int) -> Iterator[list[dict[str, Any]]]:
+    def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Neighbouring blocks, uncompressed, with how many rows they have together."""
         self._source.seek(0)
-        rows: list[Any] = []
+        rows, parts = 0, list[bytes]()
         with _decoding(self.location):
             blocks = iter(fastavro.block_reader(self._source))
         while True:
@@ -144,12 +157,29 @@ class AvroReader:
                 block = next(blocks, None)
                 if block is None:
                     break
-                rows.extend(block)
-            while len(rows) >= batch_size:
-                yield rows[:batch_size]
-                del rows[:batch_size]
+                parts.append(block.bytes_.read())  # type: ignore[attr-defined]  # its stub lacks it
+                rows += block.num_records
+            if rows >= batch_size:
+                yield rows, parts
+                rows, parts = 0, []
         if rows:
-            yield rows
+            yield rows, parts
+
+    def _decoded(self, rows: int, blocks: list[bytes], chosen: list[_Column]) -> pa.RecordBatch:
+        if not chosen:
+            return pa.record_batch([pa.nulls(rows)], ["_"]).select([])
+        if self._layout is not None:
+            found = decoded_columns(self.location, self._layout, rows, blocks, chosen)
+            if found is not None:
+                return found
+        length = sum(map(len, blocks))
+        header = header_bytes(
+            {"avro.schema": json.dumps(self._schema), "avro.codec": "null"}, _SYNC
+        )
+        sizes = encode_long(rows) + encode_long(length)
+        data = BytesIO(b"".join((header, sizes, *blocks, _SYNC)))
+        records: list[Any] = list(fastavro.reader(data))
+        return _batch([(f, c) for _, f, c in chosen], records)
 
 
 class _Shape:
@@ -251,8 +281,6 @@ def _record(parts: list[tuple[pa.Field, Convert | None]]) -> Convert | None:
 def _batch(
     columns: list[tuple[pa.Field, Convert | None]], rows: list[dict[str, Any]]
 ) -> pa.RecordBatch:
-    if not columns:
-        return pa.record_batch([pa.nulls(len(rows))], ["_"]).select([])
     arrays = []
     for field, convert in columns:
         values = [r[field.name] for r in rows]

@@ -34,7 +34,8 @@ class ValueCodes:
         numbers = _numbers(values)
         self._exact = _is_number(values.type)
         self._indexed = numbers is not None
-        self.nbytes = values.nbytes
+        self.nbytes: int = values.nbytes
+        """The memory it takes, in bytes."""
         if numbers is None:
             return
         valid = np.asarray(values.is_valid())
@@ -78,7 +79,8 @@ class ValueCodes:
         return out
 
     def _slot(self, numbers: Codes) -> npt.NDArray[np.uint64]:
-        return (numbers.view(np.uint64) * _SPREAD) >> self._shift
+        slots: npt.NDArray[np.uint64] = (numbers.view(np.uint64) * _SPREAD) >> self._shift
+        return slots
 
 
 def _is_number(kind: pa.DataType) -> bool:
