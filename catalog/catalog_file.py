@@ -77,7 +77,10 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
     for path in dict.fromkeys(paths):
-        found = _read(path)
+        try:
+            found = _read(path)
+        except RecursionError as error:
+            raise ConfigurationError(f"{path}:1: an alias in it refers to itself") from error
         default = found.default or default
         for name, properties in found.catalogs.items():
             catalogs.setdefault(name, {}).update(properties)

@@ -103,7 +103,8 @@ def commit_fate(
         new = read_metadata(table.io, metadata_location)
     except FileMissingError:
         return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
-    if new.table_uuid != table.metadata.table_uuid:
+    # A table of format version 1 may get its identity with this very commit.
+    if table.metadata.table_uuid not in {None, new.table_uuid}:
         raise ValidationError(
             f"{metadata_location} is a file of another table: its uuid is {new.table_uuid}, that "
             f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",

@@ -193,6 +193,7 @@ def test_the_yaml_file_nests_lists_and_keeps_texts_as_they_are_written(environme
         ("catalog:\n  a: {b: [[1, {c: 2}]]}", r":2: one value is expected here"),
         ("catalog: !!python/object:os.system {a: {b: c}}", None),
         ("\x01", r":1: not valid YAML"),
+        ("catalog: &a\n  x: *a", r":1: an alias in it refers to itself"),
     ],
 )
 def test_a_broken_yaml_file_is_named_with_its_line(environment, tmp_path, text, message):

@@ -190,8 +190,9 @@ def test_a_table_without_any_readable_metadata_says_so(icecomb, table):
     code, said, _ = icecomb("doctor", name(table))
     (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
     assert (code, "no other metadata file" in problem["message"]) == (3, True)
-    assert icecomb("drop", name(table))[0] == 1
-    assert icecomb("repair", name(table))[0] == 1
+    code, _, err = icecomb("repair", name(table))
+    assert (code, "no older metadata file lies beside it" in err) == (1, True)
+    assert icecomb("drop", name(table), "--yes")[1]["dropped"] is True
 
 
 def _point(catalog: Any, table: Any, location: str) -> None:
