@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import subprocess
 
+import pyarrow as pa
 import pytest
 
+from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.failure import UnreachableError
 from icecomb.catalog.hive.sasl import Digest, SaslError
@@ -20,10 +22,6 @@ SASL = {
     "hive.metastore.sasl.enabled": "true",
     "hive.metastore.kerberos.principal": f"hive/_HOST@{REALM}",
 }
-
-
-def settings(**properties):
-    return ConnectionSettings.of({name.replace("__", "."): value for name, value in properties.items()})
 
 
 def client(uri, properties):
@@ -123,6 +121,20 @@ def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
 
 
 @pytest.mark.jvm
+def test_tables_are_made_and_written_with_a_ticket(kerberized, alice, tmp_path):
+    rows = pa.table({"id": pa.array([1, 2], pa.int64())})
+    found = load_catalog("secure", uri=by_name(kerberized), warehouse=str(tmp_path), **SASL)
+    found.create_namespace("secure")
+    table = found.create_table("secure.t", rows.schema)
+    for _ in range(2):
+        table.append(rows)
+    assert found.load_table("secure.t").scan().to_arrow().num_rows == 4
+    found.drop_table("secure.t")
+    found.drop_namespace("secure")
+    found.close()
+
+
+@pytest.mark.jvm
 def test_a_keytab_opens_a_kerberized_metastore(kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
@@ -141,14 +153,17 @@ def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_
     token = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     file = tmp_path / "tokens"
     # a text's length is one byte while it is short
-    file.write_bytes(b"HDTS\0\1" + b"\5alias" + token.replace(b"\0\0", b"", 0) + b"\0")
+    file.write_bytes(b"HDTS\0\1" + b"\5alias" + token + b"\0")
     monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(file))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
     with client(by_name(kerberized), SASL) as found:
         assert "default" in found.databases()
     damaged = file.read_bytes().replace(metastore_token(str(file)).password, bytes(20))
     file.write_bytes(damaged)
-    with client(by_name(kerberized), SASL) as found, pytest.raises(UnreachableError, match="does not let us in"):
+    with (
+        client(by_name(kerberized), SASL) as found,
+        pytest.raises(UnreachableError, match="does not let us in"),
+    ):
         found.databases()
 
 
@@ -164,7 +179,10 @@ def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_
     ids=["unknown-service", "other-service", "no-ticket", "protection"],
 )  # fmt: skip
 def test_what_kerberos_refuses_is_one_clear_line(kerberized, alice, change, says, hint):
-    with client(by_name(kerberized), SASL | change) as found, pytest.raises(MetastoreError, match=says) as caught:
+    with (
+        client(by_name(kerberized), SASL | change) as found,
+        pytest.raises(MetastoreError, match=says) as caught,
+    ):
         found.databases()
     assert "\n" not in caught.value.message
     assert hint is None or hint in caught.value.hint
@@ -187,7 +205,10 @@ def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
 
 @pytest.mark.jvm
 def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, metastore, alice):
-    tls = {"hive.metastore.use.SSL": "true", "hive.metastore.truststore.path": str(private.authority)}
+    tls = {
+        "hive.metastore.use.SSL": "true",
+        "hive.metastore.truststore.path": str(private.authority),
+    }
     mismatches = [
         (by_name(kerberized), {}, "does not talk plain Thrift", "hive.metastore.sasl.enabled"),
         (by_name(metastore), SASL, "broke off|not SASL", "hive.metastore.sasl.enabled"),
@@ -196,7 +217,10 @@ def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, met
     ]
     for uri, properties, says, hint in mismatches:
         quick = {"hive.metastore.client.connect.timeout-s": "3"}
-        with client(uri, properties | quick) as found, pytest.raises(UnreachableError, match=says) as caught:
+        with (
+            client(uri, properties | quick) as found,
+            pytest.raises(UnreachableError, match=says) as caught,
+        ):
             found.databases()
         assert hint in caught.value.hint
         assert "\n" not in caught.value.message
@@ -210,10 +234,16 @@ def test_a_metastore_behind_tls_is_used_when_its_authority_is_trusted(private):
         for _ in range(3):
             assert "default" in found.databases()
         assert found._calls.pool.open_connections == 1
-    with client(by_name(private), tls) as found, pytest.raises(UnreachableError, match="self-signed") as caught:
+    with (
+        client(by_name(private), tls) as found,
+        pytest.raises(UnreachableError, match="self-signed") as caught,
+    ):
         found.databases()
     assert "truststore.path" in caught.value.hint
-    with client(private.uri, trusted) as found, pytest.raises(UnreachableError, match=r"127\.0\.0\.1"):
+    with (
+        client(private.uri, trusted) as found,
+        pytest.raises(UnreachableError, match=r"127\.0\.0\.1"),
+    ):
         found.databases()
 
 
@@ -221,7 +251,9 @@ def test_a_trust_store_that_is_not_pem_is_refused_with_the_way_to_make_it_one(tm
     store = tmp_path / "store.jks"
     store.write_bytes(bytes.fromhex("feedfeed00000002"))
     with pytest.raises(ConfigurationError, match="no certificates in PEM") as caught:
-        settings(hive__metastore__use__SSL="true", hive__metastore__truststore__path=str(store))
+        ConnectionSettings.of(
+            {"hive.metastore.use.SSL": "true", "hive.metastore.truststore.path": str(store)}
+        )
     assert "keytool" in caught.value.hint
 
 
@@ -249,10 +281,17 @@ def test_settings_have_the_names_of_hive_2_and_of_hive_3():
             f"{prefix}.execute.setugi": "false",
             f"{prefix}.uri.selection": "random",
         })  # fmt: skip
-        assert (found.timeout_s, found.lifetime_s, found.user, found.random) == (1.5, 3600, None, True)
+        assert (found.timeout_s, found.lifetime_s, found.user, found.random) == (
+            1.5,
+            3600,
+            None,
+            True,
+        )
 
 
-@pytest.mark.parametrize("data", [b"", b"HDTS\0", b"HDTS\0\1\5al", b"HDTS\1\0", b"HDTS\0\1\1a\x8f\x7f"])
+@pytest.mark.parametrize(
+    "data", [b"", b"HDTS\0", b"HDTS\0\1\5al", b"HDTS\1\0", b"HDTS\0\1\1a\x8f\x7f"]
+)
 def test_a_damaged_token_file_is_named(tmp_path, data):
     file = tmp_path / "tokens"
     file.write_bytes(data)
