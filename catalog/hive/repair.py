@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.catalog.hive.parameters import described
 from icecomb.catalog.hive.pointer import pointed_at
+from icecomb.catalog.hive.server import EXPECTED_KEY
 from icecomb.catalog.hive.trail import newest_ancestor
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
@@ -101,6 +102,12 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
             rewritten = described(newest, None, current, catalog.properties)
             with catalog.client.pinned():
                 context = pointer.expectation(repair.current, lock)
+                if lock is not None and not lock.is_alive(ask=EXPECTED_KEY not in context):
+                    raise CommitFailedError(
+                        f"{repair.table}: the lock was lost before anything was changed",
+                        hint="try again",
+                        table=repair.table,
+                    )
                 catalog.client.alter_table(*place, rewritten, context)
         return
     metadata = _target(catalog, entry, current, repair.target)
