@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _PAGE: Final = 500
+_DEFAULT_CATALOG: Final = "hive"
 _REQUEST_CATALOG: Final = 4
 _DATABASE_CATALOG: Final = 8
 _TABLE_CATALOG: Final = 17
@@ -79,7 +80,8 @@ class HiveClient:
             self._locate = lambda: addresses_of(uri())
             self.key = f"{id(self):x}"
         """The same for every thread, whichever of the addresses it is connected to."""
-        self._catalog = CatalogName(catalog)
+        # The default one is not named: Hive 2 has none, and would take the name for a database's.
+        self._catalog = CatalogName(None if catalog == _DEFAULT_CATALOG else catalog)
         self._calls = Calls(self._locate, settings or ConnectionSettings())
         self.partitions = Partitions(self._calls, self._catalog)
 

@@ -202,6 +202,14 @@ def test_an_odd_name_is_a_table_or_refused_in_one_line(hive, place, name):
     assert "\n" not in refusal
 
 
+def test_the_catalog_that_every_server_has_may_be_named(hive, place):
+    named = load_catalog("named", **hive.properties, **{"metastore.catalog.default": "hive"})
+    table = named.create_table(f"{place}.t", ROWS.schema)
+    assert hive.load_table(table.identifier).metadata == table.metadata
+    assert (place,) in named.list_namespaces()
+    named.close()
+
+
 @pytest.mark.parametrize("version", ["3.1.3", "4.0.1"])
 def test_a_catalog_of_the_metastores_own_is_a_world_of_its_own(hive, version, tmp_path):
     name = f"c{uuid.uuid4().hex[:8]}"

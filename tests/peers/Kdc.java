@@ -31,6 +31,8 @@ public final class Kdc {
       }
     }
     Files.createFile(Path.of(args[0], "ready"));
-    Thread.currentThread().join();
+    // Standard input ends when whoever started this does, however that came about.
+    while (System.in.read() >= 0) {}
+    System.exit(0);
   }
 }

@@ -11,6 +11,9 @@ import java.net.InetAddress;
  */
 public final class LoopbackMetastore {
   public static void main(String[] args) throws Throwable {
+    Thread parent = new Thread(LoopbackMetastore::endWithParent, "parent");
+    parent.setDaemon(true);
+    parent.start();
     Object addresses = field(InetAddress.class, "impl").get(null);
     field(addresses.getClass(), "anyLocalAddress").set(addresses, InetAddress.getLoopbackAddress());
     if (!args[1].equals("made")) {
@@ -19,6 +22,16 @@ public final class LoopbackMetastore {
     Class<?> server = Class.forName("org.apache.hadoop.hive.metastore.HiveMetaStore");
     Object arguments = new String[] {"-p", args[2]};
     server.getMethod("main", String[].class).invoke(null, arguments);
+  }
+
+  /** Standard input ends when whoever started this does, however that came about. */
+  private static void endWithParent() {
+    try {
+      while (System.in.read() >= 0) {}
+    } catch (java.io.IOException e) {
+      // the same
+    }
+    System.exit(0);
   }
 
   private static void makeSchema(Class<?> tool, String databaseType) throws Exception {

@@ -100,7 +100,7 @@ class HiveMetastore:
                 command,
                 cwd=self.folder,
                 env={**os.environ, "METASTORE_HOME": str(self._home)},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
@@ -124,6 +124,8 @@ class HiveMetastore:
         """Ends it; `start` starts it again on the same port and database."""
         if self._process is None:
             return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._process.terminate()
         try:
             self._process.wait(15)

@@ -61,7 +61,7 @@ class Kdc:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, *self._principals],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
@@ -76,6 +76,8 @@ class Kdc:
     def stop(self) -> None:
         """Ends it."""
         if self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
             self._process.terminate()
             self._process.wait(15)
             self._process = None
