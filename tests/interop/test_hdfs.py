@@ -1,0 +1,130 @@
+"""The main job on HDFS: a Hive table there is taken over, written by Spark, Iceberg Java and us, and given back."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog, migrate, open_table
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.spark.conf import CATALOG_CLASS
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture(scope="module")
+def lake(metastore: Any, hdfs: Any) -> Iterator[HiveCatalog]:
+    """Our catalog on the shared metastore, its warehouse on HDFS; we are who Spark is."""
+    settings = {**hdfs.client_settings, "hdfs.user": getpass.getuser()}
+    warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+    catalog = HiveCatalog("on_hdfs", {"uri": metastore.uri, "warehouse": warehouse, **settings})
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture(scope="module")
+def spark_on_hdfs(spark: Any, metastore: Any, hdfs: Any) -> Any:
+    """The shared Spark with one more catalog of ours, ``on_hdfs``."""
+    prefix = "spark.sql.catalog.on_hdfs"
+    spark.conf.set(prefix, CATALOG_CLASS)
+    spark.conf.set(f"{prefix}.python", sys.executable)
+    for key, value in {
+        "uri": metastore.uri,
+        "warehouse": f"{hdfs.uri}/warehouse",
+        **hdfs.client_settings,
+    }.items():
+        spark.conf.set(f"{prefix}.{key}", value)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def namespace(lake: HiveCatalog) -> Iterator[str]:
+    """A namespace whose folder is on HDFS."""
+    name = "hdfsdb"
+    lake.create_namespace(name)
+    yield name
+    lake.drop_namespace(name)
+
+
+def ids(rows: list[Any]) -> list[int]:
+    return sorted(row[0] for row in rows)
+
+
+def test_a_hive_table_is_taken_over_written_by_all_and_given_back(
+    lake, namespace, spark_on_hdfs, iceberg_java, hdfs
+):
+    spark, name = spark_on_hdfs, f"{namespace}.t"
+    spark.sql("SET hive.exec.dynamic.partition.mode=nonstrict")
+    spark.sql(
+        f"CREATE TABLE spark_catalog.{name} (id BIGINT, s STRING) PARTITIONED BY (m INT) STORED AS PARQUET"
+    )
+    spark.sql(f"INSERT INTO spark_catalog.{name} SELECT id, concat('s', id), id % 3 FROM range(30)")
+    before = {each.location for each in lake.io.list(lake.properties["warehouse"])}
+    assert any("/m=1/" in location for location in before)
+
+    migrate.apply(lake, name)
+    table = lake.load_table(name)
+    assert table.location().startswith(hdfs.uri)
+    assert {task.file.file_path for task in table.scan().plan_files()} <= before
+    table.append(
+        pa.table({"id": pa.array([100], pa.int64()), "s": ["x"], "m": pa.array([1], pa.int32())})
+    )
+    spark.sql(f"INSERT INTO on_hdfs.{name} VALUES (200, 'y', 2)")
+    iceberg_java.sql(f"INSERT INTO ice.{name} VALUES (300, 'z', 0)")
+    table.refresh()
+    table.delete("id = 200")
+    expected = [*range(30), 100, 300]
+    assert ids(spark.sql(f"SELECT id FROM on_hdfs.{name}").collect()) == expected
+    assert ids(iceberg_java.sql(f"SELECT id FROM ice.{name}")) == expected
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == expected
+    found = table.scan(row_filter="m = 1 and id > 20").to_arrow()["id"].to_pylist()
+    assert sorted(found) == [22, 25, 28, 100]
+    after = {each.location for each in lake.io.list(lake.properties["warehouse"])}
+    assert before <= after
+    assert not [location for location in after if location.endswith(".tmp")]
+
+    migrate.revert(lake, name, dry_run=False, allow_data_loss=True)
+    spark.sql(f"REFRESH TABLE spark_catalog.{name}")
+    assert ids(spark.sql(f"SELECT id FROM spark_catalog.{name}").collect()) == list(range(30))
+    spark.sql(f"DROP TABLE spark_catalog.{name}")
+
+
+def test_file_system_tables_are_shared_with_iceberg_java(hdfs, iceberg_java):
+    warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+    iceberg_java.sql("SET spark.sql.catalog.ice_hdfs=org.apache.iceberg.spark.SparkCatalog")
+    iceberg_java.sql("SET spark.sql.catalog.ice_hdfs.type=hadoop")
+    iceberg_java.sql(f"SET spark.sql.catalog.ice_hdfs.warehouse={warehouse}")
+    iceberg_java.sql("SET `spark.sql.catalog.ice_hdfs.cache-enabled`=false")
+    files = load_catalog(
+        "files",
+        type="hadoop",
+        warehouse=warehouse,
+        **{**hdfs.client_settings, "hdfs.user": getpass.getuser()},
+    )
+    iceberg_java.sql("CREATE TABLE ice_hdfs.db.theirs (id BIGINT) USING iceberg")
+    iceberg_java.sql("INSERT INTO ice_hdfs.db.theirs VALUES (1)")
+    theirs = files.load_table("db.theirs")
+    theirs.append(pa.table({"id": pa.array([2], pa.int64())}))
+    iceberg_java.sql("INSERT INTO ice_hdfs.db.theirs VALUES (3)")
+    assert ids(iceberg_java.sql("SELECT id FROM ice_hdfs.db.theirs")) == [1, 2, 3]
+    assert sorted(theirs.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+    ours = files.create_table("db.ours", pa.schema([("id", pa.int64())]))
+    ours.append(pa.table({"id": pa.array([4], pa.int64())}))
+    iceberg_java.sql("INSERT INTO ice_hdfs.db.ours VALUES (5)")
+    assert sorted(ours.refresh().scan().to_arrow()["id"].to_pylist()) == [4, 5]
+    hints = {
+        each.location.rpartition("/")[2]: each.location for each in files.io.list(ours.location())
+    }
+    assert files.io.read(hints["version-hint.text"]).strip() == b"3"
+    files.io.delete(hints["version-hint.text"])
+    ours.append(pa.table({"id": pa.array([6], pa.int64())}))
+    assert ids(iceberg_java.sql("SELECT id FROM ice_hdfs.db.ours")) == [4, 5, 6]
+    by_path = open_table(ours.location(), **hdfs.client_settings)
+    assert by_path.scan().count() == 3
