@@ -7,11 +7,24 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from tests.peers.hdfs import free_ports
+
+# Standard input ends when whoever started this does, however that came about.
+_KEEPER = """
+import shutil, signal, subprocess, sys
+folder, user, *command = sys.argv[1:]
+who = {"user": int(user)} if user else {}
+server = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, **who)
+sys.stdin.read()
+server.send_signal(signal.SIGQUIT)
+server.wait()
+shutil.rmtree(folder, ignore_errors=True)
+"""
 
 
 class Postgres:
@@ -43,36 +56,35 @@ class Postgres:
     def start(self) -> Postgres:
         """Makes the cluster and waits until it answers."""
         data = self.folder / "data"
-        try:
-            self._run(
-                "initdb",
-                "-D",
-                data,
-                "-U",
-                "hive",
-                "-A",
-                "trust",
-                "--no-sync",
-                "-E",
-                "UTF8",
-                "--locale=C",
+        self._run(
+            "initdb",
+            "-D",
+            data,
+            "-U",
+            "hive",
+            "-A",
+            "trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
+        keeper = [sys.executable, "-c", _KEEPER, str(self.folder), str(self._user or "")]
+        server = [
+            str(self._bin / "postgres"),
+            "-D",
+            str(data),
+            "-p",
+            str(self.port),
+            "-h",
+            "127.0.0.1",
+        ]
+        server += ["-k", str(self.folder), "-c", "fsync=off", "-c", "shared_buffers=32MB"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*keeper, *server], cwd="/", stdin=subprocess.PIPE, stdout=log, stderr=log
             )
-            with (self.folder / "log").open("ab") as log:
-                self._process = subprocess.Popen(
-                    [
-                        *(self._bin / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1"),
-                        *("-k", self.folder, "-c", "fsync=off", "-c", "shared_buffers=32MB"),
-                    ],
-                    user=self._user,
-                    cwd=self.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                )  # fmt: skip
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
+        self._wait()
         return self
 
     def create_database(self, name: str) -> str:
@@ -83,12 +95,9 @@ class Postgres:
     def stop(self) -> None:
         """Ends it and deletes its data."""
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(5)
-            except subprocess.TimeoutExpired:
-                self._process.send_signal(3)  # SIGQUIT: at once, without a farewell to its clients
-                self._process.wait(10)
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait(30)
             self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
