@@ -169,7 +169,7 @@ class History:
         index = DeleteFileIndex()
         for columns, rows in self._added_deletes(expression):
             spec = spec_of(self.base, columns.manifest.partition_spec_id)
-            index.add(columns, rows, unpartitioned=not spec.fields)
+            index.add(columns, rows, unpartitioned=spec.is_unpartitioned)
         number = self._start_sequence_number()
         for file in files if index else ():
             found = index.files_for_data_file(number, _index_key(file), file.file_path)

@@ -208,8 +208,8 @@ class ManifestFilter:
 
 
 def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Partition values that compare as they are stored: NaN equals NaN."""
-    return tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124
+    """Partition values that compare as they are stored: NaN equals NaN, and -0.0 not 0.0."""
+    return tuple(value.hex() if isinstance(value, float) else value for value in values)
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:

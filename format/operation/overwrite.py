@@ -15,6 +15,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.operation.file_match import FileMatcher
+from icecomb.format.operation.manifest_filter import partition_key
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.snapshot import Operation
 
@@ -196,7 +197,7 @@ class ReplacePartitions(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
         super().validate(base, parent)
-        partitions = {(f.spec_id, f.partition) for f in self.added[_DATA].values()}
+        partitions = {(f.spec_id, partition_key(f.partition)) for f in self.added[_DATA].values()}
         everything = any(not values for _, values in partitions)
         for found in self.filters.values():
             if everything:

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icecomb.format.arrow_build import integers
 from icecomb.format.expressions.manifest_metrics import BOUNDS
@@ -239,19 +238,18 @@ class DeleteFileIndex:
 
 
 def partition_keys(columns: ManifestColumns, indices: pa.Array | None) -> Iterable[PartitionKey]:
-    """A hashable name of each file's partition: its spec and its values, where NaN equals NaN."""
+    """A hashable name of each file's partition: its spec, and its values as they are stored.
+
+    NaN equals NaN, and -0.0 not 0.0.
+    """
     spec_id = columns.manifest.partition_spec_id
     count = len(columns) if indices is None else len(indices)
     values = []
     for position, column in enumerate(columns.partition_columns):
-        array = columns.partition(position)
+        found = _picked(columns.partition(position), indices)
         if isinstance(column.field_type, (FloatType, DoubleType)):
-            text = pc.if_else(pc.is_nan(array), "NaN", None)
-            floats = _picked(array, indices)
-            names = _picked(text, indices)
-            values.append([n or f for n, f in zip(names, floats, strict=True)])
-        else:
-            values.append(_picked(array, indices))
+            found = [None if value is None else value.hex() for value in found]
+        values.append(found)
     return zip([spec_id] * count, *values, strict=True)
 
 

@@ -27,12 +27,17 @@ from icecomb.format.operation.overwrite import (
 )
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.schema import Schema
 from icecomb.format.single_value import to_bytes
 from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.transform import parse_transform
 from icecomb.format.types import DoubleType, LongType, NestedField, StringType
-from icecomb.format.update import update_table_metadata
+from icecomb.format.update import (
+    AddPartitionSpecUpdate,
+    SetDefaultSpecUpdate,
+    update_table_metadata,
+)
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
@@ -341,6 +346,20 @@ def test_replacing_the_partition_of_nan_and_of_null(tmp_path):
     assert live(commit(table, operation)) == {"new-nan", "new-null", "one"}
 
 
+def test_the_partitions_of_both_zeros_are_two(tmp_path):
+    schema = Schema((NestedField(1, "id", DoubleType()),))
+    spec = PartitionSpec(0, (PartitionField(1, 1000, parse_transform("identity"), "id"),))
+    table = new_table(tmp_path, spec=spec, schema=schema)
+    bounds = {"lower_bounds": None, "upper_bounds": None}
+    table = append(table, data_file("zero", 0.0, **bounds), data_file("minus", -0.0, **bounds))
+    operation = ReplacePartitions(IO).append_data_file(data_file("new", -0.0, **bounds))
+    assert live(commit(table, operation)) == {"zero", "new"}
+    table = row_delta(table, deletes("e", -0.0, content=DataFileContent.EQUALITY_DELETES))
+    tasks = TableScan(table, IO).plan_files()
+    found = {name(t.file): [name(f) for f in t.delete_files] for t in tasks}
+    assert found == {"zero": [], "minus": ["e"]}
+
+
 def test_replacing_partitions_of_an_unpartitioned_table_replaces_all(tmp_path):
     table = new_table(tmp_path, spec=PartitionSpec(0, ()))
     table = append(table, data_file("a", partition=()), data_file("b", partition=()))
@@ -551,6 +570,22 @@ def test_a_rewrite_refuses_new_deletes_but_for_equality_deletes_with_a_pinned_nu
     assert "n" in live(commit(equality, rewrite(1)))
     with pytest.raises(ValidationError, match="new position delete"):
         rewrite(1).apply(row_delta(table, deletes("p")))
+
+
+def test_equality_deletes_of_a_spec_that_became_void_reach_every_replaced_file(tmp_path):
+    table = append(new_table(tmp_path), data_file("m1"))
+    void = PartitionSpec(1, (PartitionField(2, 1000, parse_transform("void"), "day"),))
+    specs = (AddPartitionSpecUpdate(spec=void), SetDefaultSpecUpdate(spec_id=-1))
+    table = update_table_metadata(table, specs)
+    since = start(table)
+    everywhere = deletes("e", None, content=DataFileContent.EQUALITY_DELETES, spec_id=1)
+    table = row_delta(table, everywhere)
+    (task,) = TableScan(table, IO).plan_files()
+    assert [name(file) for file in task.delete_files] == ["e"]
+    replaced = OverwriteFiles(IO).delete_data_file(data_file("m1"))
+    replaced.validate_from_snapshot(since).validate_no_conflicting_deletes()
+    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+        replaced.apply(table)
 
 
 def test_a_row_delta_refuses_deletes_of_files_that_were_rewritten(tmp_path):
