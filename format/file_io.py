@@ -66,7 +66,7 @@ class FileSystem(ABC):
         """See `FileIO.read`."""
 
     @abstractmethod
-    def open_input(self, location: str) -> pa.NativeFile:
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """See `FileIO.open_input`."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class LocalFileSystem(FileSystem):
         with _failures("read", location), open(_local_path(location), "rb") as file:
             return file.read()
 
-    def open_input(self, location: str) -> pa.NativeFile:
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """See `FileIO.open_input`."""
         import pyarrow as pa
 
@@ -304,9 +304,15 @@ class FileIO:
         """The whole file."""
         return self._of(location).read(location)
 
-    def open_input(self, location: str) -> pa.NativeFile:
-        """A seekable file for reading ranges; the caller closes it."""
-        return self._of(location).open_input(location)
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
+        """A seekable file for reading ranges; the caller closes it.
+
+        Args:
+            location: The file.
+            size: Its length, when a manifest states it: storage far away then need not be asked,
+                and a missing file, or one of another length, is noticed when it is read.
+        """
+        return self._of(location).open_input(location, size)
 
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.

@@ -34,11 +34,14 @@ class HdfsAddress:
             available.
         secure: Whether they are asked by HTTPS.
         path: Absolute, slashes neither doubled nor at the end, nothing escaped.
+        cluster: `hdfs://` and the nameservice or the name node's own address; empty for a location
+            that asks for WebHDFS by its scheme.
     """
 
     name_nodes: tuple[str, ...]
     secure: bool
     path: str
+    cluster: str = ""
 
 
 def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -67,9 +70,9 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
         scheme, authority, path = _parts(location, properties)
         if scheme != "viewfs":
             secure = _is_secure(scheme, properties)
-            return HdfsAddress(
-                _name_nodes(scheme, authority, properties, secure=secure), secure, path
-            )
+            name_nodes = _name_nodes(scheme, authority, properties, secure=secure)
+            cluster = f"hdfs://{authority}" if scheme == "hdfs" else ""
+            return HdfsAddress(name_nodes, secure, path, cluster)
         location = _mounted(location, authority, path, properties)
     raise ConfigurationError(
         f"{location}: its mount table leads in circles",

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.errors import (
+    ConfigurationError,
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
@@ -27,7 +28,7 @@ from icecomb.format.hdfs.hdfs_address import HdfsAddress, hadoop_properties, res
 from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError
 from icecomb.format.hdfs.hdfs_input import HdfsInput
 from icecomb.format.hdfs.hdfs_output import HdfsOutput, send_whole
-from icecomb.format.hdfs.hdfs_upload import HdfsUpload
+from icecomb.format.hdfs.hdfs_upload import Upload
 from icecomb.format.hdfs.web_hdfs import HdfsStatus, WebHdfs
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 TRASH_KEY: Final = "hdfs.trash"
 """`true`: what is deleted goes to the user's `.Trash`, from where the cluster clears it away."""
 
+ENGINE_KEY: Final = "hdfs.engine"
+"""`webhdfs` (the default), or `native`: see `native_hdfs`."""
+
+_ENGINES: Final = ("webhdfs", "native")
 _AT_ONCE: Final = 8
 _SETTINGS: Final = ("hdfs.", "dfs.client.failover.", "dfs.webhdfs.", "hadoop.security.")
 _CLUSTERS: dict[Hashable, WebHdfs] = {}
@@ -47,7 +52,10 @@ class HdfsFileSystem(FileSystem):
     """All clusters that the settings describe; connections to each are shared by all threads.
 
     Args:
-        properties: See `hdfs_address`, `hdfs_session` and `TRASH_KEY`.
+        properties: See `hdfs_address`, `hdfs_session`, `ENGINE_KEY` and `TRASH_KEY`.
+
+    Raises:
+        ConfigurationError: There is no such engine.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -55,33 +63,50 @@ class HdfsFileSystem(FileSystem):
         self._settings = frozenset(
             item for item in self._properties.items() if item[0].startswith(_SETTINGS)
         )
+        self._engine = self._properties.get(ENGINE_KEY, "webhdfs")
+        if self._engine not in _ENGINES:
+            raise ConfigurationError(
+                f"{ENGINE_KEY} is {self._engine!r}", hint=f"write {' or '.join(_ENGINES)}"
+            )
 
     def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
         """Who serves a location, and where it is there."""
         address = resolve_location(location, self._properties)
+        native = address.cluster if self._engine == "native" else ""
         # a forked process must not share its parent's connections
-        key = (os.getpid(), address.name_nodes, address.secure, self._settings)
+        key = (os.getpid(), address.name_nodes, address.secure, native, self._settings)
         with _LOCK:
             web = _CLUSTERS.get(key)
             if web is None:
-                web = WebHdfs(
-                    address.name_nodes, secure=address.secure, properties=self._properties
-                )
+                web = self._connect(address, native)
                 _CLUSTERS[key] = web
         return web, address
+
+    def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:
+        if not native:
+            return WebHdfs(address.name_nodes, secure=address.secure, properties=self._properties)
+        from icecomb.format.hdfs.native_hdfs import NativeHdfs
+
+        return NativeHdfs(
+            address.name_nodes, native, secure=address.secure, properties=self._properties
+        )
 
     def read(self, location: str) -> bytes:
         """See `FileIO.read`."""
         web, address = self.cluster(location)
         return web.read(address.path, location)
 
-    def open_input(self, location: str) -> pa.NativeFile:
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """See `FileIO.open_input`."""
         import pyarrow as pa
 
         web, address = self.cluster(location)
-        size = _file(web.status(address.path, location), location).size
-        return pa.PythonFile(HdfsInput(web, address.path, location, size), mode="r")
+        if size is None:
+            found = _file(web.status(address.path, location), location).size
+            stream = HdfsInput(web, address.path, location, found)
+        else:
+            stream = HdfsInput(web, address.path, location, size, verified=False)
+        return pa.PythonFile(stream, mode="r")
 
     def create(self, location: str, data: bytes) -> None:
         """See `FileIO.create`; what a data node loses on the way is sent again."""
@@ -96,7 +121,7 @@ class HdfsFileSystem(FileSystem):
             output.publish()
 
     @contextmanager
-    def _new_file(self, location: str) -> Iterator[HdfsUpload]:
+    def _new_file(self, location: str) -> Iterator[Upload]:
         web, address = self.cluster(location)
         folder, name = posixpath.split(address.path)
         temporary = posixpath.join(folder, f".{name[:100]}.{uuid.uuid4().hex}.tmp")

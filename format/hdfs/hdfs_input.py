@@ -30,14 +30,19 @@ class HdfsInput:
         web: Of the cluster.
         path: There.
         location: For messages.
-        size: Bytes, as the name node says.
+        size: Bytes.
+        verified: Whether the name node says so. Else one more byte is asked for at the end: there
+            must be none.
     """
 
-    def __init__(self, web: WebHdfs, path: str, location: str, size: int) -> None:
+    def __init__(
+        self, web: WebHdfs, path: str, location: str, size: int, *, verified: bool = True
+    ) -> None:
         self._web = web
         self._path = path
         self._location = location
         self._size = size
+        self._verified = verified
         self._position = 0
         self._start = 0
         self._window = b""
@@ -74,7 +79,8 @@ class HdfsInput:
         """Up to `length` bytes, fewer only at the end of the file.
 
         Raises:
-            CorruptFileError: the file has become shorter.
+            CorruptFileError: the file is shorter, or longer, than was said.
+            FileMissingError: there is none, which is noticed here if its size was given.
         """
         rest = max(self._size - self._position, 0)
         wanted = rest if length is None or length < 0 else min(length, rest)
@@ -120,11 +126,16 @@ class HdfsInput:
             return b"".join(pool.map(lambda part: self._exactly(*part), parts))
 
     def _exactly(self, start: int, length: int) -> bytes:
-        found = self._web.read(self._path, self._location, start, length)
-        if len(found) != length:
-            raise CorruptFileError(
-                f"{self._location} ends at byte {start + len(found)}; the name node gave its "
-                f"length as {self._size}",
-                path=self._location,
-            )
-        return found
+        probe = not self._verified and start + length == self._size
+        found = self._web.read(self._path, self._location, start, length + probe)
+        if len(found) == length:
+            return found
+        source = "the name node" if self._verified else "the table's metadata"
+        ends = f"goes on after byte {self._size}"
+        if len(found) < length:
+            ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"
+        raise CorruptFileError(
+            f"{self._location} {ends}; {source} gave its length as {self._size}",
+            hint="the file was cut or replaced: restore it, or remove it from the table",
+            path=self._location,
+        )

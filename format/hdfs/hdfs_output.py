@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, Final
 
 from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError
-from icecomb.format.hdfs.hdfs_upload import HdfsUpload
+from icecomb.format.hdfs.hdfs_upload import Upload
 
-Begin = Callable[[], AbstractContextManager[HdfsUpload]]
+Begin = Callable[[], AbstractContextManager[Upload]]
 """Starts a file anew: published when the block ends without an error, else nothing is left."""
 
 _HELD: Final = 8 << 20
@@ -31,7 +31,7 @@ class HdfsOutput(io.RawIOBase):
         self._begin = begin
         self._stack = stack
         self._held = bytearray()
-        self._upload: HdfsUpload | None = None
+        self._upload: Upload | None = None
 
     def writable(self) -> bool:
         """It is."""

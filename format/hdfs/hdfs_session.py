@@ -6,16 +6,20 @@ import getpass
 import os
 import ssl
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from icecomb.format.errors import ConfigurationError, MissingDependencyError
+from icecomb.format.delegation_token import FILE_VARIABLE, find_token
+from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.hdfs.hdfs_upload import HdfsUpload
+from icecomb.format.hdfs.spnego import SpnegoAuth
 
 if TYPE_CHECKING:
     import requests
 
 _CONNECTIONS: Final = 32
+_KIND: Final = "HDFS_DELEGATION_TOKEN"
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -26,8 +30,10 @@ class HdfsSession:
 
     Args:
         properties: `hdfs.user` (else `HADOOP_USER_NAME`, else the login name),
-            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.delegation-token`, `hdfs.ca-path`
-            (certificates to trust), `hadoop.security.authentication`,
+            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.ca-path` (certificates to trust),
+            `hadoop.security.authentication` (`kerberos`: the ticket of `kinit`, or
+            `hdfs.kerberos.principal` and `hdfs.kerberos.keytab`), `hdfs.delegation-token` (else
+            the one in the file that `HADOOP_TOKEN_FILE_LOCATION` names),
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
     """
 
@@ -39,10 +45,12 @@ class HdfsSession:
         self.read_timeout_s = _seconds(properties, "dfs.webhdfs.socket.read-timeout", "60s")
         self._ca_path = properties.get("hdfs.ca-path") or os.environ.get("REQUESTS_CA_BUNDLE")
         self._proxy_user = properties.get("hdfs.proxy-user") or os.environ.get("HADOOP_PROXY_USER")
-        self._token = properties.get("hdfs.delegation-token")
         self._kerberos = (
             properties.get("hadoop.security.authentication", "simple").lower() == "kerberos"
         )
+        self._principal = properties.get("hdfs.kerberos.principal")
+        self._keytab = properties.get("hdfs.kerberos.keytab")
+        self._token = properties.get("hdfs.delegation-token") or self._token_of_file()
         self.requests = self._session()
 
     @property
@@ -72,6 +80,13 @@ class HdfsSession:
         target = f"{parts.path}?{parts.query}"
         return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
 
+    def _token_of_file(self) -> str | None:
+        path = os.environ.get(FILE_VARIABLE)
+        if not path or self._keytab is not None:
+            return None
+        token = find_token(path, _KIND)
+        return None if token is None else token.url_text
+
     def _session(self) -> requests.Session:
         import requests
         from requests.adapters import HTTPAdapter
@@ -92,7 +107,10 @@ class HdfsSession:
             def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
                 if (given := options.get("params")) is not None:
                     options["params"] = identity(given)
-                return super().request(method, url, **options)
+                reply = super().request(method, url, **options)
+                if reply.status_code == HTTPStatus.UNAUTHORIZED or _is_about_identity(reply):
+                    raise _refused(reply)
+                return reply
 
         session = Session()
         session.trust_env = False
@@ -102,7 +120,7 @@ class HdfsSession:
         if self._ca_path:
             session.verify = self._ca_path
         if self._kerberos and not self._token:
-            session.auth = _spnego()
+            session.auth = SpnegoAuth(self._principal, self._keytab)
         return session
 
     def _identity(self) -> Any:
@@ -127,20 +145,26 @@ def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _spnego() -> Any:
+def _is_about_identity(reply: requests.Response) -> bool:
+    # Hadoop answers so with 401 or 403, pyhdfs takes the latter for a mistake of its own
+    return reply.status_code == HTTPStatus.FORBIDDEN and b'"SecurityException"' in reply.content
+
+
+def _refused(reply: requests.Response) -> FileIOError:
+    host = urlsplit(reply.url).netloc
+    wanted = reply.headers.get("WWW-Authenticate", "")
+    hint = "get a new ticket with kinit, and look at klist"
+    if reply.request.headers.get("Authorization") is None:
+        hint = (
+            "set hadoop.security.authentication=kerberos, and get a ticket with kinit"
+            if "negotiate" in wanted.lower()
+            else "check the user name, or the delegation token"
+        )
     try:
-        from requests_gssapi import OPTIONAL, HTTPSPNEGOAuth
-    except ImportError:
-        try:
-            from requests_kerberos import OPTIONAL, HTTPKerberosAuth
-        except ImportError as error:
-            raise MissingDependencyError(
-                "the cluster asks for Kerberos (hadoop.security.authentication), and no library "
-                "for it is installed",
-                hint="pip install 'icecomb[kerberos]' (needs the headers of libkrb5)",
-            ) from error
-        return HTTPKerberosAuth(mutual_authentication=OPTIONAL)
-    return HTTPSPNEGOAuth(mutual_authentication=OPTIONAL)
+        reason = reply.json()["RemoteException"]["message"]
+    except (ValueError, KeyError, TypeError):
+        reason = reply.reason
+    return FileIOError(f"{host} does not let us in: {reason}", hint=hint)
 
 
 def _seconds(properties: Mapping[str, str], key: str, default: str) -> float:

@@ -18,8 +18,28 @@ if TYPE_CHECKING:
 _ABANDON_S: Final = 5.0
 
 
-class HdfsUpload(io.RawIOBase):
-    """A stream to write to; nothing tells whether all arrived before `finish` has returned.
+class Upload(io.RawIOBase):
+    """A stream to write to; nothing tells whether all arrived before it is finished.
+
+    Args:
+        location: The file, for messages.
+
+    Attributes:
+        written: Bytes so far.
+    """
+
+    def __init__(self, location: str) -> None:
+        super().__init__()
+        self._location = location
+        self.written = 0
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+
+class HdfsUpload(Upload):
+    """One over HTTP.
 
     Args:
         url: Where the name node sent us, by scheme, `host:port` and target.
@@ -31,10 +51,8 @@ class HdfsUpload(io.RawIOBase):
     def __init__(
         self, url: tuple[str, str, str], location: str, timeout_s: float, tls: ssl.SSLContext | None
     ) -> None:
-        super().__init__()
+        super().__init__(location)
         scheme, self._host, target = url
-        self._location = location
-        self.written = 0
         self._connection = (
             http.client.HTTPSConnection(self._host, timeout=timeout_s, context=tls)
             if scheme == "https"
@@ -48,10 +66,6 @@ class HdfsUpload(io.RawIOBase):
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise self._broken(error) from error
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
 
     def write(self, data: Any, /) -> int:
         """Send a piece.

@@ -25,7 +25,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.hdfs.hdfs_failure import UNREADY, failure, unreachable
 from icecomb.format.hdfs.hdfs_session import HdfsSession
-from icecomb.format.hdfs.hdfs_upload import HdfsUpload
+from icecomb.format.hdfs.hdfs_upload import Upload
 
 if TYPE_CHECKING:
     import pyhdfs
@@ -133,8 +133,13 @@ class WebHdfs:
                 wanted["length"] = length
             if failed:
                 wanted["excludedatanodes"] = ",".join(failed)
-            with self._failures("read", location):
-                reply = self._call("get", path, "OPEN", HTTPStatus.TEMPORARY_REDIRECT, wanted)
+            try:
+                with self._failures("read", location):
+                    reply = self._call("get", path, "OPEN", HTTPStatus.TEMPORARY_REDIRECT, wanted)
+            except FileIOError as error:
+                if _is_beyond_end(error):
+                    return b""
+                raise
             url = reply.headers["location"]
             with suppress(FileIOError) if len(failed) < _READ_TRIES else nullcontext():
                 return self._download(url, location)
@@ -142,7 +147,7 @@ class WebHdfs:
             time.sleep(0.05 * len(failed))
 
     @contextmanager
-    def upload(self, path: str, location: str) -> Iterator[HdfsUpload]:
+    def upload(self, path: str, location: str) -> Iterator[Upload]:
         """Write a file that must not exist; it is complete when the block ends without an error."""
         with self._failures("create", location):
             reply = self._call(
@@ -206,7 +211,7 @@ class WebHdfs:
             with self._failures("read", location):
                 return self._session.download(url)
         except FileIOError as error:
-            if "out of the range" in error.message:
+            if _is_beyond_end(error):
                 return b""
             raise
 
@@ -270,6 +275,11 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
         found.modificationTime,
         int(str(found["fileId"])),
     )
+
+
+def _is_beyond_end(error: FileIOError) -> bool:
+    """Whether it says that the range begins where the file ends, or later."""
+    return "out of the range" in error.message
 
 
 def _number(properties: Mapping[str, str], key: str, default: int) -> int:

@@ -79,7 +79,7 @@ class AvroReader:
         size: int | None = None,
     ) -> None:
         self.location = location
-        self._source = io.open_input(location)
+        self._source = io.open_input(location, size)
         actual = self._source.size()
         if size is not None and actual < size:
             raise CorruptFileError(

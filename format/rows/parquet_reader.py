@@ -40,7 +40,7 @@ class ParquetReader:
         dictionaries: Sequence[str] = (),
     ) -> None:
         self.location = location
-        self._source = io.open_input(location)
+        self._source = io.open_input(location, size)
         actual = self._source.size()
         if size is not None and actual < size:
             raise CorruptFileError(

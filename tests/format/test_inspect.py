@@ -89,9 +89,9 @@ class CountingIO(FileIO):
         self.reads.append(location)
         return super().read(location)
 
-    def open_input(self, location):
+    def open_input(self, location, size=None):
         self.reads.append(location)
-        return super().open_input(location)
+        return super().open_input(location, size)
 
 
 class Story:

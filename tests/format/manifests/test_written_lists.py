@@ -52,9 +52,9 @@ class CountingIO(FileIO):
         self._note("read", location)
         return super().read(location)
 
-    def open_input(self, location):
+    def open_input(self, location, size=None):
         self._note("open", location)
-        return super().open_input(location)
+        return super().open_input(location, size)
 
     def create(self, location, data):
         self._note("create", location)

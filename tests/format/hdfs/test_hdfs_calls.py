@@ -1,0 +1,122 @@
+"""How many calls of the web interfaces an operation takes: each costs milliseconds."""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.file_io import FileIO
+from tests.peers.webhdfs_proxy import WebHdfsProxy
+
+pytestmark = pytest.mark.jvm
+OPEN = ("OPEN", "OPEN@data")
+
+
+@pytest.fixture
+def proxy(hdfs):
+    proxy = WebHdfsProxy(f"127.0.0.1:{hdfs.http['nn1']}")
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def settings(hdfs, proxy):
+    return {
+        **hdfs.client_settings,
+        "dfs.namenode.http-address": proxy.address,
+        "hdfs.user": "alice",
+    }
+
+
+@pytest.fixture
+def warehouse(hdfs):
+    return f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def catalog(settings, warehouse):
+    return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
+
+
+@pytest.fixture
+def table(catalog):
+    """Three data files of 100 rows each, by three commits; ids do not overlap."""
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    for start in (0, 100, 200):
+        table.append(pa.table({"id": pa.array(range(start, start + 100), pa.int64())}))
+    return table
+
+
+def test_a_cold_load_opens_the_hint_and_the_metadata(catalog, table, proxy):
+    """It looks for the version that the hint names, and for the next in its three spellings."""
+    proxy.calls.clear()
+    loaded = catalog.load_table("db.t")
+    assert proxy.calls == {**dict.fromkeys(OPEN, 2), "GETFILESTATUS": 4}
+    assert loaded.metadata.current_snapshot_id == table.metadata.current_snapshot_id
+
+
+def test_planning_a_point_opens_the_list_and_each_manifest_once(catalog, table, proxy, settings):
+    fresh = load_catalog(
+        "other", type="hadoop", warehouse=catalog.properties["warehouse"], **settings
+    ).load_table("db.t")
+    proxy.calls.clear()
+    tasks = list(fresh.scan("id = 150").plan_files())
+    assert len(tasks) == 1
+    assert proxy.calls == dict.fromkeys(OPEN, 4)
+
+
+def test_a_small_read_over_known_manifests_opens_the_list_and_one_data_file(catalog, table, proxy):
+    fresh = catalog.load_table("db.t").scan("id = 150")
+    assert len(list(fresh.plan_files())) == 1
+    proxy.calls.clear()
+    assert fresh.to_arrow()["id"].to_pylist() == [150]
+    assert proxy.calls == dict.fromkeys(OPEN, 2)
+
+
+@pytest.mark.parametrize("stated", [4_000_000, 2_999_999, 3_000_001, 10, 700_000])
+def test_a_file_of_another_length_than_stated_is_named_by_every_read_to_its_end(
+    settings, warehouse, stated
+):
+    io = FileIO(settings)
+    io.create(f"{warehouse}/x", b"1" * 3_000_000)
+    match = "x goes on after byte" if stated < 3_000_000 else "x ends (at|before) byte"
+    for start in (0, stated - 8):
+        with io.open_input(f"{warehouse}/x", stated) as file:
+            file.seek(start)
+            with pytest.raises(CorruptFileError, match=match) as caught:
+                file.read()
+            assert caught.value.context["path"] == f"{warehouse}/x"
+    with io.open_input(f"{warehouse}/x", 3_000_000) as file:
+        file.seek(2_999_990)
+        assert file.read() == b"1" * 10
+        file.seek(0)
+        assert len(file.read()) == 3_000_000
+
+
+def test_a_data_file_that_is_gone_is_named_though_it_was_not_looked_at(table):
+    (task, *_) = table.scan("id = 150").plan_files()
+    table.io.delete(task.file.file_path)
+    with pytest.raises(FileMissingError, match="does not exist") as caught:
+        table.scan("id = 150").to_arrow()
+    assert caught.value.context["path"] == task.file.file_path
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_data_file_that_was_replaced_by_a_longer_or_shorter_one_is_an_error(
+    catalog, table, file_format
+):
+    with table.update_properties() as update:
+        update.set("write.format.default", file_format)
+    table.append(pa.table({"id": pa.array(range(500, 600), pa.int64())}))
+    (task, *_) = table.scan("id = 550").plan_files()
+    data = table.io.read(task.file.file_path)
+    for other in (data + data, data[:-1], b""):
+        table.io.delete(task.file.file_path)
+        table.io.create(task.file.file_path, other)
+        with pytest.raises(CorruptFileError, match=task.file.file_path):
+            table.scan("id >= 500").to_arrow()
