@@ -17,8 +17,6 @@ from icecomb.format.requirement import AssertTableUUID
 from icecomb.format.update import Changes, update_table_metadata
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from icecomb.catalog.table import Table
     from icecomb.format.evolution.replacement import TableReplacement
     from icecomb.format.metadata import TableMetadata
@@ -61,20 +59,6 @@ class CreateTableTransaction(Transaction):
         with suppress(IcecombError, OSError):
             self.clean_up(draft.metadata)
         return draft
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._ended:
-            return
-        if kind is None:
-            self.commit_transaction()
-        else:
-            self._ended = True
-            self._give_up()
 
     def _give_up(self) -> None:
         with suppress(IcecombError, OSError):

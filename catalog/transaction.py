@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.pointer import WriteGuard
     from icecomb.catalog.table import Table
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.requirement import TableRequirement
     from icecomb.format.row_changes.write_target import WrittenChange
@@ -105,6 +106,39 @@ class Transaction(RowOperations, MetadataOperations):
         """Moves the base location for new files; existing ones stay where they are."""
         return self.commit(UpdateLocation(location))
 
+    def append_data_files(
+        self, files: Sequence[DataFile], snapshot_properties: Mapping[str, str] | None = None
+    ) -> Self:
+        """Appends data files that were written for this transaction.
+
+        They are deleted when the transaction ends without a commit.
+
+        Args:
+            files: New files, with the ids and of a partition spec of `metadata`.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Raises:
+            ValidationError: a file does not fit, or the transaction is over.
+        """
+        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.row_changes.write_target import WrittenChange
+
+        append = FastAppend(self.io, snapshot_properties)
+        for file in files:
+            append.append_data_file(file)
+        paths = tuple(file.file_path for file in files)
+        self._commit_change(WrittenChange(append, paths, len(paths)))
+        return self
+
+    def abandon(self) -> None:
+        """Ends the transaction without a commit; the files it wrote are deleted.
+
+        Nothing happens to a transaction that is over.
+        """
+        if not self._ended:
+            self._ended = True
+            self._give_up()
+
     def commit_transaction(self) -> Table:
         """Commits all changes at once; a context manager does so at its end.
 
@@ -137,8 +171,10 @@ class Transaction(RowOperations, MetadataOperations):
         if kind is None:
             self.commit_transaction()
         else:
-            self._ended = True
-            self.clean_up(None)
+            self.abandon()
+
+    def _give_up(self) -> None:
+        self.clean_up(None)
 
     def apply(self, base: TableMetadata) -> Changes:
         """All changes on this base, as one; see `Producer.apply`."""

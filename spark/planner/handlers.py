@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.scan import Scans
+from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.tables import Tables
 from icecomb.spark.planner.transport import Handler
@@ -14,9 +15,10 @@ def handlers() -> dict[str, Handler]:
     """Every method by its name, over one set of open catalogs."""
     catalogs = Catalogs()
     states = TableStates(catalogs)
-    tables = Tables(catalogs, states)
+    staged = StagedTables()
+    tables = Tables(catalogs, states, staged)
     scans = Scans(states)
-    writes = Writes(catalogs, states)
+    writes = Writes(catalogs, states, staged)
     return {
         "open_catalog": catalogs.open_catalog,
         "list_namespaces": catalogs.list_namespaces,
@@ -28,6 +30,7 @@ def handlers() -> dict[str, Handler]:
         "table_exists": tables.table_exists,
         "load_table": tables.load_table,
         "create_table": tables.create_table,
+        "stage_table": tables.stage_table,
         "alter_table": tables.alter_table,
         "drop_table": tables.drop_table,
         "rename_table": tables.rename_table,
@@ -35,4 +38,6 @@ def handlers() -> dict[str, Handler]:
         "begin_write": writes.begin_write,
         "commit_write": writes.commit_write,
         "abort_write": writes.abort_write,
+        "commit_staged": writes.commit_staged,
+        "abort_staged": writes.abort_staged,
     }

@@ -38,6 +38,8 @@ class TableState:
         io: Reads the table's files.
         travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
         ref: The branch or tag it was named by.
+        staged: The name of a table that is still being made, see `StagedTables`; it has no metadata
+            file yet.
     """
 
     catalog: str
@@ -47,6 +49,7 @@ class TableState:
     io: FileIO
     travelled_to: int | None = None
     ref: str | None = None
+    staged: str | None = None
 
     @property
     def name(self) -> str:
@@ -80,6 +83,7 @@ class TableState:
             "metadata_location": self.metadata_location,
             "travelled_to": self.travelled_to,
             "ref": self.ref,
+            "staged": self.staged,
         }
 
 

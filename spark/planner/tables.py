@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version
 from icecomb.spark.schema import iceberg_schema, spark_schema
+
+if TYPE_CHECKING:
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
 
 # what Spark says about a new table beside the user's own properties; owner and comment stay
 # properties
@@ -20,9 +25,10 @@ _OPTION_COPY: Final = "option."
 class Tables:
     """The methods of the protocol that name a table."""
 
-    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+    def __init__(self, catalogs: Catalogs, states: TableStates, staged: StagedTables) -> None:
         self._catalogs = catalogs
         self._states = states
+        self._staged = staged
 
     def list_tables(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: list_tables."""
@@ -45,22 +51,21 @@ class Tables:
 
     def create_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: create_table."""
-        properties: dict[str, str] = params["properties"]
-        provider = properties.get("provider", "iceberg")
-        if provider.lower() != "iceberg":
-            raise UnsupportedError(
-                f"this catalog creates Iceberg tables, not {provider}",
-                hint="write USING iceberg, or create the table in spark_catalog",
-            )
-        schema = iceberg_schema(params["schema"])
-        table = self._catalogs[params["catalog"]].create_table(
-            _identifier(params),
-            schema,
-            location=properties.get("location"),
-            partition_spec=partition_spec(params["partitioning"], schema),
-            properties=_own_properties(properties),
-        )
+        catalog = self._catalogs[params["catalog"]]
+        table = catalog.create_table(*_definition(params))
         return table_answer(self._states.pin(params["catalog"], table))
+
+    def stage_table(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: stage_table. The table is made, or replaced, by commit_staged."""
+        catalog = self._catalogs[params["catalog"]]
+        begin = {
+            "create": catalog.create_table_transaction,
+            "replace": catalog.replace_table_transaction,
+            "create_or_replace": catalog.create_or_replace_table_transaction,
+        }[params["operation"]]
+        definition = _definition(params)
+        state = self._staged.add(params["catalog"], definition[0], begin(*definition))
+        return table_answer(state)
 
     def drop_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: drop_table."""
@@ -125,6 +130,34 @@ def _shown_properties(state: TableState) -> dict[str, str]:
         "format-version": str(metadata.format_version),
         "current-snapshot-id": snapshot,
     }
+
+
+def _definition(
+    params: Mapping[str, Any],
+) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
+    """What a catalog makes tables of: the arguments of `Catalog.create_table`.
+
+    Raises:
+        UnsupportedError: The statement says USING something else.
+    """
+    properties: dict[str, str] = params["properties"]
+    provider = properties.get("provider", "iceberg")
+    if provider.lower() != "iceberg":
+        raise UnsupportedError(
+            f"this catalog creates Iceberg tables, not {provider}",
+            hint="write USING iceberg, or create the table in spark_catalog",
+        )
+    schema = iceberg_schema(params["schema"])
+    spec = partition_spec(params["partitioning"], schema)
+    unsorted = None
+    return (
+        _identifier(params),
+        schema,
+        properties.get("location"),
+        spec,
+        unsorted,
+        _own_properties(properties),
+    )
 
 
 def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,15 +22,16 @@ from icecomb.format.sort import NullOrder, SortOrder
 from icecomb.format.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.values import value_from_json
 from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
+    from icecomb.catalog.transaction import Transaction
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.operation.append import FastAppend
 
 _TARGET: Final = "write.target-file-size-bytes"
 _DEFAULT_TARGET: Final = 512 * 1024 * 1024
@@ -50,9 +52,10 @@ _CODECS: Final = frozenset({"zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli"
 class Writes:
     """The methods of the protocol that write."""
 
-    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+    def __init__(self, catalogs: Catalogs, states: TableStates, staged: StagedTables) -> None:
         self._catalogs = catalogs
         self._states = states
+        self._staged = staged
 
     def begin_write(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: begin_write.
@@ -60,7 +63,9 @@ class Writes:
         Raises:
             UnsupportedError: An operation, or a file format, that is not there yet.
         """
-        state = self._states.find(params["reference"])
+        reference = params["reference"]
+        tables = self._staged if reference.get("staged") else self._states
+        state = tables.find(reference)
         _check_writable(state, params)
         metadata, options = state.metadata, _lowered(params.get("options") or {})
         schema, spec = metadata.schema(), metadata.spec()
@@ -117,15 +122,11 @@ class Writes:
         table = catalog.load_table(tuple(write["identifier"]))
         _check_same_table(table, write)
         files = _data_files(table, write, params["files"])
-        summary = {
-            **self._catalogs.engine(write["catalog"]),
-            **params.get("properties", {}),
-            **write["summary"],
-        }
-        append = table.new_fast_append(summary)
+        append = table.new_fast_append(self._summary(params))
         for file in files:
             append.append_data_file(file)
-        _commit(table, append)
+        with _only_proven_failures(table.identifier):
+            table.commit(append)
         snapshot = table.current_snapshot()
         return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
 
@@ -137,15 +138,58 @@ class Writes:
         FileIO(dict(self._catalogs[write["catalog"]].properties)).delete(params["files"])
         return {}
 
+    def commit_staged(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: commit_staged. The table appears, or becomes another one, with its rows.
 
-def _commit(table: Table, append: FastAppend) -> None:
-    """Commits; the bridge deletes the files of what failed, so only a proven failure may say so."""
+        Raises:
+            TableAlreadyExistsError: Others took the name meanwhile.
+            CommitFailedError: Certainly not committed.
+            CommitStateUnknownError: It cannot be told; the files must stay.
+        """
+        reference = params["reference"]
+        transaction = self._staged.take(reference)
+        if transaction is None:
+            raise lost(reference)
+        try:
+            if params["files"]:
+                files = _data_files(transaction, params["write"], params["files"])
+                transaction.append_data_files(files, self._summary(params))
+            with _only_proven_failures(reference["identifier"]):
+                table = transaction.commit_transaction()
+        finally:
+            transaction.abandon()
+        snapshot = table.current_snapshot()
+        return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
+
+    def abort_staged(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: abort_staged."""
+        from icecomb.format.file_io import FileIO
+
+        reference = params["reference"]
+        FileIO(dict(self._catalogs[reference["catalog"]].properties)).delete(params["files"])
+        transaction = self._staged.take(reference)
+        if transaction is not None:
+            transaction.abandon()
+        return {}
+
+    def _summary(self, params: Mapping[str, Any]) -> dict[str, str]:
+        write = params["write"]
+        return {
+            **self._catalogs.engine(write["catalog"]),
+            **params.get("properties", {}),
+            **write["summary"],
+        }
+
+
+@contextmanager
+def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
+    """The bridge deletes the files of a commit that failed: a surprise is no proof that it did."""
     try:
-        table.commit(append)
+        yield
     except IcecombError:
         raise
     except Exception as error:
-        name = ".".join(table.identifier)
+        name = ".".join(identifier)
         raise CommitStateUnknownError(
             f"the commit to {name} ended in {type(error).__name__}: {error}",
             hint="look whether the rows are there before you write them again; no file was deleted",
@@ -207,7 +251,7 @@ def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:
 
 
 def _data_files(
-    table: Table, write: Mapping[str, Any], files: list[dict[str, Any]]
+    table: Table | Transaction, write: Mapping[str, Any], files: list[dict[str, Any]]
 ) -> list[DataFile]:
     from icecomb.format.rows.data_file import data_file_from_parquet
     from icecomb.format.rows.data_metrics import MetricsConfig

@@ -21,6 +21,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.rows.data_writer import write_data
 from icecomb.format.schema import Schema
 from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
 from icecomb.format.transform import parse_transform
@@ -362,3 +363,26 @@ def test_a_metastore_table_is_created_and_replaced_with_its_rows(
     entry = catalog.client.table(namespace, "t")
     assert entry.storage.location.removeprefix("file:") == elsewhere
     assert [column.name for column in entry.storage.columns] == ["n", "s", "id"]
+
+
+def test_files_given_to_an_abandoned_transaction_are_deleted_with_it(lake, tmp_path):
+    new = lake.create_table_transaction("db.new", ROWS.schema)
+    given = write_data(new.io, new.metadata, ROWS)
+    new.append_data_files(given, {"source": "elsewhere"})
+    assert new.metadata.current_snapshot().summary["source"] == "elsewhere"
+    assert Path(given[0].file_path.removeprefix("file:")).exists()
+    new.abandon()
+    new.abandon()
+    assert files(tmp_path / "db") == []
+    assert lake.list_namespaces("db") == []
+    with pytest.raises(ValidationError, match="over"):
+        new.commit_transaction()
+
+
+def test_files_given_to_a_transaction_are_committed_with_the_table(lake):
+    new = lake.create_table_transaction("db.new", ROWS.schema)
+    new.append_data_files(write_data(new.io, new.metadata, ROWS), {"source": "elsewhere"})
+    table = new.commit_transaction()
+    new.abandon()
+    assert lake.load_table("db.new").scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
+    assert table.current_snapshot().summary["source"] == "elsewhere"

@@ -13,9 +13,10 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -33,7 +34,8 @@ import org.icecomb.spark.planner.PlannerException;
  *
  * <p>Every decision is the planner's; this class carries Spark's questions to it.
  */
-public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
+public final class IcecombCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
 
   private String name;
   private PlannerSession session;
@@ -100,6 +102,58 @@ public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, F
   @Override
   public Table createTable(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return createTable(table, structType(columns), partitions, properties);
+  }
+
+  @Override
+  public Table createTable(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
+    ObjectNode parameters = definition(table, schema, partitions, properties);
+    return table(table, askTable("create_table", table, parameters));
+  }
+
+  /** CREATE TABLE … AS SELECT: the table appears with its rows, or not at all. */
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return stage("create", table, columns, partitions, properties);
+  }
+
+  /** REPLACE TABLE: until the new table is committed the old one is as it was. */
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return stage("replace", table, columns, partitions, properties);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return stage("create_or_replace", table, columns, partitions, properties);
+  }
+
+  private StagedTable stage(
+      String operation,
+      Identifier table,
+      Column[] columns,
+      Transform[] partitions,
+      Map<String, String> properties) {
+    ObjectNode parameters = definition(table, structType(columns), partitions, properties);
+    parameters.put("operation", operation);
+    JsonNode description = askTable("stage_table", table, parameters);
+    return new IcecombStagedTable(session, table, table(table, description));
+  }
+
+  private static ObjectNode definition(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
+    ObjectNode parameters = identifier(table);
+    parameters.set("schema", Schemas.toJson(Schemas.visible(schema)));
+    parameters.set("partitioning", Transforms.toJson(partitions));
+    parameters.set("properties", Json.object(properties));
+    return parameters;
+  }
+
+  private static StructType structType(Column[] columns) {
     for (Column column : columns) {
       if (column.defaultValue() != null
           || column.generationExpression() != null
@@ -110,17 +164,7 @@ public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, F
                 + " has a default, generated or identity value: icecomb does not support these yet");
       }
     }
-    return createTable(table, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties);
-  }
-
-  @Override
-  public Table createTable(
-      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    ObjectNode parameters = identifier(table);
-    parameters.set("schema", Schemas.toJson(Schemas.visible(schema)));
-    parameters.set("partitioning", Transforms.toJson(partitions));
-    parameters.set("properties", Json.object(properties));
-    return table(table, askTable("create_table", table, parameters));
+    return CatalogV2Util.v2ColumnsToStructType(columns);
   }
 
   @Override
@@ -236,7 +280,7 @@ public final class IcecombCatalog implements TableCatalog, SupportsNamespaces, F
     return found;
   }
 
-  private Table table(Identifier table, JsonNode description) {
+  private IcecombTable table(Identifier table, JsonNode description) {
     return new IcecombTable(
         session, name + "." + String.join(".", table.namespace()) + "." + table.name(), description);
   }

@@ -84,12 +84,17 @@ public final class IcecombTable implements SupportsRead, SupportsWrite, Supports
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new IcecombScanBuilder(session, name, description.get("reference"), schemaWithIds, options);
+    return new IcecombScanBuilder(session, name, reference(), schemaWithIds, options);
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new IcecombWriteBuilder(session, name, description.get("reference"), info);
+    return new IcecombWriteBuilder(session, name, reference(), info);
+  }
+
+  /** The state that this object is pinned to, as the planner named it. */
+  JsonNode reference() {
+    return description.get("reference");
   }
 
   @Override

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -36,15 +37,22 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
   private final PlannerSession session;
   private final String tableName;
   private final JsonNode instructions;
+  private final Consumer<ObjectNode> commit;
   private boolean commitUnknown;
 
   /**
    * @param instructions the planner's answer to begin_write
+   * @param commit takes the request to commit the files; throws the planner's errors
    */
-  IcecombWrite(PlannerSession session, String tableName, JsonNode instructions) {
+  IcecombWrite(
+      PlannerSession session,
+      String tableName,
+      JsonNode instructions,
+      Consumer<ObjectNode> commit) {
     this.session = session;
     this.tableName = tableName;
     this.instructions = instructions;
+    this.commit = commit;
   }
 
   @Override
@@ -129,7 +137,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      session.ask("commit_write", request);
+      commit.accept(request);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);

@@ -12,7 +12,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 
 /** Asks the planner how an append to a table is to be written. */
-public final class IcecombWriteBuilder implements WriteBuilder {
+public class IcecombWriteBuilder implements WriteBuilder {
 
   private final PlannerSession session;
   private final String tableName;
@@ -28,16 +28,26 @@ public final class IcecombWriteBuilder implements WriteBuilder {
   }
 
   @Override
-  public Write build() {
+  public final Write build() {
     ObjectNode request = Json.object();
     request.set("reference", reference);
     request.put("operation", "append");
     request.set("options", Json.object(info.options().asCaseSensitiveMap()));
     request.set("schema", Schemas.toJson(Schemas.visible(info.schema())));
     try {
-      return new IcecombWrite(session, tableName, session.ask("begin_write", request));
+      return new IcecombWrite(
+          session, tableName, session.ask("begin_write", request), this::commit);
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
+  }
+
+  /**
+   * Commits the files of a write.
+   *
+   * @param request what the planner is to be told of them
+   */
+  protected void commit(ObjectNode request) {
+    session.ask("commit_write", request);
   }
 }

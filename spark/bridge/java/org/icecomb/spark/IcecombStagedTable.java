@@ -1,0 +1,107 @@
+package org.icecomb.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.write.StagedWriteBuilder;
+
+/**
+ * A table that a statement is making, or replacing: files are written into it, and one commit makes
+ * it visible with all of them.
+ *
+ * <p>Files of a failed statement are deleted, unless the commit may have happened after all.
+ */
+final class IcecombStagedTable implements StagedTable, SupportsWrite {
+
+  private final PlannerSession session;
+  private final Identifier identifier;
+  private final IcecombTable table;
+  private ObjectNode written = Json.object();
+  private boolean commitUnknown;
+
+  /**
+   * @param table what it is going to be
+   */
+  IcecombStagedTable(PlannerSession session, Identifier identifier, IcecombTable table) {
+    this.session = session;
+    this.identifier = identifier;
+    this.table = table;
+    written.putArray("files");
+  }
+
+  @Override
+  public String name() {
+    return table.name();
+  }
+
+  @Override
+  public StructType schema() {
+    return table.schema();
+  }
+
+  @Override
+  public Transform[] partitioning() {
+    return table.partitioning();
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return table.properties();
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_WRITE, TableCapability.TRUNCATE);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new StagedWriteBuilder(
+        session, name(), table.reference(), info, request -> written = request);
+  }
+
+  @Override
+  public void commitStagedChanges() {
+    written.set("reference", table.reference());
+    // Only the planner's own refusal proves that the files are of no use.
+    commitUnknown = true;
+    try {
+      session.ask("commit_staged", written);
+    } catch (PlannerException e) {
+      commitUnknown = e.leavesCommitUnknown();
+      throw SparkErrors.ofTable(e, identifier);
+    }
+  }
+
+  @Override
+  public void abortStagedChanges() {
+    if (commitUnknown) {
+      return;
+    }
+    ObjectNode request = Json.object();
+    request.set("reference", table.reference());
+    ArrayNode files = request.putArray("files");
+    for (JsonNode file : written.get("files")) {
+      files.add(file.get("path"));
+    }
+    session.ask("abort_staged", request);
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}

@@ -1,0 +1,71 @@
+"""Tables that a statement is making: nobody else sees them before their one commit."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import CommitFailedError
+from icecomb.spark.planner.states import TableState
+
+if TYPE_CHECKING:
+    from icecomb.catalog.transaction import Transaction
+
+
+class StagedTables:
+    """The transactions of statements that make, or replace, a table.
+
+    They are lost with the planner process: their statements fail then, and nothing was committed.
+    """
+
+    def __init__(self) -> None:
+        self._transactions: dict[str, Transaction] = {}
+        self._lock = threading.Lock()
+
+    def add(
+        self, catalog: str, identifier: tuple[str, ...], transaction: Transaction
+    ) -> TableState:
+        """The state of a table that is being made, for the catalog of this handle."""
+        staged = str(uuid.uuid4())
+        with self._lock:
+            self._transactions[staged] = transaction
+        return _state(catalog, identifier, staged, transaction)
+
+    def find(self, reference: Mapping[str, Any]) -> TableState:
+        """The state behind a reference that names a staged table.
+
+        Raises:
+            CommitFailedError: It is no more.
+        """
+        staged = reference["staged"]
+        with self._lock:
+            transaction = self._transactions.get(staged)
+        if transaction is None:
+            raise lost(reference)
+        return _state(reference["catalog"], tuple(reference["identifier"]), staged, transaction)
+
+    def take(self, reference: Mapping[str, Any]) -> Transaction | None:
+        """The transaction, which is forgotten here; None if it is no more."""
+        with self._lock:
+            return self._transactions.pop(reference["staged"], None)
+
+
+def _state(
+    catalog: str, identifier: tuple[str, ...], staged: str, transaction: Transaction
+) -> TableState:
+    no_file = ""
+    return TableState(
+        catalog, identifier, no_file, transaction.metadata, transaction.io, staged=staged
+    )
+
+
+def lost(reference: Mapping[str, Any]) -> CommitFailedError:
+    """The error of a statement whose transaction is no more."""
+    name = ".".join(reference["identifier"])
+    return CommitFailedError(
+        f"table {name} was not made: the icecomb planner was started again meanwhile",
+        hint="run the statement again",
+        table=name,
+    )
