@@ -167,8 +167,8 @@ def _judge(
     before = [entry.metadata_file for entry in new.metadata_log]
     base = before[-1] if before else None
     added = _added_snapshots(table, new, base)
-    if added and all(now.has_snapshot(one) for one in added):
-        return CommitFate(Fate.SUPERSEDED, "the table has the snapshots that it added", current)
+    if any(now.has_snapshot(one) for one in added):
+        return CommitFate(Fate.SUPERSEDED, "the table has snapshots that it added", current)
     old = is_old(new.last_updated_ms)
     moved = base in log
     if moved and (checked or old):

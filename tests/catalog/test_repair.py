@@ -22,6 +22,8 @@ from icecomb.format.errors import (
     FileMissingError,
     ValidationError,
 )
+from icecomb.format.metadata_file import write_metadata
+from icecomb.format.update import update_table_metadata
 
 pytestmark = pytest.mark.jvm
 
@@ -423,3 +425,23 @@ def test_tables_in_folders_have_fates_too_but_no_entry_to_repair(
     assert cli.main([*here, "repair", "a.t", "--to", older, "--yes"]) == 1
     assert "has no metastore" in capfd.readouterr().err
     assert files.load_table("a.t").scan().count() == 3
+
+
+def test_a_transaction_of_which_any_snapshot_is_there_was_committed(tmp_path, rows):
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", rows.schema)
+    table.append(rows)
+    transaction = table.transaction()
+    transaction.append(rows)
+    transaction.append(rows)
+    updates = transaction.apply(table.metadata).updates
+    attempt = update_table_metadata(table.metadata, updates, base_location=table.metadata_location)
+    file = f"{table.location()}/metadata/attempt.metadata.json"
+    write_metadata(table.io, attempt, file)
+    first = attempt.snapshots[1].snapshot_id
+    transaction.commit_transaction()
+    table.expire_snapshots().by_id(first).commit()
+    found = commit_fate(catalog, "a.t", file, told=True)
+    assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
+    assert table.scan().count() == 9
