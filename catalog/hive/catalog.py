@@ -30,6 +30,7 @@ from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,
     FileMissingError,
+    MetastoreError,
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -185,9 +186,13 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         """See `Catalog.rename_table`: under the table's lock, checked like a commit."""
         source, target = database_and_table(from_identifier), database_and_table(to_identifier)
         pointed_at(self.client.table(*source))
-        metadata = self._known_metadata(source)
-        self.move(source, target, self.pointer(source), pointed_at, metadata)
-        return self.load_table(target)
+        known = self._known_version(source)
+        metadata = known.metadata if known else None
+        location = self.move(source, target, self.pointer(source), pointed_at, metadata)
+        # Loading it again could fail, and would look as if the renaming had failed.
+        if known is None or known.location != location:
+            return self.load_table(target)
+        return self._table(target, known, self.pointer(target))
 
     def move(
         self,
@@ -196,7 +201,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         pointer: EntryPointer[Any],
         locate: Callable[[HiveTable], str],
         metadata: TableMetadata | None = None,
-    ) -> None:
+    ) -> str:
         """See `HiveViewCatalog.move`."""
         self.client.database(target[0])
         self.check_free(target)
@@ -207,26 +212,34 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
             try:
                 with self.client.pinned():
                     expectation = pointer.expectation(location, lock)
+                    pointer.require_lock(lock, expectation)
                     self.client.alter_table(*source, moved, expectation)
-            except ReplyLostError as error:
+            except (ReplyLostError, RefusedError, NoSuchTableError) as error:
                 self._settle_rename(source, target, location, error)
-            except RefusedError as error:
-                raise self._rename_refused(source, target, error) from error
+        return location
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
         """See `Catalog.drop_table`: under the lock; works when the metadata file is lost."""
         place = database_and_table(identifier)
         pointed_at(self.client.table(*place))
-        metadata = self._known_metadata(place)
+        known = self._known_version(place)
         pointer = self.pointer(place)
-        with pointer.queue(), pointer.guard(metadata):
+        with pointer.queue(), pointer.guard(known.metadata if known else None) as lock:
             location = pointed_at(self.client.table(*place))
             if purge_requested:
                 self._check_purge(place, location)
             try:
                 self.client.drop_table(*place)
-            except ReplyLostError as error:
+            except (ReplyLostError, RefusedError) as error:
                 self.settle_drop(place, error)
+                if purge_requested and (lock is None or not lock.is_alive(ask=True)):
+                    # Somebody else may have renamed it: its files are another table's then.
+                    raise _unknown(
+                        f"{pointer.name} is gone, and it is unknown whether it was dropped or "
+                        "renamed, so its files were not purged",
+                        Unknown(error.message, None, error),
+                        pointer.name,
+                    ) from error
         if purge_requested:
             from icecomb.catalog.purge import purge
 
@@ -241,10 +254,10 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
     ) -> Table:
         return Table(place, version, self.io, pointer, self)
 
-    def _known_metadata(self, place: tuple[str, str]) -> TableMetadata | None:
-        """The table's metadata; None if the file is lost, or of a version that is not known."""
+    def _known_version(self, place: tuple[str, str]) -> MetadataVersion | None:
+        """The table as it is; None if the file is lost, or of a version that is not known."""
         with suppress(OSError, ValueError, UnsupportedError):
-            return self.pointer(place).load().metadata
+            return self.pointer(place).load()
         return None
 
     def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
@@ -315,23 +328,42 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         source: tuple[str, str],
         target: tuple[str, str],
         location: str,
-        error: ReplyLostError,
+        error: ReplyLostError | RefusedError | NoSuchTableError,
     ) -> None:
-        with suppress(NoSuchTableError):
-            if self.client.table(*target).metadata_location == location:
+        """Returns if it was renamed all the same: a server may refuse its own success."""
+        seen: str | None = None
+        try:
+            seen = self.client.table(*target).metadata_location
+        except NoSuchTableError:
+            if isinstance(error, NoSuchTableError):
+                raise error from None
+            if isinstance(error, RefusedError):
+                raise self._rename_refused(source, target, error) from error
+        except MetastoreError:
+            pass  # what cannot be looked at stays unknown
+        else:
+            if seen == location:
                 return
+            if isinstance(error, RefusedError):
+                raise self._rename_refused(source, target, error) from error
         raise _unknown(
             f"it is unknown whether {'.'.join(source)} was renamed to {'.'.join(target)}",
             Unknown(error.message, location, error),
             ".".join(source),
-        )
+        ) from error
 
-    def settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
+    def settle_drop(self, place: tuple[str, str], error: ReplyLostError | RefusedError) -> None:
         """See `HiveViewCatalog.settle_drop`."""
+        seen: str | None = None
         try:
             seen = self.client.table(*place).metadata_location
         except NoSuchTableError:
             return
+        except MetastoreError:
+            pass  # what cannot be looked at stays unknown
+        else:
+            if isinstance(error, RefusedError):
+                raise error
         name = ".".join(place)
         raise _unknown(
             f"it is unknown whether {name} was dropped", Unknown(error.message, seen, error), name

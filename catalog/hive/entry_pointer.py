@@ -32,6 +32,7 @@ from icecomb.catalog.hive.settlement import Settlement
 from icecomb.catalog.pointer import Committed, Conflict, Described, Outcome, Version
 from icecomb.catalog.turn import turns_of
 from icecomb.format.errors import (
+    CommitFailedError,
     ConfigurationError,
     IcecombError,
     MetastoreError,
@@ -175,6 +176,23 @@ class EntryPointer(ABC, Generic[V]):
         if lock is None or self._sends_expectation():
             context |= {EXPECTED_KEY: METADATA_LOCATION, EXPECTED_VALUE: location}
         return context
+
+    def require_lock(self, lock: TableLock | None, context: Mapping[str, str]) -> None:
+        """Refuses an alter whose lock is gone; asks for it where the server does not check.
+
+        Args:
+            lock: The lock; None in lock-free mode.
+            context: The `expectation` it is sent with.
+
+        Raises:
+            CommitFailedError: the lock was lost; nothing happened.
+        """
+        if lock is not None and not lock.is_alive(ask=EXPECTED_KEY not in context):
+            raise CommitFailedError(
+                f"{self.name}: the lock was lost before anything was changed",
+                hint="try again",
+                table=self.name,
+            )
 
     def _create(self, new: V, lock: TableLock | None) -> Outcome:
         found = self._entry()

@@ -7,7 +7,6 @@ kept alive by heartbeats from a thread of its own; without them a server's reape
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
@@ -28,6 +27,8 @@ from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _GROWTH: Final = 0.1
 """A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
+_SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
+"""Pauses between tries to release a lock in the background: eleven minutes in all."""
 _AGENT: Final = re.compile(r"icecomb-[0-9a-f-]+-pid(?P<pid>\d+)")
 
 
@@ -131,6 +132,10 @@ class TableLock:
             time.sleep(min(self._pause(waited), self._settings.timeout - waited + 0.001))
             self._confirmed = time.monotonic()
             answer = self._client.check_lock(answer.lock_id)
+            if self._reply_lost and answer.state is LockState.WAITING:
+                # Perhaps behind ourselves: the request whose answer was lost arrived late.
+                answer = self._granted() or answer
+                self.lock_id = answer.lock_id
         if answer.state is not LockState.ACQUIRED:
             raise MetastoreError(
                 f"the metastore did not grant the lock on {self._name}: {answer.state.name}",
@@ -149,20 +154,41 @@ class TableLock:
                 self._beat(self.lock_id)
             except RefusedError as error:
                 self._lost = error.answer
-            except MetastoreError:
+            except IcecombError:
                 return False
         return self._lost is None
 
     def release(self) -> None:
-        """Gives the lock back, whatever happened before; failures to do so are swallowed."""
+        """Gives the lock back, whatever happened before; raises nothing.
+
+        Where the metastore cannot be told, or may still carry out a request for a lock whose answer
+        was lost, a thread sees to it for as long as this process lives, up to eleven minutes.
+        """
         self._released.set()
-        with contextlib.suppress(IcecombError):
+        if not self._unlock() or self._reply_lost:
+            threading.Thread(
+                target=self._sweep, name=f"release of {self._name}", daemon=True
+            ).start()
+
+    def _unlock(self) -> bool:
+        """Releases every lock of this stamp; says whether the metastore was told."""
+        try:
             ids = {self.lock_id} - {None}
             if self._reply_lost:
-                ids |= {row.lock_id for row in self._rows() if row.agent == self.agent}
+                ids |= {row.lock_id for row in self._own()}
             for lock_id in ids:
                 if lock_id is not None:
                     self._client.unlock(lock_id)
+        except IcecombError:
+            return False
+        return True
+
+    def _sweep(self) -> None:
+        for pause in _SWEEPS_S:
+            time.sleep(pause)
+            # A late request can leave a lock behind after any look, so there are all of them.
+            if self._unlock() and not self._reply_lost:
+                return
 
     @property
     def _name(self) -> str:
@@ -180,13 +206,16 @@ class TableLock:
                     host=socket.gethostname(),
                     agent=self.agent,
                 )
+            except RefusedError:
+                # A server may fail after it has made the lock.
+                self._reply_lost = True
+                raise
             except ReplyLostError:
                 self._reply_lost = True
                 if time.monotonic() >= deadline:
                     raise
-            for row in self._rows():
-                if row.agent == self.agent:
-                    return LockAnswer(row.lock_id, row.state)
+            for row in self._own():
+                return LockAnswer(row.lock_id, row.state)
             time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load
             wait = min(wait * 2, self._settings.creation_max_wait)
 
@@ -196,6 +225,15 @@ class TableLock:
 
     def _rows(self) -> list[LockRow]:
         return self._client.locks(self._database, self._table)
+
+    def _own(self) -> list[LockRow]:
+        return [row for row in self._rows() if row.agent == self.agent]
+
+    def _granted(self) -> LockAnswer | None:
+        for row in self._own():
+            if row.state is LockState.ACQUIRED:
+                return LockAnswer(row.lock_id, row.state)
+        return None
 
     def _beat(self, lock_id: int) -> None:
         now = time.monotonic()

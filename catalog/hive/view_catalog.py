@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.catalog import Catalog, Name, iceberg_schema
@@ -13,8 +14,9 @@ from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.view_pointer import HiveViewPointer, view_named, view_pointed_at
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
+from icecomb.catalog.pointer import ViewMetadataVersion
 from icecomb.catalog.view import View
-from icecomb.format.errors import CommitFailedError, NoSuchViewError
+from icecomb.format.errors import CommitFailedError, NoSuchViewError, UnsupportedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +61,8 @@ class HiveViewCatalog(Catalog):
         pointer: EntryPointer[Any],
         locate: Callable[[HiveTable], str],
         metadata: TableMetadata | None = None,
-    ) -> None:
-        """Renames an entry under its lock, unless it moved meanwhile.
+    ) -> str:
+        """Renames an entry under its lock, unless it moved meanwhile; returns where it points.
 
         Args:
             source: Its name.
@@ -71,8 +73,8 @@ class HiveViewCatalog(Catalog):
         """
 
     @abstractmethod
-    def settle_drop(self, place: tuple[str, str], error: ReplyLostError) -> None:
-        """Finds out whether an entry was dropped though the answer was lost."""
+    def settle_drop(self, place: tuple[str, str], error: ReplyLostError | RefusedError) -> None:
+        """Returns if an entry was dropped though the answer was lost, or was a refusal."""
 
     def list_views(self, namespace: Name) -> list[Identifier]:
         """See `Catalog.list_views`: one call, the server filters."""
@@ -155,10 +157,17 @@ class HiveViewCatalog(Catalog):
     def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
         """See `Catalog.rename_view`: under its lock, checked like a commit."""
         source, target = _place(from_identifier), _place(to_identifier)
+        pointer = self.view_pointer(source)
+        known: ViewMetadataVersion | None = None
         with view_named(".".join(source)):
             view_pointed_at(self.client.table(*source))
-            self.move(source, target, self.view_pointer(source), view_pointed_at)
-        return self.load_view(target)
+            with suppress(OSError, ValueError, UnsupportedError):
+                known = pointer.load()
+            location = self.move(source, target, pointer, view_pointed_at)
+        # Loading it again could fail, and would look as if the renaming had failed.
+        if known is None or known.location != location:
+            return self.load_view(target)
+        return View(target, known, self.view_pointer(target))
 
     def drop_view(self, identifier: Name) -> None:
         """See `Catalog.drop_view`: under its lock; works when the metadata file is lost."""
@@ -170,7 +179,7 @@ class HiveViewCatalog(Catalog):
                 view_pointed_at(self.client.table(*place))
                 try:
                     self.client.drop_table(*place)
-                except ReplyLostError as error:
+                except (ReplyLostError, RefusedError) as error:
                     self.settle_drop(place, error)
 
     def view_fate(
