@@ -1,50 +1,122 @@
-"""A proxy in front of a real metastore that loses requests or replies of named calls."""
+"""A proxy in front of a real metastore that loses, cuts, delays and forges requests and replies."""
 
 from __future__ import annotations
 
 import contextlib
+import select
 import selectors
 import socket
+import struct
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+
+_CALL = b"\x80\x01\x00\x01"
+_EXCEPTION = b"\x80\x01\x00\x03"
+_INTERNAL_ERROR = 6
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER such that closing sends RST."""
+
+FAULTS = {
+    "unsent": "the metastore is not reached: the call is not sent",
+    "request": "the connection breaks, and the server never sees the call",
+    "reset": "the connection is reset in the middle of the request",
+    "late": "the connection breaks, and the server gets the call when `deliver` is called",
+    "reply": "the server does it, and the connection breaks before the answer",
+    "torn": "the server does it, and the connection is reset in the middle of the answer",
+    "refused": "the answer is an internal error, and the server never sees the call",
+    "betrayed": "the server does it, and the answer is an internal error",
+}
 
 
 class ThriftProxy:
     """Listens on a port of its own and forwards to ``port``.
 
-    ``fail(method, how)`` arms one fault for the next such call: ``request`` = the connection breaks and the
-    server never sees the call, ``reply`` = the server does it and the answer is lost.
-    ``delay(method, seconds)`` holds the next such call back before the server sees it.
+    ``fail(method, how)`` arms one fault for the next such call, ``fail_at(position, how)`` for the
+    call of that position since ``begin()``; see `FAULTS`. ``delay(method, seconds)`` holds the next
+    such call back before the server sees it.
+
+    Attributes:
+        target: The port that new connections are forwarded to.
+        calls: How often each call arrived.
+        sequence: The calls since ``begin()``, without those that introduce a new connection.
+        injected: How many faults were injected, by method and kind.
     """
 
     def __init__(self, port: int) -> None:
-        self._target = ("127.0.0.1", port)
-        self._faults: dict[str, str] = {}
-        self._delays: dict[str, float] = {}
-        self._before: dict[str, object] = {}
+        self.target = port
         self.calls: Counter[str] = Counter()
+        self.sequence: list[str] = []
+        self.injected: Counter[tuple[str, str]] = Counter()
+        self._faults: dict[str, str] = {}
+        self._at: tuple[int, str] | None = None
+        self._delays: dict[str, float] = {}
+        self._before: dict[str, Callable[[], object]] = {}
+        self._late: list[bytes] = []
+        self._refusing = 0
+        self._guard = threading.RLock()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.uri = f"thrift://127.0.0.1:{self._server.getsockname()[1]}"
-        self._open: list[socket.socket] = []
+        self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fail(self, method: str, how: str) -> None:
-        assert how in {"request", "reply"}
+        assert how in FAULTS.keys() - {"unsent"}
         self._faults[method] = how
+
+    def begin(self) -> None:
+        """The next call has position 0; what was armed by position is disarmed."""
+        with self._guard:
+            self.sequence = []
+            self._at = None
+            self._refusing = 0
+
+    def fail_at(self, position: int, how: str) -> None:
+        """Arms a fault after ``begin()``."""
+        assert how in FAULTS
+        with self._guard:
+            self._at = (position, how)
+            if how == "unsent" and position == 0:
+                self._vanish("the first call")
+                self.hang_up()
 
     def delay(self, method: str, seconds: float) -> None:
         self._delays[method] = seconds
 
-    def before(self, method: str, action: object) -> None:
+    def before(self, method: str, action: Callable[[], object]) -> None:
         """Runs ``action()`` once, when the next such call has arrived and before the server sees it."""
         self._before[method] = action
 
-    def close(self) -> None:
-        for one in (self._server, *self._open):
+    def deliver(self) -> int:
+        """Lets the server do what it got late; says how many calls."""
+        with self._guard:
+            late, self._late = self._late, []
+        for request in late:
+            with socket.create_connection(("127.0.0.1", self.target)) as server:
+                server.settimeout(20)
+                server.sendall(request)
+                server.recv(1 << 16)
+        return len(late)
+
+    def hang_up(self) -> None:
+        """Closes every connection; new ones are accepted."""
+        with self._guard:
+            found, self._open = self._open, set()
+        for one in found:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)  # a thread in accept() would keep the port open
-            one.close()
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # a thread in accept() would keep it open
+        self._server.close()
+        self.hang_up()
+
+    def _vanish(self, method: str) -> None:
+        self._at = None
+        self._refusing = 1
+        self.injected[method, "unsent"] += 1
 
     def _accept(self) -> None:
         while True:
@@ -52,35 +124,146 @@ class ThriftProxy:
                 client, _ = self._server.accept()
             except OSError:
                 return
-            upstream = socket.create_connection(self._target)
-            self._open += [client, upstream]
+            with self._guard:
+                refuse, self._refusing = self._refusing > 0, max(0, self._refusing - 1)
+            try:
+                if refuse:
+                    raise ConnectionRefusedError
+                upstream = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
+            with self._guard:
+                self._open |= {client, upstream}
             threading.Thread(target=self._serve, args=(client, upstream), daemon=True).start()
 
     def _serve(self, client: socket.socket, upstream: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError), selectors.DefaultSelector() as selector:
+        try:
+            with contextlib.suppress(OSError, ValueError):
+                self._pass_on(client, upstream)
+        finally:
+            with self._guard:
+                self._open -= {client, upstream}
+            client.close()
+            upstream.close()
+
+    def _pass_on(self, client: socket.socket, upstream: socket.socket) -> None:
+        method, fault = "", None
+        with selectors.DefaultSelector() as selector:
             selector.register(client, selectors.EVENT_READ)
             selector.register(upstream, selectors.EVENT_READ)
-            fault = None
             while True:
                 for key, _ in selector.select():
                     data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
                     if not data:
                         raise OSError
                     if key.fileobj is client:
-                        if data[:4] == b"\x80\x01\x00\x01":
-                            size = int.from_bytes(data[4:8], "big")
-                            method = data[8 : 8 + size].decode()
-                            self.calls[method] += 1
-                            fault = self._faults.pop(method, None)
-                            if action := self._before.pop(method, None):
-                                action()  # type: ignore[operator]
-                            time.sleep(self._delays.pop(method, 0))
-                        if fault == "request":
-                            raise OSError
-                        upstream.sendall(data)
+                        if data[:4] == _CALL:
+                            method, fault = self._arrived(data)
+                        self._forward(method, fault, data, client, upstream)
                     else:
-                        if fault == "reply":
-                            raise OSError
-                        client.sendall(data)
-        client.close()
-        upstream.close()
+                        fault = self._answer(fault, data, client, upstream)
+
+    def _arrived(self, data: bytes) -> tuple[str, str | None]:
+        size = int.from_bytes(data[4:8], "big")
+        method = data[8 : 8 + size].decode()
+        with self._guard:
+            self.calls[method] += 1
+            fault = self._faults.pop(method, None)
+            if method != "set_ugi":
+                if self._at is not None and self._at[0] == len(self.sequence):
+                    fault, self._at = self._at[1], None
+                self.sequence.append(method)
+            if fault is not None:
+                self.injected[method, fault] += 1
+        if action := self._before.pop(method, None):
+            action()
+        time.sleep(self._delays.pop(method, 0))
+        return method, fault
+
+    def _forward(
+        self,
+        method: str,
+        fault: str | None,
+        data: bytes,
+        client: socket.socket,
+        upstream: socket.socket,
+    ) -> None:
+        if fault == "late":
+            with self._guard:
+                self._late.append(data)
+        if fault in {"request", "late", "unsent"}:
+            raise OSError
+        if fault == "reset":
+            upstream.sendall(data[: len(data) // 2])
+            _reset(upstream)
+            _reset(client)
+            raise OSError
+        if fault == "refused":
+            client.sendall(_internal_error(method))
+        else:
+            upstream.sendall(data)
+
+    def _answer(
+        self, fault: str | None, data: bytes, client: socket.socket, upstream: socket.socket
+    ) -> str | None:
+        if fault == "reply":
+            raise OSError
+        if fault == "torn":
+            data += _rest(upstream)
+            client.sendall(data[: len(data) // 2])
+            _reset(client)
+            raise OSError
+        if fault == "betrayed":
+            _rest(upstream)
+            client.sendall(_internal_error("what was done"))
+            return "muted"
+        if fault == "muted":
+            return fault
+        with self._guard:
+            if self._at is not None and self._at[1] == "unsent":
+                vanish = self._at[0] == len(self.sequence) > 0
+            else:
+                vanish = False
+        if not vanish:
+            client.sendall(data)
+            return fault
+        data += _rest(upstream)
+        with self._guard:
+            self._vanish(f"the call after {self.sequence[-1]}")
+        client.sendall(data)
+        self.hang_up()
+        raise OSError
+
+
+def _rest(upstream: socket.socket) -> bytes:
+    """What still comes of a reply, until the server is quiet."""
+    data = b""
+    while select.select([upstream], [], [], 0.02)[0]:
+        chunk = upstream.recv(1 << 20)
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
+def _internal_error(method: str) -> bytes:
+    """What libthrift answers when a handler fails in a way that nobody foresaw."""
+    name, text = method.encode(), f"Internal error processing {method}".encode()
+    return (
+        _EXCEPTION
+        + struct.pack(">i", len(name))
+        + name
+        + struct.pack(">i", 0)
+        + b"\x0b"
+        + struct.pack(">hi", 1, len(text))
+        + text
+        + b"\x08"
+        + struct.pack(">hi", 2, _INTERNAL_ERROR)
+        + b"\x00"
+    )
+
+
+def _reset(one: socket.socket) -> None:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    one.close()

@@ -1,0 +1,112 @@
+"""Kills a writer at every step of every operation; run as a process of its own, which forks them.
+
+    python killed_writer.py PORT WAREHOUSE OPERATION...
+
+Prints how many were killed, and what was wrong afterwards, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from faulty_operations import OPERATIONS, Operation, World
+
+from icecomb.catalog.hive.calls import Calls
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.format.file_io import LocalFileSystem
+
+WRITES = {"create_table", "drop_table", "alter_table_with_environment_context"}
+"""The calls that make a change happen."""
+_LIVED = 0
+
+
+def _steps(fatal: int, told: int) -> None:
+    """Kills this process at step ``fatal``; each step before it is written to ``told``."""
+    count = 0
+
+    def step(what: str) -> None:
+        nonlocal count
+        os.write(told, f"{what}\n".encode())
+        count += 1
+        if count > fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    send, create = Calls.send, LocalFileSystem.create_stream
+
+    def watched_send(self: Calls, method: str, call: Any) -> Any:
+        step(f"before {method}")
+        answer = send(self, method, call)
+        step(f"after {method}")
+        return answer
+
+    def watched_create(self: LocalFileSystem, location: str) -> Any:
+        step("before a file")
+        return create(self, location)
+
+    Calls.send = watched_send  # type: ignore[method-assign,assignment]
+    LocalFileSystem.create_stream = watched_create  # type: ignore[method-assign]
+
+
+def _killed(operation: Operation, fatal: int) -> tuple[bool, list[str], int]:
+    """Whether it was killed before it was through, its steps, and its pid."""
+    told, tells = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _steps(fatal, tells)
+            operation.act()
+        finally:
+            os._exit(_LIVED)
+    os.close(tells)
+    with os.fdopen(told) as lines:
+        steps = lines.read().splitlines()
+    _, status = os.waitpid(pid, 0)
+    return os.WIFSIGNALED(status), steps, pid
+
+
+def _every_step(world: World, name: str, problems: list[str]) -> int:
+    operation = OPERATIONS[name](world)
+    fatal = 0
+    while True:
+        operation.prepare()
+        world.arm(None)
+        killed, steps, pid = _killed(operation, fatal)
+        expected = any(step == f"after {call}" for call in WRITES for step in steps)
+        where = f"{name}, killed {steps[-1]}"
+        try:
+            if operation.happened() != expected:
+                problems.append(f"{where}: {'did not happen' if expected else 'happened'}")
+            for each in operation.names:
+                for row in world.direct.client.locks(*each.split(".")):
+                    if f"pid{pid}" not in row.agent or not killed:
+                        problems.append(f"{where}: lock {row}")
+                    world.direct.client.unlock(row.lock_id)
+                world.check_files(each)
+        except AssertionError as error:
+            problems.append(f"{where}: {error}")
+        if not killed:
+            return fatal
+        fatal += 1
+
+
+def main() -> None:
+    port, warehouse, *names = sys.argv[1:]
+    metastore = SimpleNamespace(port=int(port), warehouse=Path(warehouse))
+    uri = f"thrift://127.0.0.1:{port}"
+    direct = HiveCatalog("direct", {"uri": uri, "warehouse": warehouse})
+    world = World(metastore, direct, lock_enabled=True)
+    problems: list[str] = []
+    kills = {name: _every_step(world, name, problems) for name in names}
+    world.close()
+    direct.close()
+    print(json.dumps({"kills": kills, "problems": problems}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Every call of every operation fails in every way, and the catalog never lies about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from faulty_operations import ALTER, OPERATIONS, World, run_case
+from thrift_proxy import FAULTS, ThriftProxy
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog import metastore as embedded
+from icecomb.catalog.hive import lock, server
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hive.entity import LockState
+from icecomb.format.errors import CommitFailedError, LockTimeoutError
+
+pytestmark = pytest.mark.jvm
+
+LEAST = 500
+"""Faults a run."""
+FENCED = {"set-property", "append", "replace"}
+"""Those of which a late request can be made impossible from outside."""
+CASES = [
+    *((name, "locks") for name in ("set-property", "append", "replace", "create-with-rows")),
+    *((name, "locks") for name in ("rename", "purge", "replace-view")),
+    *((name, "lock-free") for name in ("set-property", "append", "create", "register", "drop")),
+    *((name, "lock-free") for name in ("create-view", "rename-view", "drop-view")),
+    ("set-property", "unknown server"),
+]
+HERE = Path(__file__).parent
+
+
+def _every_fault(metastore, catalog, name, mode):
+    """Every fault at every call of one operation: what it said, what was injected, what is wrong."""
+    locks = mode == "locks"
+    world = World(metastore, catalog, lock_enabled=locks, cold=mode == "unknown server")
+    said, problems = Counter(), []
+    try:
+        operation = OPERATIONS[name](world)
+        outcome, calls = run_case(operation, None, "")
+        assert outcome == "done"
+        assert ("lock" in calls) == locks
+        for position, method in enumerate(calls):
+            fenced = ["fenced"] if method == ALTER and name in FENCED else []
+            for how in [*FAULTS, *fenced]:
+                before = world.proxy.injected.total()
+                try:
+                    said[run_case(operation, position, how)[0]] += 1
+                    assert world.proxy.injected.total() == before + 1
+                except Exception as error:  # noqa: BLE001 - all are shown
+                    problems.append(f"{name}, {mode}, call {position} ({method}), {how}: {error!r}")
+        return said, world.proxy.injected, problems
+    finally:
+        world.close()
+
+
+def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
+    metastore, catalog, monkeypatch, capsys
+):
+    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda case: _every_fault(metastore, catalog, *case), CASES))
+    said, injected, problems = Counter(), Counter(), []
+    for one in found:
+        said += one[0]
+        injected += one[1]
+        problems += one[2]
+    kinds = Counter()
+    for (_, how), count in injected.items():
+        kinds[how] += count
+    with capsys.disabled():
+        print(f"\n{injected.total()} faults injected: {dict(kinds)}; outcomes: {dict(said)}")
+    assert problems == []
+    assert injected.total() >= LEAST
+    assert said.keys() == {"done", "failed", "unknown"}
+
+
+def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore, capsys):
+    names = ["set-property", "create", "rename", "drop"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            HERE / "killed_writer.py",
+            str(metastore.port),
+            metastore.warehouse,
+            *names,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    with capsys.disabled():
+        print(f"\n{sum(found['kills'].values())} writers killed: {found['kills']}")
+    assert found["problems"] == []
+    assert all(found["kills"][name] >= 8 for name in names)
+
+
+def test_a_metastore_killed_in_a_storm_of_commits_loses_and_repeats_none(tmp_path):
+    first = embedded.start(tmp_path)
+    proxy = ThriftProxy(first.port)
+    try:
+        with closing(load_catalog("direct", uri=first.uri, warehouse=str(tmp_path))) as direct:
+            direct.create_namespace("db")
+            quick = {"commit.status-check.min-wait-ms": "2000"}
+            schema = pa.schema([("id", pa.int64())])
+            table = direct.create_table("db.t", schema, properties=quick)
+            writers = [
+                subprocess.Popen(
+                    [sys.executable, HERE / "storming_writer.py", proxy.uri, "db.t", str(n), "15"],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                for n in (1000, 2000)
+            ]
+            while len(table.refresh().snapshots()) < 6:
+                time.sleep(0.05)
+        os.kill(first.pid, signal.SIGKILL)
+        again = embedded.start(tmp_path)
+        proxy.target = again.port
+        said = [json.loads(writer.communicate(timeout=300)[0]) for writer in writers]
+        with closing(load_catalog("direct", uri=again.uri, warehouse=str(tmp_path))) as direct:
+            found = direct.load_table("db.t").scan().to_arrow()["id"].to_pylist()
+            locks = direct.client.locks("db", "t")
+    finally:
+        proxy.close()
+        embedded.stop(tmp_path)
+    done, failed, unknown = (
+        {row for one in said for row in one[word]} for word in ("done", "failed", "unknown")
+    )
+    assert len(found) == len(set(found))
+    assert done <= set(found) <= done | unknown
+    assert failed | unknown
+    assert len(done) + len(failed) + len(unknown) == 30
+    assert locks == []
+
+
+def _breaking(catalog, table, action):
+    """What an operator does to whoever holds the table's lock, and what follows."""
+
+    def act():
+        (row,) = catalog.client.locks(*table.identifier)
+        catalog.client.unlock(row.lock_id)
+        action()
+
+    return act
+
+
+def test_a_lock_request_that_arrives_late_does_not_lock_its_writer_out(
+    catalog, proxied, proxy, table, rows, monkeypatch
+):
+    monkeypatch.setattr(lock, "_SWEEPS_S", (0.05, 0.2))
+    mine = proxied.load_table(table.identifier)
+    # lost on the way, asked for again, and only then granted: the second one waits for the first
+    proxy.fail("lock", "late")
+    proxy.before("show_locks", lambda: proxy.before("lock", proxy.deliver))
+    mine.append(rows)
+    assert proxy.calls["lock"] == 2
+    assert proxy.calls["check_lock"] >= 1
+    for thread in threading.enumerate():
+        if thread.name.startswith("release of"):
+            thread.join()
+    assert catalog.client.locks(*table.identifier) == []
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+def test_a_writer_slower_than_the_time_out_of_another_still_commits(
+    catalog, metastore, proxied, proxy, table, rows
+):
+    slow = proxied.load_table(table.identifier)
+    slow.append(rows)
+    impatient = HiveCatalog("i", {"uri": metastore.uri, "iceberg.hive.lock-timeout-ms": "300"})
+    refused = []
+
+    def meanwhile():
+        with pytest.raises(
+            LockTimeoutError, match=rf"(?s)pid {os.getpid()}.*icecomb locks break"
+        ) as e:
+            impatient.load_table(table.identifier).append(rows)
+        refused.append(e)
+
+    proxy.before(ALTER, meanwhile)
+    slow.append(rows)
+    assert len(refused) == 1
+    impatient.close()
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 6
+    assert catalog.client.locks(*table.identifier) == []
+
+
+def test_commits_go_past_a_dead_lock_where_the_server_checks_and_the_catalog_is_told_to(
+    catalog, metastore, table, rows
+):
+    answer = catalog.client.lock(*table.identifier, user="ann", host="gone", agent="Iceberg-dead")
+    assert answer.state is LockState.ACQUIRED
+    free = load_catalog("free", uri=metastore.uri, **{"iceberg.engine.hive.lock-enabled": "false"})
+    mine = free.load_table(table.identifier)
+    free.client.calls.clear()
+    mine.append(rows)
+    assert "lock" not in free.client.calls
+    free.close()
+    catalog.client.unlock(answer.lock_id)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+@pytest.fixture
+def unchecking(proxied, monkeypatch):
+    """Our catalog behind the proxy, for which the server is one like Hive 3.1.3."""
+    with proxied.client.pinned() as key:
+        monkeypatch.setitem(server._enforcing, key, False)
+    return proxied
+
+
+def test_a_lock_broken_before_the_last_look_loses_nothing_even_where_nobody_checks(
+    catalog, unchecking, proxy, table, rows
+):
+    mine = unchecking.load_table(table.identifier)
+    other = catalog.load_table(table.identifier)
+    proxy.before("heartbeat", _breaking(catalog, table, lambda: other.append(rows)))
+    mine.append(rows)
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 6
+
+
+def test_a_rename_whose_lock_was_broken_reverts_no_commit_even_where_nobody_checks(
+    catalog, unchecking, proxy, table, rows
+):
+    other = catalog.load_table(table.identifier)
+    proxy.before("heartbeat", _breaking(catalog, table, lambda: other.append(rows)))
+    with pytest.raises(CommitFailedError, match="lock was lost"):
+        unchecking.rename_table(table.identifier, (table.identifier[0], "elsewhere"))
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+
+
+def test_a_rename_overtaken_without_locks_reverts_no_commit(
+    catalog, proxied, proxy, namespace, rows
+):
+    free = {"engine.hive.lock-enabled": "false"}
+    table = catalog.create_table(f"{namespace}.t", rows.schema, properties=free)
+    other = catalog.load_table(table.identifier)
+    proxied.load_table(table.identifier).append(rows)
+    proxy.before(ALTER, lambda: other.append(rows))
+    with pytest.raises(CommitFailedError, match="another writer"):
+        proxied.rename_table(table.identifier, (namespace, "elsewhere"))
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 6
