@@ -1,0 +1,298 @@
+"""Paimon's data types, as text and as JSON (Paimon docs: Data Types; Spec: Schema, DataField)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.unknown_member import extra_field, unknown_members
+
+MAX_LENGTH: Final = 2_147_483_647
+"""The length of STRING and BYTES."""
+LOCAL_ZONED: Final = "TIMESTAMP_LTZ"
+
+_FIELD: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
+_NESTED: Final = frozenset(("type", "element", "key", "value", "fields", "length"))
+_LENGTHS: Final = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1}
+_PRECISIONS: Final = {"TIME": 9, "TIMESTAMP": 9, LOCAL_ZONED: 9}
+PLAIN: Final = frozenset(
+    (
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"),
+        *("VARIANT", "BLOB"),
+    )
+)
+"""The roots of types without parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """The common base of all types.
+
+    Attributes:
+        nullable: Whether null is a value.
+    """
+
+    nullable: bool
+
+    def to_json(self) -> Any:
+        """What stands in schema files: text for an atomic type, else an object."""
+        raise NotImplementedError
+
+    def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the one thing it sets
+        """The same type with or without NOT NULL."""
+        extra = getattr(self, "extra", {})
+        if "nullable" in extra:  # PyPaimon says it twice
+            return replace(self, nullable=nullable, extra={**extra, "nullable": nullable})  # type: ignore[call-arg]
+        return replace(self, nullable=nullable)
+
+    def _marked(self, text: str) -> str:
+        return text if self.nullable else f"{text} NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicType(DataType):
+    """A type without children.
+
+    Attributes:
+        root: The name without parameters; `VARCHAR` for STRING, `VARBINARY` for BYTES,
+            `TIMESTAMP_LTZ` for TIMESTAMP WITH LOCAL TIME ZONE.
+        parameters: Length, or precision, or precision and scale.
+
+    Raises:
+        SchemaError: A parameter is out of range.
+    """
+
+    root: str
+    parameters: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.root in _LENGTHS and not 1 <= self.parameters[0] <= MAX_LENGTH:
+            raise SchemaError(f"{self}: a length is 1 to {MAX_LENGTH}")
+        if self.root in _PRECISIONS and not 0 <= self.parameters[0] <= _PRECISIONS[self.root]:
+            raise SchemaError(f"{self}: a precision is 0 to {_PRECISIONS[self.root]}")
+        if self.root == "DECIMAL":
+            precision, scale = self.parameters
+            if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+                raise SchemaError(f"{self}: precision is 1 to 38, scale 0 to the precision")
+
+    def __str__(self) -> str:
+        return self._marked(self._text())
+
+    def _text(self) -> str:
+        if self.parameters == (MAX_LENGTH,) and self.root in {"VARCHAR", "VARBINARY"}:
+            return "STRING" if self.root == "VARCHAR" else "BYTES"
+        if self.root == LOCAL_ZONED:
+            return f"TIMESTAMP({self.parameters[0]}) WITH LOCAL TIME ZONE"
+        if not self.parameters:
+            return self.root
+        return f"{self.root}({', '.join(map(str, self.parameters))})"
+
+    def to_json(self) -> Any:
+        """The type's text."""
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType(DataType):
+    """A list of elements."""
+
+    element: DataType
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        return self._marked(f"ARRAY<{self.element}>")
+
+    def to_json(self) -> Any:
+        """The type as in schema files."""
+        return {"type": self._marked("ARRAY"), "element": self.element.to_json(), **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class MultisetType(DataType):
+    """A bag: elements and how often they occur."""
+
+    element: DataType
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        return self._marked(f"MULTISET<{self.element}>")
+
+    def to_json(self) -> Any:
+        """The type as in schema files."""
+        return {"type": self._marked("MULTISET"), "element": self.element.to_json(), **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType(DataType):
+    """A list of a fixed number of elements."""
+
+    element: DataType
+    length: int
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        return self._marked(f"VECTOR<{self.element}, {self.length}>")
+
+    def to_json(self) -> Any:
+        """The type as in schema files."""
+        element = self.element.to_json()
+        return {
+            "type": self._marked("VECTOR"),
+            "element": element,
+            "length": self.length,
+            **self.extra,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(DataType):
+    """A map."""
+
+    key: DataType
+    value: DataType
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        return self._marked(f"MAP<{self.key}, {self.value}>")
+
+    def to_json(self) -> Any:
+        """The type as in schema files."""
+        key, value = self.key.to_json(), self.value.to_json()
+        return {"type": self._marked("MAP"), "key": key, "value": value, **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """A column, or a field of a ROW.
+
+    Attributes:
+        field_id: Finds the field in files of older schemas, whatever its name is.
+        name: Its name among its siblings.
+        field_type: Its type.
+        description: A comment.
+        default_value: The text of the value that writers put where none is given.
+        extra: Members that icecomb does not know; they are written back.
+    """
+
+    field_id: int
+    name: str
+    field_type: DataType
+    description: str | None = None
+    default_value: str | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        doc = f" COMMENT '{self.description}'" if self.description else ""
+        return f"{self.name} {self.field_type}{doc}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The field as in schema files."""
+        out = {"id": self.field_id, "name": self.name, "type": self.field_type.to_json()}
+        if self.description is not None:
+            out["description"] = self.description
+        if self.default_value is not None:
+            out["defaultValue"] = self.default_value
+        return {**out, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any, place: str = "fields") -> DataField:
+        """Read a field.
+
+        Args:
+            raw: The parsed JSON.
+            place: Where it stands, for errors.
+
+        Raises:
+            SchemaError: A member is missing or has the wrong shape; the message names the field.
+        """
+        if not isinstance(raw, dict):
+            raise SchemaError(f"{place}: not an object: {raw!r}")
+        name = raw.get("name")
+        if not isinstance(name, str) or not name:
+            raise SchemaError(f"{place}: a field has no name: {raw!r}")
+        place = f"{place}.{name}"
+        field_id = raw.get("id")
+        if type(field_id) is not int or field_id < 0:
+            raise SchemaError(f"{place}: id is not a number from 0 on: {field_id!r}")
+        description, default = raw.get("description"), raw.get("defaultValue")
+        if not all(text is None or isinstance(text, str) for text in (description, default)):
+            raise SchemaError(f"{place}: description and defaultValue must be text")
+        kind = type_from_json(raw.get("type"), place)
+        return cls(field_id, name, kind, description, default, unknown_members(raw, _FIELD))
+
+
+@dataclass(frozen=True, slots=True)
+class RowType(DataType):
+    """A tuple of named fields."""
+
+    fields: tuple[DataField, ...]
+    extra: Mapping[str, Any] = extra_field()
+
+    def __str__(self) -> str:
+        return self._marked(f"ROW<{', '.join(map(str, self.fields))}>")
+
+    def to_json(self) -> Any:
+        """The type as in schema files."""
+        fields = [f.to_json() for f in self.fields]
+        return {"type": self._marked("ROW"), "fields": fields, **self.extra}
+
+
+def type_from_json(raw: Any, place: str) -> DataType:
+    """Read a type from its JSON form.
+
+    Raises:
+        SchemaError: This is no type; the message begins with `place`.
+    """
+    from icecomb.format.paimon.type_parser import parse_type
+
+    if isinstance(raw, str):
+        try:
+            return parse_type(raw)
+        except SchemaError as error:
+            raise SchemaError(f"{place}: {error.message}", hint=error.hint) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+        raise SchemaError(f"{place}: type is missing or no type: {raw!r}")
+    words = raw["type"].split()
+    kind, nullable = words[0] if words else "", words[1:] != ["NOT", "NULL"]
+    extra = unknown_members(raw, _NESTED)
+    if words[1:] not in ([], ["NOT", "NULL"], ["NULL"]):
+        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
+    if kind == "ROW":
+        fields = raw.get("fields")
+        if not isinstance(fields, list):
+            raise SchemaError(f"{place}: ROW without fields")
+        inner = tuple(DataField.from_json(one, place) for one in fields)
+        return RowType(nullable, inner, extra)
+    if kind == "MAP":
+        key = type_from_json(raw.get("key"), f"{place}.key")
+        return MapType(nullable, key, type_from_json(raw.get("value"), f"{place}.value"), extra)
+    if kind not in {"ARRAY", "MULTISET", "VECTOR"}:
+        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
+    element = type_from_json(raw.get("element"), f"{place}.element")
+    if kind == "ARRAY":
+        return ArrayType(nullable, element, extra)
+    if kind == "MULTISET":
+        return MultisetType(nullable, element, extra)
+    length = raw.get("length")
+    if type(length) is not int or length < 1:
+        raise SchemaError(f"{place}: VECTOR without a length: {length!r}")
+    return VectorType(nullable, element, length, extra)
+
+
+def children(kind: DataType) -> tuple[DataType, ...]:
+    """The types directly inside a type, but for the fields of a ROW."""
+    if isinstance(kind, ArrayType | MultisetType | VectorType):
+        return (kind.element,)
+    return (kind.key, kind.value) if isinstance(kind, MapType) else ()
+
+
+def nested_fields(kind: DataType) -> Iterator[DataField]:
+    """All fields of ROWs inside a type, at all depths; an outer field before its inner ones."""
+    if isinstance(kind, RowType):
+        for field in kind.fields:
+            yield field
+            yield from nested_fields(field.field_type)
+    for child in children(kind):
+        yield from nested_fields(child)

@@ -1,0 +1,225 @@
+"""Paimon schemas as Iceberg's, with the same field ids.
+
+What has no id in Paimon, elements of arrays, keys and values of maps, gets the id that Paimon's own
+Parquet files give it (Paimon: SpecialFields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.evolution.schema_edit import can_promote
+from icecomb.format.name_mapping import MappedField, NameMapping, create_name_mapping
+from icecomb.format.paimon.data_type import (
+    LOCAL_ZONED,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+from icecomb.format.paimon.table_schema import TableSchema
+from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.transform import IdentityTransform
+from icecomb.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+from icecomb.format.types import MapType as IcebergMapType
+
+_BASE: Final = 2_147_483_647 // 4
+_DEPTHS: Final = 1 << 10
+_MICROSECONDS: Final = 6
+
+_PLAIN: Final[dict[str, IcebergType]] = {
+    "BOOLEAN": BooleanType(),
+    "TINYINT": IntegerType(),
+    "SMALLINT": IntegerType(),
+    "INT": IntegerType(),
+    "BIGINT": LongType(),
+    "FLOAT": FloatType(),
+    "DOUBLE": DoubleType(),
+    "DATE": DateType(),
+    "TIME": TimeType(),
+    "CHAR": StringType(),
+    "VARCHAR": StringType(),
+    "BINARY": BinaryType(),
+    "VARBINARY": BinaryType(),
+    "TIMESTAMP": TimestampType(),
+    LOCAL_ZONED: TimestamptzType(),
+}
+_CODECS: Final = {"zstd", "snappy", "gzip", "lz4", "none"}
+
+
+def iceberg_schema(schema: TableSchema) -> Schema:
+    """The same columns in Iceberg; columns of the primary key identify rows.
+
+    Raises:
+        UnsupportedError: A type has no counterpart in format version 2: nanoseconds, VARIANT, BLOB,
+            VECTOR; the message names the column.
+    """
+    fields = tuple(_field(f, f.name) for f in schema.fields)
+    by_name = {f.name: f for f in fields}
+    keys = tuple(by_name[name].field_id for name in schema.primary_keys)
+    return Schema(fields, schema.schema_id, keys)
+
+
+def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
+    """The partition keys as identity partitions.
+
+    Raises:
+        UnsupportedError: A partition key is no primitive value.
+    """
+    found = []
+    ids = {f.name: f for f in schema.fields}
+    for at, name in enumerate(schema.partition_keys):
+        if not isinstance(ids[name].field_type, AtomicType):
+            raise UnsupportedError(f"partition key {name}: {ids[name].field_type} cannot partition")
+        number = PARTITION_FIELD_ID_START + at
+        found.append(PartitionField(ids[name].field_id, number, IdentityTransform(), name))
+    return PartitionSpec(0, tuple(found))
+
+
+def iceberg_properties(schema: TableSchema) -> dict[str, str]:
+    """The table properties that say what options and comment of the Paimon table said."""
+    properties: dict[str, str] = {}
+    if schema.comment:
+        properties["comment"] = schema.comment
+    kind = schema.options.get("file.format", "parquet").lower()
+    if kind in {"parquet", "orc", "avro"}:
+        properties["write.format.default"] = kind
+    codec = schema.options.get("file.compression", "").lower()
+    if kind == "parquet" and codec in _CODECS:
+        properties["write.parquet.compression-codec"] = "uncompressed" if codec == "none" else codec
+    return properties
+
+
+def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()) -> NameMapping:
+    """The ids of names in files without ids: those of the current schema, and of older ones.
+
+    Raises:
+        SchemaError: A name means one field in one schema and another in another; the message names
+            the schema.
+    """
+    mapping = create_name_mapping(iceberg_schema(current))
+    for schema in older:
+        names = create_name_mapping(iceberg_schema(schema)).fields
+        mapping = NameMapping(_joined(mapping.fields, names, schema.schema_id))
+    return mapping
+
+
+def _joined(
+    fields: tuple[MappedField, ...], older: tuple[MappedField, ...], schema_id: int
+) -> tuple[MappedField, ...]:
+    by_id = {f.field_id: f for f in fields}
+    owners = {name: f.field_id for f in fields for name in f.names}
+    for f in older:
+        for name in f.names:
+            if owners.setdefault(name, f.field_id) != f.field_id:
+                raise SchemaError(
+                    f"in schema-{schema_id} the name {name!r} means the field of id {f.field_id}, "
+                    f"in another one that of id {owners[name]}"
+                )
+        known = by_id.get(f.field_id)
+        if known is None:
+            by_id[f.field_id] = f
+            continue
+        names = (*known.names, *(name for name in f.names if name not in known.names))
+        inner = _joined(known.fields, f.fields, schema_id)
+        by_id[f.field_id] = MappedField(f.field_id, names, inner)
+    return tuple(by_id.values())
+
+
+def _field(field: DataField, path: str) -> NestedField:
+    kind = _type(field.field_type, field.field_id, 0, path)
+    return NestedField(
+        field.field_id, field.name, kind, not field.field_type.nullable, field.description
+    )
+
+
+def _type(kind: DataType, owner: int, depth: int, path: str) -> IcebergType:
+    """The type of a field, or of what lies `depth` arrays and maps inside it.
+
+    Args:
+        kind: Paimon's type.
+        owner: The id of the field.
+        depth: How many arrays and maps are around.
+        path: The field's name with those around it, for errors.
+    """
+    if isinstance(kind, AtomicType):
+        return _primitive(kind, path)
+    if isinstance(kind, RowType):
+        return StructType(tuple(_field(f, f"{path}.{f.name}") for f in kind.fields))
+    inner = depth + 1
+    above, below = _BASE + owner * _DEPTHS + inner, _BASE - owner * _DEPTHS - inner
+    if isinstance(kind, ArrayType):
+        element = _type(kind.element, owner, inner, f"{path}.element")
+        return ListType(above, element, not kind.element.nullable)
+    if isinstance(kind, MapType):
+        key = _type(kind.key, owner, inner, f"{path}.key")
+        value = _type(kind.value, owner, inner, f"{path}.value")
+        return IcebergMapType(below, key, above, value, not kind.value.nullable)
+    if isinstance(kind, MultisetType):
+        key = _type(kind.element, owner, inner, f"{path}.element")
+        return IcebergMapType(below, key, above, IntegerType(), True)
+    raise _no_counterpart(kind, path)
+
+
+def _primitive(kind: AtomicType, path: str) -> IcebergType:
+    if kind.root == "DECIMAL":
+        return DecimalType(*kind.parameters)
+    if kind.root in {"TIMESTAMP", LOCAL_ZONED, "TIME"} and kind.parameters[0] > _MICROSECONDS:
+        raise _no_counterpart(kind, path)
+    found = _PLAIN.get(kind.root)
+    if found is None:
+        raise _no_counterpart(kind, path)
+    return found
+
+
+def _no_counterpart(kind: DataType, path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"column {path}: {kind} has no counterpart in Iceberg's format version 2",
+        hint="Drop the column, or write it anew with another type, before bringing the table over.",
+    )
+
+
+def unreadable(old: Schema, new: Schema) -> str | None:
+    """Why rows of an older schema cannot be read under a newer one by field id; None if they can.
+
+    Iceberg promotes types as its specification says (Schema Evolution) and has no other casts.
+    """
+    known = {field_id: old.find_field(field_id) for field_id in old.field_ids}
+    for field_id in sorted(new.field_ids):
+        field, path = new.find_field(field_id), new.find_column_name(field_id)
+        before = known.get(field_id)
+        if before is None:
+            if field.required:
+                return f"it has no {path}, which is NOT NULL"
+            continue
+        was, is_ = before.field_type, field.field_type
+        plain = isinstance(was, PrimitiveType) and isinstance(is_, PrimitiveType)
+        if (plain and was != is_ and not can_promote(was, is_)) or (
+            not plain and type(was) is not type(is_)
+        ):
+            return f"{path} changed from {was} to {is_}, which Iceberg cannot read"
+    return None

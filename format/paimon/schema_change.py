@@ -1,0 +1,432 @@
+"""Changes of a Paimon schema, with the rules of Paimon's SchemaManager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.paimon.cast_rule import can_cast
+from icecomb.format.paimon.data_type import (
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+from icecomb.format.paimon.table_option import (
+    check_option,
+    option_columns,
+    renamed_in_options,
+    switched_on,
+)
+from icecomb.format.paimon.table_schema import TableSchema
+
+Path = tuple[str, ...]
+"""Names from a column inwards; through an array `element`, through a map `value`."""
+
+FIRST: Final = "FIRST"
+LAST: Final = "LAST"
+AFTER: Final = "AFTER"
+BEFORE: Final = "BEFORE"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place among siblings: `FIRST`, `LAST`, or `AFTER` or `BEFORE` another field."""
+
+    kind: str
+    reference: str | None = None
+
+
+class SchemaChange:
+    """The common base of all changes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn(SchemaChange):
+    """A new nullable column, or a field of a ROW; ids are given anew inside it, too."""
+
+    path: Path
+    field_type: DataType
+    description: str | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn(SchemaChange):
+    """A column or field goes; its id is never given again."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn(SchemaChange):
+    """A column or field gets another name; options that speak of a column follow."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn(SchemaChange):
+    """A column or field gets another place among its siblings."""
+
+    path: Path
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateType(SchemaChange):
+    """A column, field, array element or map value gets another type; its nullability stays."""
+
+    path: Path
+    field_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNullability(SchemaChange):
+    """A column, field, array element or map value may be null, or no more."""
+
+    path: Path
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDescription(SchemaChange):
+    """A column or field gets another comment, or None."""
+
+    path: Path
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption(SchemaChange):
+    """An option gets a value."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOption(SchemaChange):
+    """An option gets its default."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateComment(SchemaChange):
+    """The table gets another comment, or None."""
+
+    comment: str | None
+
+
+def changed(
+    base: TableSchema, changes: Sequence[SchemaChange], *, has_snapshots: bool
+) -> TableSchema:
+    """What changes make of a schema, with the same id and time.
+
+    Args:
+        base: The latest schema.
+        changes: Applied one after the other.
+        has_snapshots: Whether there are data: some options are fixed from then on.
+
+    Raises:
+        SchemaError: A change is not allowed, or names what is not there.
+    """
+    schema = base
+    for change in changes:
+        if isinstance(change, SetOption | RemoveOption):
+            schema = _with_option(schema, change, has_snapshots=has_snapshots)
+        elif isinstance(change, UpdateComment):
+            schema = replace(schema, comment=change.comment)
+        elif isinstance(change, AddColumn):
+            schema = _with_column(schema, change)
+        elif isinstance(change, DropColumn):
+            schema = _without_column(schema, change.path)
+        elif isinstance(change, RenameColumn):
+            schema = _with_name(schema, change)
+        elif isinstance(change, MoveColumn):
+            schema = _edited(schema, change.path, _move(change))
+        elif isinstance(change, UpdateDescription):
+            described = _one(lambda f, c=change: replace(f, description=c.description))  # type: ignore[misc]
+            schema = _edited(schema, change.path, described)
+        elif isinstance(change, UpdateNullability):
+            schema = _with_nullability(schema, change)
+        elif isinstance(change, UpdateType):
+            schema = _with_type(schema, change)
+        else:
+            raise SchemaError(f"this is no change of a schema: {change!r}")
+    return schema
+
+
+def _with_option(
+    schema: TableSchema, change: SetOption | RemoveOption, *, has_snapshots: bool
+) -> TableSchema:
+    value = change.value if isinstance(change, SetOption) else None
+    check_option(schema.options, change.key, value, has_snapshots=has_snapshots)
+    options = {key: old for key, old in schema.options.items() if key != change.key}
+    if value is not None:
+        options = {**schema.options, change.key: value}
+    return replace(schema, options=options)
+
+
+def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
+    if not change.field_type.nullable:
+        raise SchemaError(
+            f"cannot add {_shown(change.path)}: a new column must be nullable, as older rows "
+            "have no value",
+            hint="Add it without NOT NULL.",
+        )
+    ids = _Ids(schema.highest_field_id)
+    field = DataField(ids.next(), change.path[-1], ids.given(change.field_type), change.description)
+    position = change.position
+    if position is None and len(change.path) == 1 and schema.partition_keys:
+        first = next(f.name for f in schema.fields if f.name in schema.partition_keys)
+        if switched_on(schema.options, "add-column-before-partition"):
+            position = Position(BEFORE, first)
+
+    def add(fields: list[DataField], name: str) -> list[DataField]:
+        if any(f.name == name for f in fields):
+            raise SchemaError(f"cannot add {_shown(change.path)}: there is such a column already")
+        return _placed(fields, field, position or Position(LAST))
+
+    edited = _edited_fields(schema.fields, change.path, add)
+    return replace(schema, fields=tuple(edited), highest_field_id=ids.highest)
+
+
+def _without_column(schema: TableSchema, path: Path) -> TableSchema:
+    _refuse_keys(schema, path, "drop", primary=True)
+    user = option_columns(schema.options).get(path[0]) if len(path) == 1 else None
+    if user is not None:
+        raise SchemaError(
+            f"cannot drop {path[0]}: option {user} names it", hint="Change that option first."
+        )
+
+    def drop(fields: list[DataField], name: str) -> list[DataField]:
+        at = _index(fields, name, path)
+        if len(fields) == 1:
+            raise SchemaError(f"cannot drop {_shown(path)}: it is the last one")
+        return [*fields[:at], *fields[at + 1 :]]
+
+    return _edited(schema, path, drop)
+
+
+def _with_name(schema: TableSchema, change: RenameColumn) -> TableSchema:
+    path, name = change.path, change.name
+    _refuse_keys(schema, path, "rename", primary=False)
+
+    def rename(fields: list[DataField], old: str) -> list[DataField]:
+        at = _index(fields, old, path)
+        if any(f.name == name for f in fields):
+            raise SchemaError(f"cannot rename {_shown(path)}: there is a column {name} already")
+        if not name:
+            raise SchemaError(f"cannot rename {_shown(path)}: the new name is empty")
+        return [*fields[:at], replace(fields[at], name=name), *fields[at + 1 :]]
+
+    fields = _edited_fields(schema.fields, path, rename)
+    if len(path) > 1:
+        return replace(schema, fields=tuple(fields))
+    return replace(
+        schema,
+        fields=tuple(fields),
+        primary_keys=tuple(name if key == path[0] else key for key in schema.primary_keys),
+        options=renamed_in_options(schema.options, path[0], name),
+    )
+
+
+def _with_nullability(schema: TableSchema, change: UpdateNullability) -> TableSchema:
+    path = change.path
+    if change.nullable:
+        _refuse_keys(schema, path, "make nullable", primary=True, partition=False)
+
+    def update(kind: DataType) -> DataType:
+        if kind.nullable and not change.nullable:
+            _check_not_null(schema, path)
+        return kind.with_nullable(change.nullable)
+
+    return _retyped(schema, path, update)
+
+
+def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
+    _refuse_keys(schema, change.path, "change the type of", primary=True)
+    explicit = not switched_on(schema.options, "disable-explicit-type-casting")
+
+    def update(kind: DataType) -> DataType:
+        wanted = change.field_type.with_nullable(kind.nullable)
+        if not can_cast(kind, wanted, explicit=explicit):
+            raise SchemaError(
+                f"cannot change the type of {_shown(change.path)} from {kind} to {wanted}: Paimon "
+                "does not cast the values written so far",
+                hint="Add a column of the new type instead.",
+            )
+        return wanted
+
+    return _retyped(schema, change.path, update)
+
+
+def _check_not_null(schema: TableSchema, path: Path) -> None:
+    key = "alter-column-null-to-not-null.disabled"
+    if switched_on(schema.options, key, default=True):
+        raise SchemaError(
+            f"cannot make {_shown(path)} NOT NULL: rows may hold null",
+            hint=f"If none does, set the option {key}=false first.",
+        )
+
+
+def _refuse_keys(
+    schema: TableSchema, path: Path, verb: str, *, primary: bool, partition: bool = True
+) -> None:
+    if len(path) > 1:
+        return
+    for what, keys, refused in (
+        ("a partition key", schema.partition_keys, partition),
+        ("a primary key", schema.primary_keys, primary),
+    ):
+        if refused and path[0] in keys:
+            raise SchemaError(f"cannot {verb} {path[0]}: it is {what}, which never changes")
+
+
+Edit = Callable[[list[DataField], str], list[DataField]]
+
+
+def _edited(schema: TableSchema, path: Path, edit: Edit) -> TableSchema:
+    return replace(schema, fields=tuple(_edited_fields(schema.fields, path, edit)))
+
+
+def _edited_fields(fields: Sequence[DataField], path: Path, edit: Edit) -> list[DataField]:
+    """The fields after an edit of the siblings of the last name of a path."""
+    if len(path) == 1:
+        return edit(list(fields), path[0])
+    at = _index(fields, path[0], path)
+    kind = _edited_type(fields[at].field_type, path[1:], edit)
+    return [*fields[:at], replace(fields[at], field_type=kind), *fields[at + 1 :]]
+
+
+def _edited_type(kind: DataType, path: Path, edit: Edit) -> DataType:
+    if isinstance(kind, RowType):
+        return replace(kind, fields=tuple(_edited_fields(kind.fields, path, edit)))
+    if len(path) > 1 and isinstance(kind, ArrayType) and path[0] == "element":
+        return replace(kind, element=_edited_type(kind.element, path[1:], edit))
+    if len(path) > 1 and isinstance(kind, MapType) and path[0] == "value":
+        return replace(kind, value=_edited_type(kind.value, path[1:], edit))
+    raise SchemaError(f"{kind} has no field {_shown(path)}")
+
+
+def _retyped(
+    schema: TableSchema, path: Path, update: Callable[[DataType], DataType]
+) -> TableSchema:
+    """The schema after an update of the type at a path, which may end in `element` or `value`."""
+    fields = list(schema.fields)
+    at = _index(fields, path[0], path)
+    kind = _type_at(fields[at].field_type, path[1:], update)
+    fields[at] = replace(fields[at], field_type=kind)
+    return replace(schema, fields=tuple(fields))
+
+
+def _type_at(kind: DataType, path: Path, update: Callable[[DataType], DataType]) -> DataType:
+    if not path:
+        return update(kind)
+    if isinstance(kind, RowType):
+        at = _index(kind.fields, path[0], path)
+        inner = _type_at(kind.fields[at].field_type, path[1:], update)
+        new = replace(kind.fields[at], field_type=inner)
+        return replace(kind, fields=(*kind.fields[:at], new, *kind.fields[at + 1 :]))
+    if isinstance(kind, ArrayType) and path[0] == "element":
+        return replace(kind, element=_type_at(kind.element, path[1:], update))
+    if isinstance(kind, MapType) and path[0] == "value":
+        return replace(kind, value=_type_at(kind.value, path[1:], update))
+    raise SchemaError(f"{kind} has no field {_shown(path)}")
+
+
+def _one(update: Callable[[DataField], DataField]) -> Edit:
+    def edit(fields: list[DataField], name: str) -> list[DataField]:
+        at = _index(fields, name, (name,))
+        return [*fields[:at], update(fields[at]), *fields[at + 1 :]]
+
+    return edit
+
+
+def _move(change: MoveColumn) -> Edit:
+    def edit(fields: list[DataField], name: str) -> list[DataField]:
+        at = _index(fields, name, change.path)
+        if change.position.reference == name:
+            raise SchemaError(f"cannot move {_shown(change.path)} beside itself")
+        return _placed([*fields[:at], *fields[at + 1 :]], fields[at], change.position)
+
+    return edit
+
+
+def _placed(fields: list[DataField], field: DataField, position: Position) -> list[DataField]:
+    if position.kind == FIRST:
+        return [field, *fields]
+    if position.kind == LAST:
+        return [*fields, field]
+    reference = position.reference or ""
+    at = _index(fields, reference, (reference,)) + (position.kind == AFTER)
+    return [*fields[:at], field, *fields[at:]]
+
+
+def _index(fields: Sequence[DataField], name: str, path: Path) -> int:
+    found = next((at for at, f in enumerate(fields) if f.name == name), None)
+    if found is None:
+        known = ", ".join(f.name for f in fields)
+        raise SchemaError(f"there is no column {_shown(path)}", hint=f"There are: {known}")
+    return found
+
+
+def _shown(path: Path) -> str:
+    return ".".join(path)
+
+
+class _Ids:
+    """Gives out field ids above all that were ever given."""
+
+    def __init__(self, highest: int) -> None:
+        self.highest = highest
+
+    def next(self) -> int:
+        self.highest += 1
+        return self.highest
+
+    def given(self, kind: DataType) -> DataType:
+        """A type whose fields have new ids, an outer field a lower one than its inner ones."""
+        if isinstance(kind, RowType):
+            fields = tuple(self._field(f) for f in kind.fields)
+            return replace(kind, fields=fields)
+        if isinstance(kind, ArrayType | MultisetType | VectorType):
+            return replace(kind, element=self.given(kind.element))
+        if isinstance(kind, MapType):
+            return replace(kind, key=self.given(kind.key), value=self.given(kind.value))
+        return kind
+
+    def _field(self, field: DataField) -> DataField:
+        field_id = self.next()
+        return replace(field, field_id=field_id, field_type=self.given(field.field_type))
+
+
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "FIRST",
+    "LAST",
+    "AddColumn",
+    "DropColumn",
+    "MoveColumn",
+    "Position",
+    "RemoveOption",
+    "RenameColumn",
+    "SchemaChange",
+    "SetOption",
+    "UpdateComment",
+    "UpdateDescription",
+    "UpdateNullability",
+    "UpdateType",
+    "changed",
+]

@@ -1,0 +1,131 @@
+"""The schema files of a Paimon table: `schema/schema-<N>` from 0 on, without gaps, immutable."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import (
+    CommitFailedError,
+    CorruptFileError,
+    FileExistsAlreadyError,
+    NoSuchTableError,
+    SchemaError,
+)
+from icecomb.format.paimon.schema_change import SchemaChange, changed
+from icecomb.format.paimon.table_schema import CURRENT_VERSION, TableSchema, read_table_schema
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+_NAME: Final = re.compile(r"schema-(\d+)")
+_ATTEMPTS: Final = 10
+
+
+class SchemaFiles:
+    """The schemas of one table.
+
+    Args:
+        io: Where the files lie.
+        location: The table's folder.
+    """
+
+    def __init__(self, io: FileIO, location: str) -> None:
+        self._io = io
+        self.location = location.rstrip("/")
+
+    def path(self, schema_id: int) -> str:
+        """The location of a schema file."""
+        return f"{self.location}/schema/schema-{schema_id}"
+
+    def ids(self) -> Sequence[int]:
+        """The numbers of all schemas, ascending.
+
+        Raises:
+            NoSuchTableError: There is no schema file at all.
+            CorruptFileError: schema-0 or one between others is missing.
+        """
+        folder = f"{self.location}/schema"
+        names = (status.location.rpartition("/") for status in self._io.list(folder))
+        found = sorted(
+            int(match[1])
+            for parent, _, name in names
+            if parent.rstrip("/").endswith("/schema") and (match := _NAME.fullmatch(name))
+        )
+        if not found:
+            raise NoSuchTableError(
+                f"there is no Paimon table at {self.location}: no schema file in {folder}",
+                hint="Name the table's folder, the one that holds schema and snapshot.",
+                path=self.location,
+            )
+        missing = sorted(set(range(found[-1])) - set(found))
+        if missing:
+            path = self.path(missing[0])
+            raise CorruptFileError(
+                f"{path} is missing, though there is schema-{found[-1]}",
+                hint="Restore it from a backup: data files written with it need it. Nothing was "
+                "changed.",
+                path=path,
+            )
+        return found
+
+    def read(self, schema_id: int) -> TableSchema:
+        """One schema.
+
+        Raises:
+            FileMissingError: There is none of this number.
+            CorruptFileError, UnsupportedError: See `read_table_schema`.
+        """
+        path = self.path(schema_id)
+        return read_table_schema(self._io.read(path), path, schema_id)
+
+    def latest(self) -> TableSchema:
+        """The schema of the highest number; errors as in `ids` and `read`."""
+        return self.read(self.ids()[-1])
+
+    def history(self) -> Sequence[TableSchema]:
+        """All schemas, oldest first; errors as in `ids` and `read`."""
+        return [self.read(schema_id) for schema_id in self.ids()]
+
+    def evolved(self, changes: Sequence[SchemaChange]) -> tuple[TableSchema, TableSchema]:
+        """The latest schema, and what changes make of it; nothing is written.
+
+        Raises:
+            SchemaError: A change is not allowed, or there is nothing to change.
+        """
+        base = self.latest()
+        new = changed(base, changes, has_snapshots=self._has_snapshots())
+        if replace(new, schema_id=base.schema_id).to_json() == base.to_json():
+            raise SchemaError(f"{self.location}: the changes change nothing")
+        now = max(int(time.time() * 1000), base.time_millis)
+        stamped = replace(
+            new, schema_id=base.schema_id + 1, version=CURRENT_VERSION, time_millis=now
+        )
+        return base, stamped
+
+    def evolve(self, changes: Sequence[SchemaChange]) -> TableSchema:
+        """Create the next schema file. When others were first, the changes go onto theirs.
+
+        Raises:
+            SchemaError: A change is not allowed on the latest schema; nothing was written.
+            CommitFailedError: Others were first too often; nothing was written.
+        """
+        for _ in range(_ATTEMPTS):
+            _, new = self.evolved(changes)
+            try:
+                self._io.create(self.path(new.schema_id), new.to_text().encode())
+            except FileExistsAlreadyError:
+                continue
+            return new
+        raise CommitFailedError(
+            f"{self.location}: others made a new schema {_ATTEMPTS} times while this one was made",
+            hint="Run it again.",
+            path=self.location,
+        )
+
+    def _has_snapshots(self) -> bool:
+        folder = f"{self.location}/snapshot"
+        return any("/snapshot-" in status.location for status in self._io.list(folder))

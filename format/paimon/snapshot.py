@@ -1,0 +1,263 @@
+"""Snapshots of a Paimon table and their data files (Paimon docs: Spec, Snapshot, Manifest)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import CorruptFileError, FileMissingError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+
+_NAME: Final = re.compile(r"snapshot-(\d+)")
+_ADD, _DELETE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of a table.
+
+    Attributes:
+        location: The file it was read from.
+        snapshot_id: Its number.
+        schema_id: The latest schema when it was made.
+        base_manifest_list: Names the manifests of what was there before.
+        delta_manifest_list: Names the manifests of what it changed.
+        changelog_manifest_list: Names the manifests of its changelog files, None without.
+        index_manifest: Names index files, such as deletion vectors; None without.
+        total_record_count: The rows of all its data files.
+        time_millis: When it was made, milliseconds since the epoch.
+    """
+
+    location: str
+    snapshot_id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    changelog_manifest_list: str | None
+    index_manifest: str | None
+    total_record_count: int
+    time_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileEntry:
+    """A data file of a snapshot.
+
+    Attributes:
+        partition: The partition's row, in Paimon's binary form; see `binary_row`.
+        bucket: The bucket's number.
+        level: Of the LSM tree; 0 in append tables.
+        name: Without folders.
+        size: Bytes.
+        row_count: How many rows the file has.
+        deleted_rows: How many of them are retractions.
+        schema_id: The schema it was written with.
+        external_path: Its location, when it is not in the table's folder.
+        write_columns: The columns it has, when it has not all.
+    """
+
+    partition: bytes
+    bucket: int
+    level: int
+    name: str
+    size: int
+    row_count: int
+    deleted_rows: int
+    schema_id: int
+    external_path: str | None
+    write_columns: tuple[str, ...] | None
+
+    @property
+    def identity(self) -> tuple[bytes, int, int, str]:
+        """What an addition and the deletion of the same file have in common."""
+        return self.partition, self.bucket, self.level, self.name
+
+
+class Snapshots:
+    """The snapshots of one table.
+
+    Args:
+        io: Where the files lie.
+        location: The table's folder.
+    """
+
+    def __init__(self, io: FileIO, location: str) -> None:
+        self._io = io
+        self.location = location.rstrip("/")
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot, None for a table without data.
+
+        Raises:
+            CorruptFileError: Its file cannot be read.
+        """
+        found = self._numbered()
+        return read_snapshot(self._io, found[max(found)]) if found else None
+
+    def retained(self) -> Sequence[Snapshot]:
+        """All states that can be read: snapshots, tags, and decoupled changelogs.
+
+        Raises:
+            CorruptFileError: One of their files cannot be read.
+        """
+        locations = [*self._numbered().values()]
+        for folder, prefix in (("tag", "tag-"), ("changelog", "changelog-")):
+            names = (status.location for status in self._io.list(f"{self.location}/{folder}"))
+            locations += [name for name in names if _last(name).startswith(prefix)]
+        return [read_snapshot(self._io, location) for location in locations]
+
+    def manifests(self, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+        """The manifests of a snapshot in order, and the schema each names.
+
+        Raises:
+            CorruptFileError: A manifest list cannot be read.
+            FileMissingError: There is none.
+        """
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        for name in (*lists, snapshot.changelog_manifest_list):
+            if name is None:
+                continue
+            for record in self._records(name):
+                manifest = self._value(record, "_FILE_NAME", str, name)
+                yield manifest, self._value(record, "_SCHEMA_ID", int, name)
+
+    def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
+        """The data files a snapshot has.
+
+        Raises:
+            CorruptFileError: A manifest list or manifest cannot be read, or deletes a file that was
+                not added, or the rows are not as many as the snapshot says.
+            FileMissingError: There is none of its name.
+        """
+        added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
+        deleted: dict[tuple[bytes, int, int, str], str] = {}
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+            for record in self._records(name):
+                manifest = self._value(record, "_FILE_NAME", str, name)
+                for kind, entry in self.entries(manifest):
+                    if entry.identity in (added if kind == _ADD else deleted):
+                        what = "added" if kind == _ADD else "deleted"
+                        raise self._damaged(manifest, f"data file {entry.name} is {what} twice")
+                    if kind == _ADD:
+                        added[entry.identity] = entry
+                    else:
+                        deleted[entry.identity] = manifest
+        for identity, manifest in deleted.items():
+            if added.pop(identity, None) is None:
+                raise self._damaged(manifest, f"it deletes {identity[-1]}, which was never added")
+        rows = sum(entry.row_count for entry in added.values())
+        if rows != snapshot.total_record_count:
+            raise CorruptFileError(
+                f"{snapshot.location} says {snapshot.total_record_count} rows, its data files have "
+                f"{rows}",
+                path=snapshot.location,
+            )
+        return list(added.values())
+
+    def entries(self, manifest: str) -> Iterator[tuple[int, DataFileEntry]]:
+        """The entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
+
+        Raises:
+            CorruptFileError: It cannot be read.
+            FileMissingError: There is none.
+        """
+        for record in self._records(manifest):
+            kind = self._value(record, "_KIND", int, manifest)
+            if kind not in {_ADD, _DELETE}:
+                raise self._damaged(manifest, f"the kind of an entry is {kind}")
+            file = self._value(record, "_FILE", dict, manifest)
+            columns = file.get("_WRITE_COLS")
+            yield (
+                kind,
+                DataFileEntry(
+                    partition=self._value(record, "_PARTITION", bytes, manifest),
+                    bucket=self._value(record, "_BUCKET", int, manifest),
+                    level=self._value(file, "_LEVEL", int, manifest),
+                    name=self._value(file, "_FILE_NAME", str, manifest),
+                    size=self._value(file, "_FILE_SIZE", int, manifest),
+                    row_count=self._value(file, "_ROW_COUNT", int, manifest),
+                    deleted_rows=file.get("_DELETE_ROW_COUNT") or 0,
+                    schema_id=self._value(file, "_SCHEMA_ID", int, manifest),
+                    external_path=file.get("_EXTERNAL_PATH"),
+                    write_columns=None if columns is None else tuple(columns),
+                ),
+            )
+
+    def index_kinds(self, snapshot: Snapshot) -> set[str]:
+        """The kinds of index files a snapshot has, such as `DELETION_VECTORS`.
+
+        Raises:
+            CorruptFileError: The index manifest cannot be read.
+            FileMissingError: There is none.
+        """
+        name = snapshot.index_manifest
+        if name is None:
+            return set()
+        return {self._value(r, "_INDEX_TYPE", str, name) for r in self._records(name)}
+
+    def _numbered(self) -> dict[int, str]:
+        names = (status.location for status in self._io.list(f"{self.location}/snapshot"))
+        return {int(m[1]): name for name in names if (m := _NAME.fullmatch(_last(name)))}
+
+    def _records(self, name: str) -> list[dict[str, Any]]:
+        import fastavro
+
+        location = f"{self.location}/manifest/{name}"
+        data = self._io.read(location)
+        try:
+            records: Any = list(fastavro.reader(BytesIO(data)))
+        except Exception as error:  # damaged bytes surface as errors of many kinds
+            raise CorruptFileError(
+                f"{location} is a truncated or damaged Avro file ({type(error).__name__}: {error})",
+                path=location,
+            ) from error
+        return list(records)
+
+    def _value(self, record: dict[str, Any], key: str, kind: type, name: str) -> Any:
+        value = record.get(key)
+        if not isinstance(value, kind):
+            raise self._damaged(name, f"{key} is {value!r:.80}")
+        return value
+
+    def _damaged(self, name: str, reason: str) -> CorruptFileError:
+        location = f"{self.location}/manifest/{name}"
+        return CorruptFileError(f"{location}: {reason}", path=location)
+
+
+def read_snapshot(io: FileIO, location: str) -> Snapshot:
+    """Read a snapshot file, or a tag.
+
+    Raises:
+        CorruptFileError: It is no JSON, cut short, or lacks a member.
+        FileMissingError: There is none; it may have expired just now.
+    """
+    try:
+        raw = json.loads(io.read(location))
+        return Snapshot(
+            location=location,
+            snapshot_id=int(raw["id"]),
+            schema_id=int(raw["schemaId"]),
+            base_manifest_list=str(raw["baseManifestList"]),
+            delta_manifest_list=str(raw["deltaManifestList"]),
+            changelog_manifest_list=raw.get("changelogManifestList"),
+            index_manifest=raw.get("indexManifest"),
+            total_record_count=int(raw["totalRecordCount"]),
+            time_millis=int(raw["timeMillis"]),
+        )
+    except FileMissingError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(
+            f"{location} is cut short or no snapshot file ({type(error).__name__}: {error})",
+            path=location,
+        ) from error
+
+
+def _last(location: str) -> str:
+    return location.rsplit("/", 1)[-1]

@@ -1,0 +1,114 @@
+"""Options of a Paimon table: which are fixed, and which speak of columns (Paimon: CoreOptions)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from icecomb.format.errors import SchemaError
+
+IMMUTABLE: Final = frozenset(
+    (
+        *("type", "primary-key", "primary-key.nullable", "partition", "bucket-key"),
+        *("bucket-function.type", "data-file.path-directory", "merge-engine"),
+        *("sequence.snapshot-ordering", "aggregation.remove-record-on-delete"),
+        *("partial-update.remove-record-on-delete", "rowkind.field", "force-lookup"),
+        *("partial-update.remove-record-on-sequence-group", "dynamic-bucket.initial-buckets"),
+        *("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir"),
+        *("blob-field", "blob-descriptor-field", "blob-view-field", "pk-clustering-override"),
+    )
+)
+"""What a table with snapshots keeps for ever; `partition` and `primary-key` are never options."""
+
+_KEYS: Final = frozenset(("partition", "primary-key", "type"))
+_COLUMNS: Final = ("bucket-key", "sequence.field")
+_OF_COLUMN: Final = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
+_OF_COLUMNS: Final = ("sequence-group", "nested-key")
+
+
+def switched_on(options: Mapping[str, str], key: str, *, default: bool = False) -> bool:
+    """Whether an option is true."""
+    return options.get(key, str(default)).strip().lower() == "true"
+
+
+def check_option(
+    options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
+) -> None:
+    """Refuse a change that Paimon refuses.
+
+    Args:
+        options: Before the change.
+        key: The option.
+        value: What it becomes; None for its default.
+        has_snapshots: Whether the table has data.
+
+    Raises:
+        SchemaError: The option cannot change, or not so.
+    """
+    old = options.get(key)
+    if value == old:
+        return
+    if key in _KEYS or (has_snapshots and key in IMMUTABLE):
+        raise SchemaError(
+            f"option {key} cannot change: it is fixed when the table is made",
+            hint="Make a new table and copy the rows.",
+        )
+    if not has_snapshots:
+        return
+    if key == "bucket":
+        if value is None or "-1" in {old or "-1", value}:
+            raise SchemaError(f"option bucket cannot change from {old or -1} to {value or -1}")
+        if not value.lstrip("-").isdigit():
+            raise SchemaError(f"option bucket: {value!r} is no number")
+    if (
+        key == "deletion-vectors.enabled"
+        and not switched_on(options, "deletion-vectors.modifiable")
+        and (value or "false").lower() != (old or "false").lower()
+    ):
+        raise SchemaError(f"option {key} cannot change: rows would come twice")
+    if key in {"ignore-delete", "ignore-update-before"} and switched_on(options, key):
+        raise SchemaError(f"option {key} cannot change from true to false")
+
+
+def option_columns(options: Mapping[str, str]) -> dict[str, str]:
+    """The columns that options name, and the option that does."""
+    found: dict[str, str] = {}
+    for key, value in options.items():
+        names = value.split(",") if key in _COLUMNS else []
+        suffix = _suffix(key, _OF_COLUMNS)
+        if suffix is not None:
+            names = [*_between(key, suffix).split(","), *value.split(",")]
+        elif (single := _suffix(key, _OF_COLUMN)) is not None:
+            names = [_between(key, single)]
+        for name in names:
+            found.setdefault(name.strip(), key)
+    return found
+
+
+def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The options after a column got another name."""
+
+    def names(text: str) -> str:
+        return ",".join(new if name.strip() == old else name for name in text.split(","))
+
+    out: dict[str, str] = {}
+    for key, value in options.items():
+        if key in _COLUMNS:
+            out[key] = names(value)
+        elif (suffix := _suffix(key, _OF_COLUMNS)) is not None:
+            out[f"fields.{names(_between(key, suffix))}.{suffix}"] = names(value)
+        elif (single := _suffix(key, _OF_COLUMN)) is not None:
+            out[f"fields.{names(_between(key, single))}.{single}"] = value
+        else:
+            out[key] = value
+    return out
+
+
+def _suffix(key: str, suffixes: tuple[str, ...]) -> str | None:
+    if not key.startswith("fields."):
+        return None
+    return next((s for s in suffixes if key.endswith(f".{s}") and _between(key, s)), None)
+
+
+def _between(key: str, suffix: str) -> str:
+    return key[len("fields.") : -len(suffix) - 1]

@@ -1,0 +1,164 @@
+"""Paimon types written as SQL, such as `DECIMAL(10, 2) NOT NULL` or `ROW<a INT, b ARRAY<STRING>>`.
+
+Schema files hold atomic types in this form; people write all of them so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.paimon.data_type import (
+    LOCAL_ZONED,
+    MAX_LENGTH,
+    PLAIN,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+NO_ID: Final = -1
+"""The id of fields in a parsed ROW: ids are given when the type enters a schema."""
+
+_TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)+`|'(?:[^']|'')*'|\d+|\w+|[<>(),:])")
+_ALIASES: Final = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
+_WHOLE: Final = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
+_DEFAULTS: Final[dict[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), (1,)),
+    "DECIMAL": (10, 0),
+    "TIME": (0,),
+    "TIMESTAMP": (6,),
+    LOCAL_ZONED: (6,),
+}
+
+
+def parse_type(text: str) -> DataType:
+    """Read a type.
+
+    Raises:
+        SchemaError: It is none; the message quotes the text.
+    """
+    parser = _Parser(text)
+    found = parser.kind()
+    if parser.peek():
+        raise parser.error(f"{parser.peek()!r} is not expected")
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[str] = []
+        self._at = 0
+        position = 0
+        stripped = text.rstrip()
+        while position < len(stripped):
+            match = _TOKEN.match(stripped, position)
+            if match is None:
+                raise self.error(f"{stripped[position:]!r} is not expected")
+            self._tokens.append(match[1])
+            position = match.end()
+
+    def error(self, reason: str) -> SchemaError:
+        return SchemaError(f"unknown type {self._text!r}: {reason}")
+
+    def peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def next(self) -> str:
+        if self._at >= len(self._tokens):
+            raise self.error("it ends too early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def kind(self) -> DataType:
+        """A type with what is said of its nullability."""
+        found = self._without_nullability()
+        if self._taken("NOT"):
+            self._expect("NULL")
+            return found.with_nullable(False)
+        self._taken("NULL")
+        return found
+
+    def _without_nullability(self) -> DataType:
+        word = self.next().upper()
+        root = _ALIASES.get(word, word)
+        if root in PLAIN:
+            if root == "DOUBLE":
+                self._taken("PRECISION")
+            return AtomicType(True, root)
+        if root in _WHOLE:
+            return AtomicType(True, _WHOLE[root], (MAX_LENGTH,))
+        if root in _DEFAULTS:
+            return self._parameterised(root)
+        if root in {"ARRAY", "MULTISET", "MAP", "ROW", "VECTOR"}:
+            self._expect("<")
+            nested = self._nested(root)
+            self._expect(">")
+            return nested
+        raise self.error(f"Paimon has no type {word}")
+
+    def _parameterised(self, root: str) -> DataType:
+        given: list[int] = []
+        if self._taken("("):
+            given.append(self._number())
+            if root == "DECIMAL" and self._taken(","):
+                given.append(self._number())
+            self._expect(")")
+        if root == "TIMESTAMP" and self._taken("WITH"):
+            self._expect("LOCAL", "TIME", "ZONE")
+            root = LOCAL_ZONED
+        elif root in {"TIME", "TIMESTAMP"} and self._taken("WITHOUT"):
+            self._expect("TIME", "ZONE")
+        defaults = _DEFAULTS[root]
+        return AtomicType(True, root, (*given, *defaults[len(given) :]))
+
+    def _nested(self, root: str) -> DataType:
+        if root == "ROW":
+            fields = [self._field()]
+            while self._taken(","):
+                fields.append(self._field())
+            return RowType(True, tuple(fields))
+        first = self.kind()
+        if root == "MAP":
+            self._expect(",")
+            return MapType(True, first, self.kind())
+        if root == "VECTOR":
+            self._expect(",")
+            return VectorType(True, first, self._number())
+        return ArrayType(True, first) if root == "ARRAY" else MultisetType(True, first)
+
+    def _field(self) -> DataField:
+        word = self.next()
+        name = word[1:-1].replace("``", "`") if word.startswith("`") else word
+        if not name or name[0] in "<>(),:'":
+            raise self.error(f"a field name is expected, not {word!r}")
+        self._taken(":")
+        kind = self.kind()
+        self._taken("COMMENT")
+        doc = self.next()[1:-1].replace("''", "'") if self.peek().startswith("'") else None
+        return DataField(NO_ID, name, kind, doc)
+
+    def _number(self) -> int:
+        word = self.next()
+        if not (word.isascii() and word.isdigit()):
+            raise self.error(f"a number is expected, not {word!r}")
+        return int(word)
+
+    def _taken(self, word: str) -> bool:
+        if self.peek().upper() != word:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, *words: str) -> None:
+        for word in words:
+            found = self.next()
+            if found.upper() != word:
+                raise self.error(f"{word} is expected, not {found!r}")
