@@ -178,11 +178,15 @@ class HadoopPointer:
             return Conflict("another writer was first", new.location)
         except IcecombError as error:
             return self._after(error, new)
-        if expected is None or self._io.exists(expected.location):
-            return Committed()
-        # Old files are deleted where the table asks for it. Ours may have filled the gap that the
-        # file of another writer left, long after that writer's commit.
-        newest = self._files.newest()
+        # The file is there, and readers may see it: from here on no error may pass for a failure.
+        try:
+            if expected is None or self._io.exists(expected.location):
+                return Committed()
+            # Old files are deleted where the table asks for it. Ours may have filled the gap that
+            # the file of another writer left, long after that writer's commit.
+            newest = self._files.newest()
+        except IcecombError as error:
+            return Unknown(error.message, None, error)
         if newest == new.location:
             return Committed()
         gone = FileMissingError(f"{expected.location} was deleted during the commit")

@@ -362,6 +362,27 @@ def test_an_error_after_which_the_file_is_there_is_a_success(tmp_path, published
         assert catalog.load_table("t").metadata == table.metadata
 
 
+def test_a_published_commit_keeps_its_files_when_the_storage_fails_right_after(
+    table, metadata, monkeypatch
+):
+    create = LocalFileSystem.create
+
+    def fails(self, location):
+        raise FileIOError(f"no connection for {location}", path=location)
+
+    def then_away(self, location, data):
+        create(self, location, data)
+        if "/v2." in location:
+            patch.setattr(LocalFileSystem, "exists", fails)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "create", then_away)
+        with pytest.raises(CommitStateUnknownError, match="no connection"):
+            table.append(ROWS)
+    assert (metadata / "v2.metadata.json").is_file()
+    assert table.refresh().scan().to_arrow() == ROWS
+
+
 def test_when_the_storage_cannot_be_asked_the_state_is_unknown(table, metadata, monkeypatch):
     def fails(self, location, *data):
         raise FileIOError(f"no connection for {location}", path=location)
