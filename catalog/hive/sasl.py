@@ -10,12 +10,14 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
-from icecomb.catalog.hive.gss import SecurityContext
-from icecomb.catalog.hive.token import DelegationToken
 from icecomb.catalog.hive.transport import Transport
+from icecomb.format.delegation_token import DelegationToken
 from icecomb.format.errors import MetastoreError
+from icecomb.format.gss import GssError, SecurityContext
 
 _START: Final = 1
 _OK: Final = 2
@@ -74,6 +76,14 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         _send(transport, _OK, mechanism.answer(body))
 
 
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except GssError as error:
+        raise MetastoreError(error.message, hint=error.hint) from error
+
+
 class Kerberos:
     """The mechanism GSSAPI (RFC 4752).
 
@@ -95,7 +105,8 @@ class Kerberos:
         protection: str | None = None,
     ) -> None:
         self._wanted = protection
-        self._context = SecurityContext(service, principal, keytab)
+        with _failures():
+            self._context = SecurityContext(service, principal, keytab)
         self._quality: str | None = None
 
     @property
@@ -106,10 +117,12 @@ class Kerberos:
     def answer(self, challenge: bytes | None) -> bytes:
         """A Kerberos token; after those the choice of protection."""
         if not self._context.established:
-            return self._context.step(challenge)
+            with _failures():
+                return self._context.step(challenge)
         if challenge is None or self._quality is not None:
             raise SaslError("it goes on after the end of the negotiation")
-        offer = self._context.unwrap(challenge)
+        with _failures():
+            offer = self._context.unwrap(challenge)
         if len(offer) != 4:
             raise SaslError("it offers no protection that we know")
         offered = [name for name, bit in _LAYERS.items() if offer[0] & bit]
@@ -126,11 +139,15 @@ class Kerberos:
         """Signed or encrypted, as agreed upon."""
         if self._quality == "auth":
             return data
-        return self._context.wrap(data, encrypt=self._quality == "auth-conf")
+        with _failures():
+            return self._context.wrap(data, encrypt=self._quality == "auth-conf")
 
     def unwrap(self, data: bytes) -> bytes:
         """What the metastore signed or encrypted."""
-        return data if self._quality == "auth" else self._context.unwrap(data)
+        if self._quality == "auth":
+            return data
+        with _failures():
+            return self._context.unwrap(data)
 
 
 class Digest:

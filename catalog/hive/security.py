@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.catalog.hive.hive_properties import HiveProperties
-from icecomb.catalog.hive.token import FILE_VARIABLE, DelegationToken, metastore_token
+from icecomb.format.delegation_token import FILE_VARIABLE, DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError
 
 PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
 """Hadoop's ``hadoop.rpc.protection`` and SASL's names of the same."""
+
+_KIND: Final = "HIVE_DELEGATION_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class SaslSettings:
             )
         token = None
         if (path := os.environ.get(FILE_VARIABLE)) and keytab is None:
-            token = metastore_token(path, given.find("token.signature"))
+            token = find_token(path, _KIND, given.find("token.signature"))
         if service is None and token is None:
             raise ConfigurationError(
                 "hive.metastore.sasl.enabled is true, but nothing says who the metastore is",

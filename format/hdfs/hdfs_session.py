@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import requests
 
 _CONNECTIONS: Final = 32
-_KIND: Final = "HDFS_DELEGATION_TOKEN"
+_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
+"""What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -84,8 +85,8 @@ class HdfsSession:
         path = os.environ.get(FILE_VARIABLE)
         if not path or self._keytab is not None:
             return None
-        token = find_token(path, _KIND)
-        return None if token is None else token.url_text
+        tokens = (find_token(path, kind) for kind in _KINDS)
+        return next((token.url_text for token in tokens if token is not None), None)
 
     def _session(self) -> requests.Session:
         import requests

@@ -13,8 +13,8 @@ from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.failure import UnreachableError
 from icecomb.catalog.hive.sasl import Digest, SaslError
 from icecomb.catalog.hive.settings import ConnectionSettings
-from icecomb.catalog.hive.token import DelegationToken, metastore_token
 from icecomb.catalog.java import find_java
+from icecomb.format.delegation_token import DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
 REALM = "TEST.LAB"
@@ -158,7 +158,9 @@ def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
     with client(by_name(kerberized), SASL) as found:
         assert "default" in found.databases()
-    damaged = file.read_bytes().replace(metastore_token(str(file)).password, bytes(20))
+    damaged = file.read_bytes().replace(
+        find_token(str(file), "HIVE_DELEGATION_TOKEN").password, bytes(20)
+    )
     file.write_bytes(damaged)
     with (
         client(by_name(kerberized), SASL) as found,
@@ -296,7 +298,7 @@ def test_a_damaged_token_file_is_named(tmp_path, data):
     file = tmp_path / "tokens"
     file.write_bytes(data)
     with pytest.raises(ConfigurationError, match=str(file)):
-        metastore_token(str(file))
+        find_token(str(file), "HIVE_DELEGATION_TOKEN")
 
 
 def test_a_digest_is_what_rfc_2831_says():

@@ -6,7 +6,6 @@ The daemons' classes are in one jar (`hadoop-client-minicluster`); the rest of H
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -15,11 +14,17 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+import requests
+
 from icecomb.catalog.java import find_java
+from icecomb.format.hdfs.spnego import SpnegoAuth
 from tests.peers.ivy import fetch, pyspark_jars
+
+if TYPE_CHECKING:
+    from tests.peers.kdc import Kdc
 
 SUPERUSER = "hdfs"
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xmx128m"]
@@ -60,12 +65,20 @@ class Hdfs:
     Args:
         folder: Where it keeps its data and logs.
         ha: Two name nodes over a shared edits folder, nameservice `ns1`, `nn1` active.
-        settings: Further `dfs.*` settings of all daemons.
+        settings: Further settings of all daemons.
+        kdc: Kerberos for everybody; it has the principals `hdfs/localhost` and `HTTP/localhost`.
     """
 
     def __init__(
-        self, folder: Path, *, ha: bool = False, settings: Mapping[str, object] | None = None
+        self,
+        folder: Path,
+        *,
+        ha: bool = False,
+        settings: Mapping[str, object] | None = None,
+        kdc: Kdc | None = None,
     ) -> None:
+        self.host = "localhost" if kdc else "127.0.0.1"
+        self._kdc = kdc
         self.folder = folder
         self.names = ("nn1", "nn2") if ha else ("nn1",)
         self.ha = ha
@@ -73,7 +86,7 @@ class Hdfs:
         self.data_ports = ports[:3]
         self.rpc = dict(zip(self.names, ports[3::2], strict=True))
         self.http = dict(zip(self.names, ports[4::2], strict=True))
-        self.uri = "hdfs://ns1" if ha else f"hdfs://127.0.0.1:{self.rpc['nn1']}"
+        self.uri = "hdfs://ns1" if ha else f"hdfs://{self.host}:{self.rpc['nn1']}"
         self.conf = folder / "conf-client"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._settings = dict(settings or {})
@@ -90,8 +103,8 @@ class Hdfs:
         if not self.ha:
             return {
                 **shared,
-                "dfs.namenode.rpc-address": f"127.0.0.1:{self.rpc['nn1']}",
-                "dfs.namenode.http-address": f"127.0.0.1:{self.http['nn1']}",
+                "dfs.namenode.rpc-address": f"{self.host}:{self.rpc['nn1']}",
+                "dfs.namenode.http-address": f"{self.host}:{self.http['nn1']}",
             }
         provider = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
         shared |= {
@@ -123,7 +136,7 @@ class Hdfs:
             if self.ha:
                 self.admin("-transitionToActive", "nn1")
             self._wait("a live data node", lambda: self._live("nn1"))
-            for path in ("tmp", "user", "warehouse"):
+            for path in () if self._kdc else ("tmp", "user", "warehouse"):
                 self.request("PUT", f"/{path}?op=MKDIRS&permission=1777")
         except BaseException:
             self.stop()
@@ -187,9 +200,10 @@ class Hdfs:
             return bytes(reply.read())
 
     def _bean(self, name: str, bean: str) -> dict[str, Any]:
-        url = f"http://127.0.0.1:{self.http[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
-        with urllib.request.urlopen(url, timeout=5) as reply:
-            found: dict[str, Any] = json.load(reply)["beans"][0]
+        url = f"http://{self.host}:{self.http[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
+        key = self._kdc and SpnegoAuth("hdfs/localhost", str(self._kdc.keytab("hdfs")))
+        with requests.get(url, auth=key, timeout=5) as reply:
+            found: dict[str, Any] = reply.json()["beans"][0]
         return found
 
     def _live(self, name: str) -> bool:
@@ -219,7 +233,7 @@ class Hdfs:
             "dfs.namenode.safemode.extension": 0,
             "dfs.heartbeat.interval": 1,
             "dfs.datanode.data.dir": (self.folder / "dn").as_uri(),
-            "dfs.datanode.hostname": "127.0.0.1",
+            "dfs.datanode.hostname": self.host,
             "dfs.datanode.address": f"127.0.0.1:{data}",
             "dfs.datanode.http.address": f"127.0.0.1:{web}",
             "dfs.datanode.ipc.address": f"127.0.0.1:{ipc}",
@@ -236,13 +250,14 @@ class Hdfs:
             }
             if name != "dn":
                 own["dfs.ha.namenode.id"] = name
-        write_site(conf / "hdfs-site.xml", own)
+        write_site(conf / "hdfs-site.xml", own | self._secured())
         write_site(
             conf / "core-site.xml",
             {
                 "fs.defaultFS": self.uri,
                 "hadoop.tmp.dir": self.folder / "tmp",
                 "hadoop.http.staticuser.user": "nobody",
+                **self._secured_web(),
                 "fs.trash.interval": 60,
                 f"hadoop.proxyuser.{SUPERUSER}.hosts": "*",
                 f"hadoop.proxyuser.{SUPERUSER}.groups": "*",
@@ -250,9 +265,43 @@ class Hdfs:
         )
         (conf / "log4j2.properties").write_text(_LOG4J)
 
+    def _secured(self) -> dict[str, object]:
+        if self._kdc is None:
+            return {}
+        found: dict[str, object] = {
+            "dfs.block.access.token.enable": "true",
+            "ignore.secure.ports.for.testing": "true",
+            "dfs.web.authentication.kerberos.principal": "HTTP/localhost@TEST.LAB",
+            "dfs.web.authentication.kerberos.keytab": self._kdc.keytab("HTTP"),
+        }
+        for daemon in ("namenode", "datanode"):
+            found[f"dfs.{daemon}.kerberos.principal"] = "hdfs/localhost@TEST.LAB"
+            found[f"dfs.{daemon}.keytab.file"] = self._kdc.keytab("hdfs")
+        return found
+
+    def _secured_web(self) -> dict[str, object]:
+        if self._kdc is None:
+            return {}
+        return {
+            "hadoop.security.authentication": "kerberos",
+            "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
+            "hadoop.http.authentication.type": "kerberos",
+            "hadoop.http.authentication.kerberos.principal": "HTTP/localhost@TEST.LAB",
+            "hadoop.http.authentication.kerberos.keytab": self._kdc.keytab("HTTP"),
+        }
+
     def _java(self, name: str, main: str, *arguments: str) -> list[str]:
         path = f"{self.folder}/conf-{name}:{self._jars}"
-        return [str(find_java()), *_JVM, "-cp", path, f"org.apache.hadoop.{main}", *arguments]
+        kerberos = [f"-Djava.security.krb5.conf={self._kdc.configuration}"] if self._kdc else []
+        return [
+            str(find_java()),
+            *_JVM,
+            *kerberos,
+            "-cp",
+            path,
+            f"org.apache.hadoop.{main}",
+            *arguments,
+        ]
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "HADOOP_USER_NAME": SUPERUSER}

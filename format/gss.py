@@ -11,7 +11,7 @@ import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint32, c_void_p
 from typing import Any, Final
 
-from icecomb.format.errors import MetastoreError, MissingDependencyError
+from icecomb.format.errors import IcecombError, MissingDependencyError
 
 _LIBRARIES: Final = ("libgssapi_krb5.so.2", "libgssapi_krb5.dylib")
 _CONTINUE: Final = 1
@@ -56,7 +56,7 @@ _KERBEROS: Final = _oid(bytes.fromhex("2a864886f712010202"))
 _PRINCIPAL: Final = _oid(bytes.fromhex("2a864886f71201020201"))
 
 
-class GssError(MetastoreError):
+class GssError(IcecombError, ConnectionError):
     """Kerberos refused; the message is the library's own, the hint says what to do."""
 
 
@@ -132,7 +132,7 @@ class SecurityContext:
             byref(minor), self._context, byref(given), byref(output), None, None
         )
         plain = output.take()
-        _check(major, minor, "a message of the metastore is not what it sealed")
+        _check(major, minor, "a message of the service is not what it sealed")
         return plain
 
     def __del__(self) -> None:

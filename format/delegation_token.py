@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,30 +11,37 @@ from icecomb.format.errors import ConfigurationError
 
 FILE_VARIABLE: Final = "HADOOP_TOKEN_FILE_LOCATION"
 _MAGIC: Final = b"HDTS"
-_KIND: Final = "HIVE_DELEGATION_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """What a metastore gave to a user, good in its place of a ticket.
+    """What a service gave to a user, good in its place of a ticket.
 
     Attributes:
         identifier: Says whose it is; opaque here.
         password: Proves it.
-        service: Tells tokens of several metastores apart; mostly empty.
+        service: Tells tokens of several services of one kind apart; often empty.
+        written: The whole token, as Hadoop's `Token` writes itself.
     """
 
     identifier: bytes
     password: bytes = field(repr=False)
     service: str = ""
+    written: bytes = field(repr=False, default=b"")
+
+    @property
+    def url_text(self) -> str:
+        """As WebHDFS takes it in a query."""
+        return base64.urlsafe_b64encode(self.written).decode().rstrip("=")
 
 
-def metastore_token(path: str, service: str | None = None) -> DelegationToken | None:
-    """The metastore's token of a token file.
+def find_token(path: str, kind: str, service: str | None = None) -> DelegationToken | None:
+    """The token of a kind in a token file.
 
     Args:
         path: A file in the form of Hadoop's ``Credentials`` (version 0, Writable).
-        service: Only one of this service: ``hive.metastore.token.signature``.
+        kind: As ``HIVE_DELEGATION_TOKEN``.
+        service: Only one of this service.
 
     Raises:
         ConfigurationError: the file cannot be read, or has another form.
@@ -53,10 +61,11 @@ def metastore_token(path: str, service: str | None = None) -> DelegationToken | 
     try:
         for _ in range(reader.number()):
             reader.block()
-            token = DelegationToken(reader.block(), reader.block())
-            kind, of = reader.text(), reader.text()
-            if kind == _KIND and (service is None or of == service):
-                return DelegationToken(token.identifier, token.password, of)
+            begin = reader.position
+            identifier, password = reader.block(), reader.block()
+            found, of = reader.text(), reader.text()
+            if found == kind and (service is None or of == service):
+                return DelegationToken(identifier, password, of, data[begin : reader.position])
     except IndexError as error:
         raise ConfigurationError(f"{path} ({FILE_VARIABLE}) ends early") from error
     return None
@@ -67,7 +76,7 @@ class _Reader:
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
-        self._position = position
+        self.position = position
 
     def number(self) -> int:
         first = int.from_bytes(self._take(1), "big", signed=True)
@@ -85,9 +94,9 @@ class _Reader:
         return self.block().decode(errors="replace")
 
     def _take(self, size: int) -> bytes:
-        end = self._position + size
+        end = self.position + size
         if size < 0 or end > len(self._data):
             raise IndexError
-        found = self._data[self._position : end]
-        self._position = end
+        found = self._data[self.position : end]
+        self.position = end
         return found

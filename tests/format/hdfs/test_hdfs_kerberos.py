@@ -1,0 +1,87 @@
+"""A secured cluster: tickets, delegation tokens, and what is said without either."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from requests import Session
+
+from icecomb.format.delegation_token import find_token
+from icecomb.format.errors import FileIOError, IcecombError
+from icecomb.format.file_io import FileIO
+from icecomb.format.hdfs.spnego import SpnegoAuth
+from tests.peers.hdfs import Hdfs
+from tests.peers.kdc import Kdc
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory):
+    kdc = Kdc(tmp_path_factory.mktemp("kdc"), "hdfs/localhost", "HTTP/localhost").start()
+    yield kdc
+    kdc.stop()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory, kdc):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KRB5_CONFIG", str(kdc.configuration))
+        cluster = Hdfs(tmp_path_factory.mktemp("secured"), kdc=kdc).start()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def properties(secured, kdc, monkeypatch):
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
+    return {**secured.client_settings, "hadoop.security.authentication": "kerberos"}
+
+
+@pytest.fixture
+def keytab(kdc):
+    return {
+        "hdfs.kerberos.principal": "hdfs/localhost@TEST.LAB",
+        "hdfs.kerberos.keytab": str(kdc.keytab("hdfs")),
+    }
+
+
+def test_a_keytab_opens_a_secured_cluster(secured, properties, keytab):
+    io = FileIO({**properties, **keytab})
+    io.create(f"{secured.uri}/x", b"data")
+    assert io.read(f"{secured.uri}/x") == b"data"
+    assert [each.size for each in io.list(secured.uri)] == [4]
+
+
+def test_a_delegation_token_is_as_good_as_a_ticket(
+    secured, properties, keytab, tmp_path, monkeypatch
+):
+    FileIO({**properties, **keytab}).create(f"{secured.uri}/y", b"data")
+    with Session() as session:
+        session.auth = SpnegoAuth(*keytab.values())
+        address = (
+            f"http://localhost:{secured.http['nn1']}/webhdfs/v1/?op=GETDELEGATIONTOKEN&renewer=hdfs"
+        )
+        text = session.get(address, timeout=30).json()["Token"]["urlString"]
+    written = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    file = tmp_path / "tokens"
+    file.write_bytes(b"HDTS\0\1" + b"\5alias" + written + b"\0")
+    found = find_token(str(file), "WEBHDFS delegation")
+    assert found is not None
+    assert found.url_text == text
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(file))
+    io = FileIO({**properties, "hdfs.user": "by-token"})
+    assert io.read(f"{secured.uri}/y") == b"data"
+
+
+def test_without_a_ticket_the_way_to_get_one_is_told(secured, properties):
+    with pytest.raises(IcecombError) as caught:
+        FileIO(properties).read(f"{secured.uri}/x")
+    assert "kinit" in str(caught.value)
+    with pytest.raises(
+        FileIOError, match=f"localhost:{secured.http['nn1']} does not let us in"
+    ) as refused:
+        FileIO({**properties, "hadoop.security.authentication": "simple"}).read(f"{secured.uri}/x")
+    assert "hadoop.security.authentication=kerberos" in str(refused.value)
