@@ -14,8 +14,10 @@ from icecomb.catalog.finding import Finding, Level
 from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.configuration import Configuration
 
+_DOWN: Final = ("hdfs", "name node")
 _LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pyspark")
 
 
@@ -27,7 +29,8 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
     """Examine the catalog, or one TABLE of it: each problem comes with its remedy.
 
     Says which versions are installed, where each setting came from, whether the metastore answers
-    and what it checks, and what is wrong with the table. Nothing is changed, but for a view of our
+    and what it checks, which name node of HDFS is active and what the warehouse there allows, and
+    what is wrong with the table. Nothing is changed, but for a view of our
     own that is made and dropped to see what the metastore checks.
 
     Exit code 0 if all is well (warnings included), 3 if there is a problem.
@@ -111,11 +114,30 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
                 "be examined",
                 hint=f"icecomb describe {table} shows whether its files can be read",
             )
-        spaces = catalog.list_namespaces()
+        cluster = list(_cluster(catalog))
+        yield from cluster
+        if any(one.level is Level.PROBLEM and one.subject in _DOWN for one in cluster):
+            return
+        try:
+            spaces = catalog.list_namespaces()
+        except IcecombError as error:
+            yield Finding(Level.PROBLEM, "warehouse", error.message, error.hint)
+            return
         yield Finding(Level.OK, "warehouse", f"it can be read: {len(spaces)} namespaces")
         return
     place = database_and_table(table) if table is not None else None
     found = list(examine_server(catalog, place[0] if place else None))
     yield from found
+    yield from _cluster(catalog)
     if place is not None and found[-1].subject != "metastore":
         yield from examine_table(catalog, place)
+
+
+def _cluster(catalog: Catalog) -> Iterator[Finding]:
+    """What is said of the HDFS that holds the warehouse; nothing where none does."""
+    from icecomb.catalog.hadoop.cluster_examination import examine_cluster
+    from icecomb.format.hdfs.hdfs_address import SCHEMES
+
+    warehouse = catalog.properties.get("warehouse", "")
+    if warehouse.partition(":")[0].lower() in SCHEMES:
+        yield from examine_cluster(catalog.properties, warehouse)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import requests
 
 _READ_TRIES: Final = 4
+_METRICS_S: Final = 10.0
 _SETTLE_TRIES: Final = 3
 
 
@@ -99,6 +100,38 @@ class WebHdfs:
         client = self._client
         with self._failures("reach", f"{client.scheme}://{','.join(self.name_nodes)}"):
             return str(client.get_active_namenode())
+
+    def metrics(self, name_node: str, bean: str) -> dict[str, Any]:
+        """One bean of a name node's metrics; empty if it shows none.
+
+        Raises:
+            FileIOError: it does not answer.
+        """
+        url = f"{self._client.scheme}://{name_node}/jmx"
+        with self._failures("reach", url):
+            reply = self._session.requests.get(
+                f"{url}?qry=Hadoop:service=NameNode,name={bean}", timeout=_METRICS_S
+            )
+        try:
+            beans: list[dict[str, Any]] = reply.json()["beans"] if reply.ok else []
+        except (ValueError, KeyError, TypeError):
+            beans = []
+        return beans[0] if beans else {}
+
+    def check_access(self, path: str, location: str, action: str) -> None:
+        """Ask whether something is allowed.
+
+        Args:
+            path: Of a file or folder.
+            location: For messages.
+            action: As `rwx`.
+
+        Raises:
+            FileMissingError: there is nothing.
+            FileIOError: it is not allowed; says who asks, and whose it is.
+        """
+        with self._failures("use", location):
+            self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
 
     def status(self, path: str, location: str) -> HdfsStatus:
         """What there is at a path.

@@ -52,6 +52,8 @@ class WebHdfsProxy:
             yield sock
         finally:
             self._open.discard(sock)
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)  # another thread may wait in recv: close would, too
             sock.close()
 
     def _answer(self, client: socket.socket) -> None:
