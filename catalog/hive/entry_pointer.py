@@ -4,6 +4,12 @@ A swap takes the table's lock (unless the table is in lock-free mode), reads the
 compares, and alters it, telling the server which value it expects to replace wherever the server
 enforces that. The server's check makes a lock that was lost meanwhile harmless; the lock keeps out
 writers that send no such check.
+
+Where the server does not check (Hive 3.1.3) the lock is asked for right before the alter and right
+after it. A lock that expired or was broken before that last look costs nothing. What no client can
+rule out there: one that is lost between the look and the alter's arrival, a round trip, or longer
+if the process or the network stands still just then; another's commit of that moment is
+overwritten. Locks must live longer than such a standstill, or the server must be one that checks.
 """
 
 from __future__ import annotations
