@@ -1,7 +1,8 @@
 """The whole gate: ``python3 -m tests`` sets up what it needs, then lint, types, layers, tests, one verdict.
 
-Needs Python 3.10+ and a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra) and ``.venv-iceberg-java``
-(the reference implementation on its own Spark) beside this folder and reuses them while their recipe is unchanged.
+Needs Python 3.10+ and a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra), ``.venv-iceberg-java``
+(the reference implementation on its own Spark) and ``.venv-pypaimon`` (it needs an older Arrow than ours) beside this
+folder and reuses them while their recipe is unchanged.
 
     python3 -m tests                      everything
     python3 -m tests -k migrate -x        only pytest, with these arguments
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 ICEBERG_JAVA_VENV = ROOT / ".venv-iceberg-java"
 ICEBERG_JAVA_SPARK = "pyspark==4.1.4"
+PYPAIMON_VENV = ROOT / ".venv-pypaimon"
+PYPAIMON = "pypaimon==2.1.0"
 
 
 def main(arguments: list[str]) -> int:
@@ -36,6 +39,7 @@ def main(arguments: list[str]) -> int:
     started = time.monotonic()
     python = _environment(VENV, ["-e", ".[spark,demo,test]"], (ROOT / "pyproject.toml").read_text())
     _environment(ICEBERG_JAVA_VENV, [ICEBERG_JAVA_SPARK], ICEBERG_JAVA_SPARK)
+    _environment(PYPAIMON_VENV, [PYPAIMON], PYPAIMON)
     _typing_link()
     pytest = [str(python), "-m", "pytest"]
     if arguments:

@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "locks": "icecomb.catalog.cli.locks:locks",
     "metastore": "icecomb.catalog.cli.metastore:metastore",
     "migrate": "icecomb.catalog.cli.migrate:migrate",
+    "paimon": "icecomb.catalog.cli.paimon:paimon",
     "register": "icecomb.catalog.cli.repair:register",
     "repair": "icecomb.catalog.cli.repair:repair",
     "views": "icecomb.catalog.cli.views:views",

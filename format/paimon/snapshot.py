@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
@@ -206,18 +205,11 @@ class Snapshots:
         return {int(m[1]): name for name in names if (m := _NAME.fullmatch(_last(name)))}
 
     def _records(self, name: str) -> list[dict[str, Any]]:
-        import fastavro
+        from icecomb.format.avro.avro_container import parse_container, read_records
 
         location = f"{self.location}/manifest/{name}"
-        data = self._io.read(location)
-        try:
-            records: Any = list(fastavro.reader(BytesIO(data)))
-        except Exception as error:  # damaged bytes surface as errors of many kinds
-            raise CorruptFileError(
-                f"{location} is a truncated or damaged Avro file ({type(error).__name__}: {error})",
-                path=location,
-            ) from error
-        return list(records)
+        container = parse_container(self._io.read(location), location)
+        return read_records(container, container.schema)
 
     def _value(self, record: dict[str, Any], key: str, kind: type, name: str) -> Any:
         value = record.get(key)

@@ -1,0 +1,251 @@
+"""Commands about Paimon tables: their schemas, and bringing them over."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icecomb.catalog.cli.application import BLOCKED, OK, Application
+from icecomb.catalog.cli.output import moment
+from icecomb.format.errors import ConfigurationError, SchemaError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.paimon.source import PaimonSource
+    from icecomb.format.paimon.schema_change import Position, SchemaChange
+
+_COLUMNS = ["change", "id", "path", "before", "after"]
+
+
+@click.group()
+def paimon() -> None:
+    """Look at the schemas of Apache Paimon tables, evolve them, bring append tables over.
+
+    TABLE is a folder, or a table's name in the Hive metastore.
+    """
+
+
+@paimon.command()
+@click.argument("namespace", required=False)
+@click.pass_obj
+def tables(application: Application, namespace: str | None) -> None:
+    """List the Paimon tables of a namespace of the metastore, or of all."""
+    from icecomb.catalog.paimon.source import list_tables
+
+    catalog = _hive(application)
+    names = [namespace] if namespace else [name[0] for name in catalog.list_namespaces()]
+    found = [table for name in names for table in list_tables(catalog, name)]
+    rows = [[table.full_name, table.storage.location] for table in found]
+    application.output.table(["table", "location"], rows)
+
+
+@paimon.command()
+@click.argument("table")
+@click.pass_obj
+def history(application: Application, table: str) -> None:
+    """List all schemas of a table, oldest first, with what each changed."""
+    from icecomb.format.paimon.difference import differences
+
+    found = _source(application, table).schemas.history()
+    rows = []
+    for before, schema in zip((None, *found), found, strict=False):
+        changes = [] if before is None else differences(before, schema)
+        said = [f"{one.kind} {one.path}".strip() for one in changes]
+        rows.append(
+            [
+                schema.schema_id,
+                moment(schema.time_millis),
+                len(schema.fields),
+                "created" if before is None else "; ".join(said),
+            ]
+        )
+    application.output.table(["schema", "made", "columns", "changes"], rows)
+
+
+@paimon.command()
+@click.argument("table")
+@click.argument("old", type=int)
+@click.argument("new", type=int)
+@click.pass_obj
+def diff(application: Application, table: str, old: int, new: int) -> int:
+    """Compare two schemas, fields by id at all depths. Exit code 3 if they differ."""
+    from icecomb.format.paimon.difference import differences
+
+    schemas = _source(application, table).schemas
+    found = differences(schemas.read(old), schemas.read(new))
+    rows = [[d.kind, d.field_id, d.path, d.before, d.after] for d in found]
+    application.output.table(_COLUMNS, rows)
+    return BLOCKED if found else OK
+
+
+@paimon.command()
+@click.argument("table")
+@click.pass_obj
+def drift(application: Application, table: str) -> int:
+    """Compare the latest schema with the metastore's columns. Exit code 3 if they differ."""
+    from icecomb.catalog.paimon.drift import drifts
+
+    source = _source(application, table)
+    if source.entry is None:
+        raise ConfigurationError(
+            f"{table} is a folder: drift compares a table of the metastore",
+            hint="Name the table, as db.table.",
+        )
+    found = drifts(source.schemas.latest(), source.entry)
+    rows = [[one.column, one.kind, one.schema, one.metastore] for one in found]
+    application.output.table(["column", "drift", "schema file", "metastore"], rows)
+    return BLOCKED if found else OK
+
+
+@paimon.command()
+@click.argument("table")
+@click.pass_obj
+def prune(application: Application, table: str) -> None:
+    """List which schemas nothing refers to any more. None is ever deleted."""
+    from icecomb.format.paimon.schema_use import schema_use
+
+    source = _source(application, table)
+    rows = [
+        [one.schema_id, not one.users, ", ".join(one.users)]
+        for one in schema_use(source.schemas, source.snapshots)
+    ]
+    application.output.table(["schema", "unused", "used by"], rows)
+
+
+@paimon.command()
+@click.argument("table")
+@click.option("--add", nargs=2, multiple=True, metavar="COLUMN TYPE", help="A new column.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="It goes.")
+@click.option("--rename", nargs=2, multiple=True, metavar="COLUMN NAME", help="Another name.")
+@click.option("--retype", nargs=2, multiple=True, metavar="COLUMN TYPE", help="Another type.")
+@click.option(
+    "--move", nargs=2, multiple=True, metavar="COLUMN PLACE", help="first, last, after:X, before:X."
+)
+@click.option("--nullable", multiple=True, metavar="COLUMN", help="It may be null.")
+@click.option("--not-null", multiple=True, metavar="COLUMN", help="It may not be null.")
+@click.option("--describe", nargs=2, multiple=True, metavar="COLUMN TEXT", help="Its comment.")
+@click.option("--set", "options", nargs=2, multiple=True, metavar="KEY VALUE", help="An option.")
+@click.option("--unset", multiple=True, metavar="KEY", help="An option gets its default.")
+@click.option("--comment", help="The table's comment.")
+@click.option("--yes", is_flag=True, help="Do it; without, only what would change is shown.")
+@click.pass_obj
+def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) -> None:
+    """Make the next schema, by Paimon's rules. Old schema files stay.
+
+    COLUMN may be nested: spots.element.x is a field of the rows in an array. Changes are made in
+    the order of the options above.
+    """
+    from icecomb.format.paimon.difference import differences
+
+    source = _source(application, table)
+    changes = _changes(**given)
+    if not changes:
+        raise click.UsageError("no change is given")
+    base, new = source.schemas.evolved(changes)
+    if yes:
+        new = source.schemas.evolve(changes)
+        base = source.schemas.read(new.schema_id - 1)
+    rows = [[d.kind, d.field_id, d.path, d.before, d.after] for d in differences(base, new)]
+    application.output.table(_COLUMNS, rows)
+    if not yes:
+        application.warn(f"dry run: add --yes to make schema-{new.schema_id}")
+    elif source.entry is not None:
+        application.warn(f"the metastore's columns are as before: icecomb paimon drift {table}")
+
+
+@paimon.command("import")
+@click.argument("table")
+@click.option("--to", "target", required=True, metavar="DB.TABLE", help="The Iceberg table.")
+@click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+@click.pass_obj
+def import_(application: Application, table: str, target: str, *, yes: bool) -> int:
+    """Make an Iceberg table of a Paimon append table's data files, where they are.
+
+    The files belong to the Paimon table on: the Iceberg table gets gc.enabled=false. Stop what
+    writes, compacts or expires the Paimon table first. Exit code 3 if it is blocked.
+    """
+    from icecomb.catalog.paimon.table_import import plan_import, run_import
+
+    plan = plan_import(_source(application, table))
+    done = yes and not plan.blockers
+    if done:
+        run_import(plan, application.catalog(), target)
+    application.output.facts({"table": target, "imported": done, **plan.to_json()})
+    if plan.blockers:
+        return BLOCKED
+    if not yes:
+        application.warn("dry run: add --yes to bring it over")
+    return OK
+
+
+def _source(application: Application, table: str) -> PaimonSource:
+    from icecomb.catalog.paimon.source import PaimonSource, find_table
+
+    if "/" in table:
+        from icecomb.catalog.configuration import load_configuration
+        from icecomb.format.file_io import FileIO
+
+        io = FileIO(load_configuration("path", {}).properties)
+        return PaimonSource(table, io, table.rstrip("/"))
+    return find_table(_hive(application), table)
+
+
+def _hive(application: Application) -> HiveCatalog:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    catalog = application.catalog()
+    if not isinstance(catalog, HiveCatalog):
+        raise ConfigurationError(
+            f"catalog {application.catalog_name} is no Hive metastore",
+            hint="Name the table's folder instead.",
+        )
+    return catalog
+
+
+def _changes(  # noqa: PLR0917 - the options of one command
+    add: Any,
+    drop: Any,
+    rename: Any,
+    retype: Any,
+    move: Any,
+    nullable: Any,
+    not_null: Any,
+    describe: Any,
+    options: Any,
+    unset: Any,
+    comment: str | None,
+) -> list[SchemaChange]:
+    from icecomb.format.paimon import schema_change as change
+    from icecomb.format.paimon.type_parser import parse_type
+
+    comments = [] if comment is None else [change.UpdateComment(comment or None)]
+    return [
+        *(change.AddColumn(_path(name), parse_type(kind)) for name, kind in add),
+        *(change.DropColumn(_path(name)) for name in drop),
+        *(change.RenameColumn(_path(name), new) for name, new in rename),
+        *(change.UpdateType(_path(name), parse_type(kind)) for name, kind in retype),
+        *(change.MoveColumn(_path(name), _position(place)) for name, place in move),
+        *(change.UpdateNullability(_path(name), nullable=True) for name in nullable),
+        *(change.UpdateNullability(_path(name), nullable=False) for name in not_null),
+        *(change.UpdateDescription(_path(name), text or None) for name, text in describe),
+        *(change.SetOption(key, value) for key, value in options),
+        *(change.RemoveOption(key) for key in unset),
+        *comments,
+    ]
+
+
+def _path(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))
+
+
+def _position(place: str) -> Position:
+    from icecomb.format.paimon.schema_change import Position
+
+    kind, _, reference = place.partition(":")
+    if kind.lower() not in {"first", "last", "after", "before"} or (
+        (kind.lower() in {"after", "before"}) != bool(reference)
+    ):
+        raise SchemaError(f"{json.dumps(place)} is no place: first, last, after:X or before:X")
+    return Position(kind.upper(), reference or None)

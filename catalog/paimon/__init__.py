@@ -1,0 +1,1 @@
+"""Paimon tables beside Iceberg's: found in the metastore, compared with it, brought over."""

@@ -1,0 +1,77 @@
+"""Paimon tables by their folder or, with a Hive metastore, by their name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.identifier import database_and_table
+from icecomb.format.errors import NoSuchTableError
+from icecomb.format.paimon.schema_files import SchemaFiles
+from icecomb.format.paimon.snapshot import Snapshots
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.format.file_io import FileIO
+
+_HANDLER: Final = "org.apache.paimon.hive.PaimonStorageHandler"
+_INPUT_FORMAT: Final = "org.apache.paimon.hive.mapred.PaimonInputFormat"
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonSource:
+    """A Paimon table.
+
+    Attributes:
+        name: What messages call it.
+        io: Its files.
+        location: Its folder.
+        entry: What the metastore knows of it; None for a table named by its folder.
+    """
+
+    name: str
+    io: FileIO
+    location: str
+    entry: HiveTable | None = None
+
+    @property
+    def schemas(self) -> SchemaFiles:
+        """Its schema files."""
+        return SchemaFiles(self.io, self.location)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Its snapshots."""
+        return Snapshots(self.io, self.location)
+
+
+def is_paimon(table: HiveTable) -> bool:
+    """Whether the metastore's parameters say so (Paimon: HiveCatalog)."""
+    return not table.is_view and (
+        table.parameters.get("table_type", "").lower() == "paimon"
+        or table.parameters.get("storage_handler") == _HANDLER
+        or table.storage.input_format == _INPUT_FORMAT
+    )
+
+
+def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
+    """The Paimon table of a name.
+
+    Raises:
+        NoSuchTableError: There is none of this name, or it is not Paimon's.
+    """
+    table = catalog.client.table(*database_and_table(identifier))
+    if not is_paimon(table) or not table.storage.location:
+        raise NoSuchTableError(
+            f"{table.full_name} is {table.kind}, not a Paimon table",
+            hint="icecomb paimon tables lists them.",
+            table=table.full_name,
+        )
+    return PaimonSource(table.full_name, catalog.io, table.storage.location, table)
+
+
+def list_tables(catalog: HiveCatalog, database: str) -> list[HiveTable]:
+    """The Paimon tables of a database, by name."""
+    found = catalog.client.tables(database, catalog.client.table_names(database))
+    return sorted(filter(is_paimon, found), key=lambda table: table.name)

@@ -1,0 +1,280 @@
+"""Bringing a Paimon append table over: an Iceberg table of the same data files, where they are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.creation import CreateTableTransaction
+from icecomb.catalog.pointer import MetadataVersion
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
+from icecomb.format.metadata import TableMetadata, new_table_metadata
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.paimon.binary_row import read_row
+from icecomb.format.paimon.data_file_identity import misidentified
+from icecomb.format.paimon.iceberg import (
+    iceberg_name_mapping,
+    iceberg_partition_spec,
+    iceberg_properties,
+    iceberg_schema,
+    unreadable,
+)
+from icecomb.format.partition import PartitionSpec
+from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.schema import Schema
+from icecomb.format.single_value import to_json
+from icecomb.format.sort import UNSORTED_SORT_ORDER
+from icecomb.format.types import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.paimon.source import PaimonSource
+    from icecomb.catalog.table import Table
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.paimon.snapshot import DataFileEntry, Snapshot
+    from icecomb.format.paimon.table_schema import TableSchema
+
+NAME_MAPPING: Final = "schema.name-mapping.default"
+_FORMATS: Final = (".parquet", ".orc")
+_AS_TEXT: Final = (DateType, TimeType, TimestampType, TimestamptzType)
+
+
+@dataclass(slots=True)
+class ImportPlan:
+    """What bringing a table over would do.
+
+    Attributes:
+        source: The Paimon table.
+        schema: Its latest schema.
+        snapshot: Its latest snapshot; None if it has no data.
+        blockers: Why it cannot be done, all reasons at once; none if it can.
+        files: The data files as Iceberg describes them.
+        schema_of_iceberg, spec, properties: What the Iceberg table gets.
+    """
+
+    source: PaimonSource
+    schema: TableSchema
+    snapshot: Snapshot | None
+    blockers: list[str] = field(default_factory=list)
+    files: list[DataFile] = field(default_factory=list)
+    schema_of_iceberg: Schema = field(default_factory=Schema)
+    spec: PartitionSpec = field(default_factory=PartitionSpec)
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The rows of all files."""
+        return sum(file.record_count for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan for programs and people."""
+        return {
+            "source": self.source.name,
+            "location": self.source.location,
+            "schema": self.schema.schema_id,
+            "snapshot": self.snapshot.snapshot_id if self.snapshot else None,
+            "files": len(self.files),
+            "rows": self.rows,
+            "columns": [str(one) for one in self.schema_of_iceberg.fields],
+            "partitioned by": list(self.schema.partition_keys),
+            "blockers": self.blockers,
+        }
+
+
+class ImportBlockedError(ValidationError):
+    """A Paimon table cannot be brought over; `context["blockers"]` has all reasons."""
+
+
+def plan_import(source: PaimonSource) -> ImportPlan:
+    """Look at everything that bringing a table over depends on; nothing is changed.
+
+    Of each data file the footer is read, of ORC files all rows.
+
+    Raises:
+        NoSuchTableError: There is no Paimon table.
+        CorruptFileError: A schema, snapshot, manifest or data file cannot be read.
+    """
+    schema = source.schemas.latest()
+    plan = ImportPlan(source, schema, source.snapshots.latest())
+    _check_table(plan)
+    try:
+        plan.schema_of_iceberg = iceberg_schema(schema)
+        plan.spec = iceberg_partition_spec(schema)
+    except UnsupportedError as error:
+        plan.blockers.append(error.message)
+    # Other owners of the files must not see them vanish: Paimon's table goes on to name them.
+    plan.properties = {**iceberg_properties(schema), "gc.enabled": "false"}
+    if not plan.blockers:
+        entries = [] if plan.snapshot is None else source.snapshots.files(plan.snapshot)
+        _check_entries(plan, entries)
+        if not plan.blockers:
+            _describe(plan, entries)
+    return plan
+
+
+def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
+    """Make the Iceberg table; it appears with all rows or not at all.
+
+    Raises:
+        ImportBlockedError: The plan has blockers; nothing was changed.
+        TableAlreadyExistsError: The name is taken.
+        CommitStateUnknownError: It cannot be told whether the table was made.
+    """
+    if plan.blockers:
+        raise ImportBlockedError(
+            f"{plan.source.name} cannot be brought over: {plan.blockers[0]}",
+            hint="icecomb paimon import without --yes lists all reasons.",
+            blockers=plan.blockers,
+        )
+    draft = catalog.draft(
+        identifier, plan.schema_of_iceberg, None, plan.spec, None, plan.properties
+    )
+    metadata = _identified(draft.metadata, plan.schema_of_iceberg, plan.spec)
+    draft._version = MetadataVersion("", metadata)  # noqa: SLF001 - creation gave out other ids
+    transaction = CreateTableTransaction(draft)
+    if plan.snapshot is not None and plan.files:
+        origin = {
+            "paimon.snapshot-id": str(plan.snapshot.snapshot_id),
+            "paimon.schema-id": str(plan.snapshot.schema_id),
+        }
+        append = FastAppend(draft.io, origin)
+        for file in plan.files:
+            append.append_data_file(file)
+        transaction.commit(append)
+    return transaction.commit_transaction()
+
+
+def _check_table(plan: ImportPlan) -> None:
+    schema, snapshot = plan.schema, plan.snapshot
+    if not schema.is_append_table:
+        keys = ", ".join(schema.primary_keys)
+        plan.blockers.append(
+            f"it has a primary key ({keys}): its files hold several versions of a row, which only "
+            "Paimon can merge; write its rows into a new table"
+        )
+    if schema.options.get("data-evolution.enabled", "").lower() == "true":
+        plan.blockers.append("data-evolution.enabled: its rows are spread over several files")
+    if schema.options.get("type", "table") != "table":
+        plan.blockers.append(f"it is a Paimon {schema.options['type']}, not a table")
+    if snapshot is not None and "DELETION_VECTORS" in plan.source.snapshots.index_kinds(snapshot):
+        plan.blockers.append("it has deletion vectors: compact it fully with Paimon first")
+
+
+def _check_entries(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
+    for entry in entries:
+        if not entry.name.endswith(_FORMATS):
+            plan.blockers.append(f"data file {entry.name} is neither Parquet nor ORC")
+        if entry.deleted_rows:
+            plan.blockers.append(f"data file {entry.name} holds deletions of rows")
+        if entry.write_columns is not None and set(entry.write_columns) != {
+            f.name for f in plan.source.schemas.read(entry.schema_id).fields
+        }:
+            plan.blockers.append(f"data file {entry.name} has only some of the columns")
+
+
+def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
+    locations = _locations(plan, entries)
+    groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.schema_id, entry.partition].append(entry)
+    written = {number: plan.source.schemas.read(number) for number, _ in groups}
+    by_name: dict[int, TableSchema] = {}
+    keys = {f.name: f for f in plan.schema.fields}
+    for (number, packed), group in groups.items():
+        schema = iceberg_schema(written[number])
+        reason = unreadable(schema, plan.schema_of_iceberg)
+        if reason is not None:
+            plan.blockers.append(
+                f"{len(group)} data files were written with schema-{number}: {reason}"
+            )
+            continue
+        values = read_row(packed, [keys[name] for name in plan.schema.partition_keys])
+        partition = _partition(plan, values)
+        described = _identified(_metadata(plan), _as_strict(schema, plan), plan.spec)
+        describer = AddedFiles(plan.source.io, described, partition)
+        for entry in group:
+            location = locations[entry.name, entry.bucket]
+            try:
+                with_ids, wrong = misidentified(plan.source.io, location, schema)
+                if wrong is not None:
+                    plan.blockers.append(f"{location}: {wrong}")
+                    continue
+                if not with_ids:
+                    by_name[number] = written[number]
+                file = describer.describe(location)
+            except CorruptFileError:
+                raise
+            except ValidationError as error:
+                plan.blockers.append(error.message)
+                continue
+            if (file.record_count, file.file_size_in_bytes) != (entry.row_count, entry.size):
+                raise CorruptFileError(
+                    f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
+                    f"its manifest says {entry.row_count} and {entry.size}",
+                    path=location,
+                )
+            plan.files.append(file)
+    older = [by_name[number] for number in sorted(by_name, reverse=True)]
+    try:
+        plan.properties[NAME_MAPPING] = iceberg_name_mapping(plan.schema, older).to_json()
+    except ValidationError as error:
+        plan.blockers.append(f"data files have no field ids, and {error.message}")
+    if plan.blockers:
+        plan.files.clear()
+
+
+def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple[str, int], str]:
+    """Where the data files are: how partitions are spelled in folders depends on options."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for status in plan.source.io.list(plan.source.location.rstrip("/")):
+        folder, _, name = status.location.rpartition("/")
+        found[name, folder.rpartition("/")[2]].append(status.location)
+    out: dict[tuple[str, int], str] = {}
+    for entry in entries:
+        candidates = found[entry.name, f"bucket-{entry.bucket}"]
+        if entry.external_path is not None:
+            candidates = [entry.external_path]
+        if len(candidates) != 1:
+            what = "is missing" if not candidates else f"occurs {len(candidates)} times"
+            raise CorruptFileError(
+                f"data file {entry.name} of bucket {entry.bucket} {what} in {plan.source.location}",
+                path=plan.source.location,
+            )
+        out[entry.name, entry.bucket] = candidates[0]
+    return out
+
+
+def _partition(plan: ImportPlan, values: Sequence[Any]) -> Mapping[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in zip(plan.schema.partition_keys, values, strict=True):
+        kind = plan.schema_of_iceberg.find_type(name)
+        textual = value is not None and isinstance(kind, _AS_TEXT)
+        out[name] = to_json(kind, value) if textual and isinstance(kind, PrimitiveType) else value
+    return out
+
+
+def _metadata(plan: ImportPlan) -> TableMetadata:
+    location = plan.source.location
+    return new_table_metadata(plan.schema_of_iceberg, plan.spec, UNSORTED_SORT_ORDER, location)
+
+
+def _identified(metadata: TableMetadata, schema: Schema, spec: PartitionSpec) -> TableMetadata:
+    """New metadata with the ids of Paimon in place of those that creation gave out."""
+    return replace(
+        metadata,
+        schemas=(schema,),
+        current_schema_id=schema.schema_id,
+        last_column_id=schema.highest_field_id,
+        partition_specs=(spec,),
+        default_spec_id=spec.spec_id,
+        last_partition_id=spec.last_assigned_field_id,
+    )
+
+
+def _as_strict(older: Schema, plan: ImportPlan) -> Schema:
+    """An older schema in which what is NOT NULL by now must not be null in its files."""
+    required = {f.field_id for f in plan.schema_of_iceberg.fields if f.required}
+    fields = (replace(f, required=f.required or f.field_id in required) for f in older.fields)
+    return Schema(tuple(fields), older.schema_id)

@@ -1,0 +1,46 @@
+"""Which schema files something still refers to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from icecomb.format.paimon.schema_files import SchemaFiles
+from icecomb.format.paimon.snapshot import Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaUse:
+    """What refers to a schema.
+
+    Attributes:
+        schema_id: Its number.
+        users: What does, such as `snapshot 3`; empty if nothing does.
+    """
+
+    schema_id: int
+    users: tuple[str, ...]
+
+
+def schema_use(files: SchemaFiles, snapshots: Snapshots) -> list[SchemaUse]:
+    """Who refers to each schema: being the latest, snapshots, tags, manifests, data files.
+
+    Raises:
+        CorruptFileError: A schema, snapshot or manifest cannot be read: then nothing is known.
+        FileMissingError: A manifest is missing, as when a snapshot expired just now.
+    """
+    users: dict[int, dict[str, None]] = defaultdict(dict)
+    numbers = files.ids()
+    users[numbers[-1]]["the latest"] = None
+    seen: set[str] = set()
+    for snapshot in snapshots.retained():
+        name = snapshot.location.rsplit("/", 1)[-1]
+        users[snapshot.schema_id][name] = None
+        for manifest, schema_id in snapshots.manifests(snapshot):
+            if manifest in seen:
+                continue
+            seen.add(manifest)
+            users[schema_id][f"a manifest of {name}"] = None
+            for _, entry in snapshots.entries(manifest):
+                users[entry.schema_id][f"data files of {name}"] = None
+    return [SchemaUse(number, tuple(users[number])) for number in numbers]
