@@ -1,0 +1,2 @@
+CREATE DATABASE metastore3;
+CREATE DATABASE metastore4;
