@@ -192,7 +192,8 @@ class Transaction(RowOperations, MetadataOperations):
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Deletes files of no use when the outcome is proven; see `Producer.clean_up`."""
-        for producer, _ in self._staged:
+        # an expiration reads what was staged before it, and deletes what nobody needs of that
+        for producer, _ in reversed(self._staged):
             producer.clean_up(committed)
         if committed is None:
             self.io.delete(self._written)

@@ -175,6 +175,10 @@ class SnapshotProducer(ABC):
             if listed is None:
                 return
             kept = {snapshot.manifest_list or "", *listed}
+        elif committed is not None:
+            # A transaction may expire a snapshot of its own, after it has built others on it.
+            for other in committed.snapshots:
+                kept.update(m.manifest_path for m in read_manifests(self.io, other))
         unused = [path for path in (*self._listed, *self._written_manifests) if path not in kept]
         self.io.delete(unused)
         self._listed = {path: listed for path, listed in self._listed.items() if path in kept}

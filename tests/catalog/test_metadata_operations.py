@@ -380,6 +380,18 @@ def test_snapshots_expire_within_a_transaction(table):
     assert table.scan().to_arrow().num_rows == 6
 
 
+def test_a_snapshot_that_expires_in_its_own_transaction_leaves_what_others_need(lake, table):
+    with table.transaction() as transaction:
+        transaction.append(ROWS)
+        first = transaction.metadata.current_snapshot_id
+        transaction.append(ROWS)
+        with transaction.expire_snapshots() as expire:
+            expire.by_id(first)
+    assert first not in {snapshot.snapshot_id for snapshot in table.snapshots()}
+    assert lake.load_table("db.t").scan().to_arrow().num_rows == 3 * ROWS.num_rows
+    assert not [name for name in files(table) if f"snap-{first}-" in str(name)]
+
+
 def test_a_table_is_upgraded_and_takes_deletes_then(lake):
     table = lake.create_table("db.old", ROWS.schema, properties={"format-version": "1"})
     table.append(ROWS)
