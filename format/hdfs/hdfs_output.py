@@ -56,6 +56,9 @@ class HdfsOutput(io.RawIOBase):
             self._upload = self._stack.enter_context(self._begin())
             self._upload.write(self._held)
             self._held = bytearray()
+        if self._upload.closed:
+            # the file is given up: a writer that is cleaned away still writes its footer
+            return len(piece)
         return self._upload.write(piece)
 
     def publish(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import uuid
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
@@ -257,3 +260,16 @@ class _Recorder:
 
     def close(self):
         pass
+
+
+def test_a_writer_that_is_cleaned_away_after_a_failure_is_quiet(io, proxy, place):
+    """pyarrow's Parquet writer writes its footer when it is collected."""
+    table = pa.table({"x": [os.urandom(90_000) for _ in range(110)]})
+    proxy.faults["CREATE@data"] = ["cut"]
+    with pytest.raises(FileIOError), io.create_stream(f"{place}/x") as out:  # noqa: PT012
+        writer = pq.ParquetWriter(out, table.schema, compression="none")
+        for _ in range(5):
+            writer.write_table(table)
+    del writer, out
+    gc.collect()
+    assert not io.exists(f"{place}/x")
