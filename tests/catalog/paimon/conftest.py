@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import feather
+
+from icecomb.catalog.paimon.source import PaimonSource
+from icecomb.format.file_io import FileIO
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class PyPaimon:
+    """PyPaimon on a warehouse folder of its own, in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._exchange = str(folder / "rows.arrow")
+        script = str(ROOT / "tests" / "peers" / "paimon.py")
+        self._log = (folder / "log").open("w")
+        self._process = subprocess.Popen(
+            [str(ROOT / ".venv-pypaimon" / "bin" / "python"), script, str(folder / "warehouse")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            bufsize=1,
+        )
+
+    def location(self, table):
+        return str(self.folder / "warehouse" / "db.db" / table)
+
+    def source(self, table):
+        return PaimonSource(table, FileIO(), self.location(table))
+
+    def make(self, table, *parts, partition=None, primary=None, options=None):
+        """A table of these pieces, each a commit of its own."""
+        self._put(parts[0].schema.empty_table())
+        self._ask(
+            do="create",
+            table=table,
+            file=self._exchange,
+            partition=partition,
+            primary=primary,
+            options=options or {},
+        )
+        for part in parts:
+            self.write(table, part)
+        return self.source(table)
+
+    def write(self, table, rows):
+        if rows.num_rows:
+            self._put(rows)
+            self._ask(do="write", table=table, file=self._exchange)
+
+    def read(self, table) -> pa.Table:
+        self._ask(do="read", table=table, file=self._exchange)
+        return feather.read_table(self._exchange, memory_map=False)
+
+    def schema(self, table):
+        return self._ask(do="schema", table=table)
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+        self._log.close()
+
+    def _put(self, rows):
+        feather.write_feather(rows, self._exchange, compression="uncompressed")
+
+    def _ask(self, **request):
+        self._process.stdin.write(json.dumps(request) + "\n")
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"PyPaimon ended: {(self.folder / 'log').read_text()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["ok"]
+
+
+@pytest.fixture(scope="session")
+def pypaimon(tmp_path_factory):
+    peer = PyPaimon(tmp_path_factory.mktemp("pypaimon"))
+    yield peer
+    peer.close()
