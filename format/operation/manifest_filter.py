@@ -62,7 +62,8 @@ class ManifestFilter:
         self.require_paths = False
         self.removed: list[DataFile] = []
         self.replaced = 0
-        self._done: dict[str, _Filtered] = {}
+        # A manifest of the same transaction gets another sequence number when it is tried again.
+        self._done: dict[tuple[str, int], _Filtered] = {}
         self._schema_id: int | None = None
 
     @property
@@ -103,10 +104,11 @@ class ManifestFilter:
         matcher = self._matcher(producer, base)
         out = []
         for manifest in manifests:
-            found = self._done.get(manifest.manifest_path)
+            key = (manifest.manifest_path, manifest.sequence_number)
+            found = self._done.get(key)
             if found is None and manifest.has_live_files():
                 found = self._filter(producer, base, matcher, manifest, min_sequence_number)
-                self._done[manifest.manifest_path] = found
+                self._done[key] = found
             if found is None:
                 out.append(manifest)
             else:

@@ -41,7 +41,8 @@ class ManifestMerge:
     def __init__(self, content: ManifestContent) -> None:
         self.content = content
         self.replaced = 0
-        self._done: dict[tuple[str, ...], ManifestFile] = {}
+        # A manifest of the same transaction gets another sequence number when it is tried again.
+        self._done: dict[tuple[tuple[str, int], ...], ManifestFile] = {}
 
     def apply(
         self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
@@ -85,7 +86,7 @@ class ManifestMerge:
         spec_id: int,
         group: Sequence[ManifestFile],
     ) -> ManifestFile:
-        key = tuple(manifest.manifest_path for manifest in group)
+        key = tuple((manifest.manifest_path, manifest.sequence_number) for manifest in group)
         merged = self._done.get(key)
         if merged is None:
             entries = _entries(producer, base, group)

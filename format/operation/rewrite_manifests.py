@@ -172,8 +172,10 @@ class RewriteManifests(SnapshotProducer):
 
     def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
         """Make the new manifests, unless those of an earlier attempt fit still."""
-        present = {manifest.manifest_path for manifest in parents}
-        if self._done.replaced and present.issuperset(self._done.replaced):
+        # A manifest of the same transaction gets another sequence number when it is tried again.
+        present = {(m.manifest_path, m.sequence_number) for m in parents}
+        done = {(m.manifest_path, m.sequence_number) for m in self._done.replaced.values()}
+        if done and done <= present:
             return
         replaced: dict[str, ManifestFile] = {}
         created: list[ManifestFile] = []

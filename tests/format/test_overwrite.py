@@ -25,6 +25,7 @@ from icecomb.format.operation.overwrite import (
     ReplacePartitions,
     RewriteFiles,
 )
+from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.scan.table_scan import TableScan
@@ -447,6 +448,24 @@ def test_a_rewrite_with_a_pinned_number_keeps_the_deletes_that_apply_to_it(tmp_p
     )
     table = commit(table, operation.validate_from_snapshot(since))
     assert live(table) == {"b", "e1", "e2"}
+
+
+@pytest.mark.parametrize("kind", [MergeAppend, DeleteFiles, RewriteManifests])
+def test_what_a_transaction_added_itself_has_the_number_of_the_attempt_that_counts(tmp_path, kind):
+    table = append(
+        new_table(tmp_path, **{"commit.manifest.min-count-to-merge": "2"}), data_file("a")
+    )
+    first, second = FastAppend(IO).append_data_file(data_file("b", "tue")), kind(IO)
+    if kind is MergeAppend:
+        second.append_data_file(data_file("c"))
+    elif kind is DeleteFiles:
+        second.delete_by_predicate("day = 'sun'").delete_data_file("/t/data/a")
+    commit(commit(table, first), second)
+    for number in range(3):
+        table = row_delta(table, deletes(f"e{number}", content=DataFileContent.EQUALITY_DELETES))
+    table = commit(commit(table, first), second)
+    numbers = {name(e.data_file): e.sequence_number for e in entries(table) if e.is_live}
+    assert numbers["b"] == 5, "deletes of the others, up to number 4, do not apply to it"
 
 
 def test_a_retry_filters_only_what_is_new(tmp_path):
