@@ -20,7 +20,13 @@ _DIRECTORIES = 3
 
 
 class LocationProvider(ABC):
-    """Names the locations of a table's new data files."""
+    """Names the locations of a table's new data files.
+
+    Attributes:
+        root: The folder they are all below, without a slash at its end.
+    """
+
+    root: str
 
     @abstractmethod
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
@@ -42,11 +48,11 @@ class DefaultLocationProvider(LocationProvider):
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
         configured = properties.get(DATA_PATH) or properties.get(FOLDER_STORAGE_PATH)
-        self._root = _root(configured, table_location)
+        self.root = _root(configured, table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
         """See `LocationProvider`."""
-        return "/".join(filter(None, (self._root, partition_path, file_name)))
+        return "/".join(filter(None, (self.root, partition_path, file_name)))
 
 
 class ObjectStoreLocationProvider(LocationProvider):
@@ -55,6 +61,10 @@ class ObjectStoreLocationProvider(LocationProvider):
     Args:
         table_location: The table's location.
         properties: The table's properties.
+
+    Attributes:
+        partitioned_paths: Whether the partition's path is part of the file's.
+        context: Names the table in the paths of files outside its folder, else None.
     """
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
@@ -63,23 +73,23 @@ class ObjectStoreLocationProvider(LocationProvider):
             or properties.get(OBJECT_STORE_PATH)
             or properties.get(FOLDER_STORAGE_PATH)
         )
-        self._root = _root(configured, table_location)
+        self.root = _root(configured, table_location)
         partitioned = properties.get(OBJECT_STORE_PARTITIONED_PATHS, "true")
-        self._partitioned_paths = partitioned.lower() == "true"
+        self.partitioned_paths = partitioned.lower() == "true"
         # Data outside the table's folder says which table it belongs to.
-        inside = self._root.startswith(table_location.rstrip("/"))
-        self._context = None if inside else _context(table_location)
+        inside = self.root.startswith(table_location.rstrip("/"))
+        self.context = None if inside else _context(table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
         """See `LocationProvider`."""
         name = file_name
-        if self._partitioned_paths and partition_path:
+        if self.partitioned_paths and partition_path:
             name = f"{partition_path}/{file_name}"
         hashed = _hash_path(name)
-        if self._context is not None:
-            return f"{self._root}/{hashed}/{self._context}/{name}"
-        separator = "/" if self._partitioned_paths else "-"
-        return f"{self._root}/{hashed}{separator}{name}"
+        if self.context is not None:
+            return f"{self.root}/{hashed}/{self.context}/{name}"
+        separator = "/" if self.partitioned_paths else "-"
+        return f"{self.root}/{hashed}{separator}{name}"
 
 
 def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:

@@ -94,7 +94,6 @@ class Writes:
             "schema": spark_schema(schema),
             "spec": {"spec_id": spec.spec_id, "fields": _spec_json(spec, schema)},
             "location": _data_location(metadata),
-            "layout": "partitioned",
             "operation_id": str(uuid.uuid4()),
             "distribution": [] if hashed.lower() == "none" else partitioning,
             "ordering": (
@@ -308,9 +307,22 @@ def _ascending(transform: dict[str, Any]) -> dict[str, Any]:
     return {"transform": transform, "direction": "asc", "nulls": "first"}
 
 
-def _data_location(metadata: TableMetadata) -> str:
-    chosen = metadata.properties.get("write.data.path")
-    return (chosen or f"{metadata.location.rstrip('/')}/data").rstrip("/")
+def _data_location(metadata: TableMetadata) -> dict[str, Any]:
+    """Where the tasks put new files, each by its own name."""
+    from icecomb.format.rows.location_provider import (
+        ObjectStoreLocationProvider,
+        load_location_provider,
+    )
+
+    provider = load_location_provider(metadata.location, metadata.properties)
+    if isinstance(provider, ObjectStoreLocationProvider):
+        return {
+            "root": provider.root,
+            "hashed": True,
+            "partitioned_paths": provider.partitioned_paths,
+            "context": provider.context,
+        }
+    return {"root": provider.root, "hashed": False, "partitioned_paths": True, "context": None}
 
 
 def _target_bytes(options: Mapping[str, str], metadata: TableMetadata) -> int:

@@ -199,11 +199,6 @@ def test_the_layout_for_object_stores_is_kept(hashed, readers):
     assert ids(readers.agree(name)) == [*range(8)]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="spark/planner/write.py tells the bridge layout=partitioned whatever "
-    "write.object-storage.enabled says",
-)
 def test_the_layout_for_object_stores_is_kept_by_spark(hashed, readers):
     name, shapes = hashed
     readers.spark_sql(f"INSERT INTO {{ns}}.{name} VALUES (8, 'v8'), (9, 'v9')")

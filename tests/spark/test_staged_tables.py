@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as f
 
 from icecomb.format.errors import NoSuchTableError
+from icecomb.format.rows.location_provider import load_location_provider
 
 pytestmark = pytest.mark.jvm
 
@@ -366,3 +368,47 @@ def test_a_planner_that_dies_meanwhile_fails_the_statement_and_no_file_stays(
     assert load(catalog, orders).metadata_location == before.metadata_location
     assert files(catalog, orders) == held
     assert ids(spark, orders) == [1, 2]
+
+
+def test_a_failure_in_a_catalog_of_folders_leaves_no_namespace_behind(spark, tmp_path):
+    for key, value in {
+        "": "org.icecomb.spark.IcecombCatalog",
+        ".type": "hadoop",
+        ".warehouse": str(tmp_path),
+        ".python": sys.executable,
+    }.items():
+        spark.conf.set(f"spark.sql.catalog.folders{key}", value)
+    spark.sql("CREATE NAMESPACE folders.db")
+    with pytest.raises(PySparkException, match="no more rows"):
+        spark.sql(f"CREATE TABLE folders.db.t AS {FAILING}")
+    assert list((tmp_path / "db").iterdir()) == []
+    spark.sql("CREATE TABLE folders.db.t AS SELECT id FROM range(3)")
+    spark.sql("REPLACE TABLE folders.db.t AS SELECT id FROM range(4)")
+    assert ids(spark, "folders.db.t") == [0, 1, 2, 3]
+    assert sorted(path.name for path in tmp_path.glob("db/t/metadata/*.metadata.json")) == [
+        "v1.metadata.json", "v2.metadata.json",
+    ]  # fmt: skip
+
+
+def test_files_are_spread_over_an_object_store_as_python_spreads_them(spark, catalog, name):
+    for properties in (
+        "'write.object-storage.partitioned-paths'='true'",
+        "'write.object-storage.partitioned-paths'='false'",
+        f"'write.object-storage.partitioned-paths'='true', 'write.data.path'='{catalog.default_location((NAMESPACE, 'outside'))}/ä'",
+    ):
+        spark.sql(
+            f"CREATE OR REPLACE TABLE {name} PARTITIONED BY (s) TBLPROPERTIES "
+            f"('write.object-storage.enabled'='true', {properties}) "
+            "AS SELECT id, concat('ö ', id % 3) AS s FROM range(9)"
+        )
+        table = load(catalog, name)
+        provider = load_location_provider(table.location(), table.properties)
+        found = [task.file.file_path for task in table.scan().plan_files()]
+        assert len(found) == 3
+        for path in found:
+            folder, file = path.rsplit("/", 1)
+            if "partitioned-paths'='false" in properties:
+                file = file[file.index("-") + 1 :]
+            partition = folder.rsplit("/", 1)[1] if "s=" in folder else None
+            assert path == provider.new_data_location(file, partition)
+        assert ids(spark, name) == [*range(9)]

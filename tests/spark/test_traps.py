@@ -589,7 +589,7 @@ from icecomb.spark.planner.__main__ import main
 def converse(self, requests, connection):
     for line in requests:
         text = transport.answer(self._handlers, line) + b"\\n"
-        if b'"method":"commit_write"' in line:
+        if b'"method":"commit_' in line:
             connection.sendall(text[:5])
             os._exit(1)
         connection.sendall(text)
@@ -598,17 +598,23 @@ main()
 """
 
 
-def test_a_commit_whose_answer_is_cut_off_keeps_its_files(spark, create, metastore, tmp_path):
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO {} VALUES (1)", "REPLACE TABLE {} AS SELECT 1 AS i"]
+)
+def test_a_commit_whose_answer_is_cut_off_keeps_its_files(
+    spark, create, metastore, tmp_path, statement
+):
     table = create(NestedField(1, "i", LongType()))
     (tmp_path / "planner.py").write_text(CUT_OFF)
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/planner.py\n")
     python.chmod(0o755)
+    cut_off = f"cut_off_{statement[:6].lower()}"
     settings = {"": "org.icecomb.spark.IcecombCatalog", ".uri": metastore.uri, ".python": python}
     for key, value in settings.items():
-        spark.conf.set(f"spark.sql.catalog.cut_off{key}", str(value))
+        spark.conf.set(f"spark.sql.catalog.{cut_off}{key}", str(value))
     with pytest.raises(Exception, match=r"unknown|lost|Not JSON"):
-        spark.sql(f"INSERT INTO cut_off.{'.'.join(table.identifier)} VALUES (1)")
+        spark.sql(statement.format(f"{cut_off}.{'.'.join(table.identifier)}"))
     assert table.refresh().scan().to_arrow()["i"].to_pylist() == [1]
     assert rows(spark, f"SELECT i FROM {name(table)}") == [(1,)]
 

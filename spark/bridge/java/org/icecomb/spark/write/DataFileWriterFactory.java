@@ -70,11 +70,11 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       current = open.get(key);
       if (current == null) {
         String name = String.format(Locale.ROOT, "%s-%05d.parquet", filePrefix, created.size() + 1);
-        String folder = settings.location() + "/" + key.toPath(settings.partition());
-        Path path = new Path(folder + name);
+        String location = settings.location().of(key.toPath(settings.partition()), name);
+        Path path = new Path(location);
         created.add(path);
         Configuration conf = factory.hadoop().value().value();
-        current = new DataFileWriter(conf, settings, path, folder + name, key);
+        current = new DataFileWriter(conf, settings, path, location, key);
         open.put(key, current);
       }
     }

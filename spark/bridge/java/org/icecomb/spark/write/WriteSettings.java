@@ -13,7 +13,7 @@ import org.icecomb.spark.planner.Json;
  * The planner's instructions for the tasks of a write.
  *
  * @param schema the table's schema with ids; rows come in its column order
- * @param location the folder of data files
+ * @param location where data files go
  * @param operationId part of every file name, so that no two writes can meet
  * @param fanout whether files of several partitions are open at once
  * @param targetBytes size at which a new file is begun
@@ -23,7 +23,7 @@ import org.icecomb.spark.planner.Json;
 record WriteSettings(
     StructType schema,
     List<PartitionColumn> partition,
-    String location,
+    DataLocation location,
     String operationId,
     boolean fanout,
     long targetBytes,
@@ -37,14 +37,10 @@ record WriteSettings(
     for (JsonNode field : instructions.get("spec").get("fields")) {
       partition.add(PartitionColumn.parse(field, schema));
     }
-    String layout = instructions.path("layout").asText("partitioned");
-    if (!layout.equals("partitioned")) {
-      throw new UnsupportedOperationException("Files cannot be laid out as " + layout + " yet");
-    }
     return new WriteSettings(
         schema,
         partition,
-        instructions.get("location").asText(),
+        DataLocation.parse(instructions.get("location")),
         instructions.get("operation_id").asText(),
         instructions.path("fanout").asBoolean(),
         instructions.get("target_file_bytes").asLong(),
