@@ -2,7 +2,8 @@
 
 hdfs-native carries the bytes of files, from and to the data nodes. What makes a file visible stays
 with WebHDFS: hdfs-native does not tell a file's inode, without which nobody can say whether a
-rename whose answer was lost had been done. This is the only module that knows hdfs_native.
+rename whose answer was lost had been done. Where no data node is left, hdfs-native tries for
+minutes before it gives up, with time-outs of its own. This is the only module that knows it.
 """
 
 from __future__ import annotations

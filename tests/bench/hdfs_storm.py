@@ -1,0 +1,108 @@
+"""Many clients write and read files while the name nodes change roles: nothing may be lost.
+
+    python -m tests.bench.hdfs_storm --clients 100 --mib 10
+
+Each client (a thread) creates files and reads each back; in the middle the active name node fails
+over. Afterwards every file is there once and whole, and no thread or socket is left. An end by an
+error is a finding; the figures are one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import shutil
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from icecomb.format.file_io import FileIO
+from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
+from tests.bench.measure import expect, print_line
+from tests.peers.hdfs import Hdfs
+
+_FOLDER = "hdfs://ns1/warehouse/storm"
+
+
+def storm(cluster: Hdfs, given: argparse.Namespace) -> None:
+    """Write, fail over, read, count."""
+    properties = {**cluster.client_settings, "hdfs.user": "alice"}
+    io = FileIO(properties)
+    io.exists(f"{_FOLDER}/x")
+    threads, sockets = threading.active_count(), _sockets()
+    written = threading.Semaphore(0)
+    slowest = [0.0] * given.clients
+
+    def client(number: int) -> dict[str, str]:
+        made = {}
+        for turn in range(given.files):
+            location = f"{_FOLDER}/{number}-{turn}"
+            data = random.Random(f"{number}-{turn}").randbytes(given.mib << 20)
+            started = time.perf_counter()
+            io.create(location, data)
+            written.release()
+            expect(io.read(location) == data, True, location)
+            slowest[number] = max(slowest[number], time.perf_counter() - started)
+            made[location] = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        return made
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(given.clients) as pool:
+        running = [pool.submit(client, number) for number in range(given.clients)]
+        for _ in range(given.clients // 2):
+            written.acquire()
+        before = time.perf_counter()
+        cluster.admin("-failover", "nn1", "nn2")
+        failover_s = time.perf_counter() - before
+        made = {name: digest for each in running for name, digest in each.result().items()}
+    seconds = time.perf_counter() - started
+    expect(len(made), given.clients * given.files, "files made")
+    found = {each.location: each.size for each in io.list(_FOLDER)}
+    expect(found, dict.fromkeys(made, given.mib << 20), "files")
+    for name, digest in made.items():
+        read = hashlib.md5(io.read(name), usedforsecurity=False).hexdigest()
+        expect(read, digest, name)
+    HdfsFileSystem(properties).cluster(_FOLDER)[0].close()
+    expect(threading.active_count(), threads, "threads")
+    expect(max(_sockets() - sockets, 0), 0, "sockets left")
+    print_line(
+        "hdfs_storm",
+        clients=given.clients,
+        files=len(made),
+        mib=given.mib,
+        seconds=round(seconds, 1),
+        failover_s=round(failover_s, 1),
+        slowest_file_s=round(max(slowest), 1),
+    )
+
+
+def _sockets() -> int:
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(str(descriptor.readlink()))
+    return sum(each.startswith("socket:") for each in found)
+
+
+def main() -> None:
+    """Start two name nodes, and let it storm."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=100)
+    parser.add_argument("--files", type=int, default=2, help="of each client")
+    parser.add_argument("--mib", type=int, default=10)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    cluster = Hdfs(folder, ha=True)
+    try:
+        storm(cluster.start(), given)
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
