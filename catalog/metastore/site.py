@@ -35,6 +35,8 @@ def write_configuration(folder: Path, warehouse: Path, derby: Path) -> Path:
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         # Without a pool every pass of the lock reaper leaks a connection with an open transaction.
         "datanucleus.connectionPoolingType": "HikariCP",
+        # A lock call needs two; ten callers at once used up the ten that are the default, for 30 s.
+        "datanucleus.connectionPool.maxPoolSize": "40",
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
         "hive.async.log.enabled": "false",
