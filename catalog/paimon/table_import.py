@@ -163,15 +163,22 @@ def _check_table(plan: ImportPlan) -> None:
 
 
 def _check_entries(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
+    columns = {
+        number: {f.name for f in plan.source.schemas.read(number).fields}
+        for number in {entry.schema_id for entry in entries}
+    }
+    found: dict[str, list[str]] = defaultdict(list)
     for entry in entries:
         if not entry.name.endswith(_FORMATS):
-            plan.blockers.append(f"data file {entry.name} is neither Parquet nor ORC")
+            found["neither Parquet nor ORC"].append(entry.name)
         if entry.deleted_rows:
-            plan.blockers.append(f"data file {entry.name} holds deletions of rows")
-        if entry.write_columns is not None and set(entry.write_columns) != {
-            f.name for f in plan.source.schemas.read(entry.schema_id).fields
-        }:
-            plan.blockers.append(f"data file {entry.name} has only some of the columns")
+            found["with deletions of rows"].append(entry.name)
+        if entry.write_columns is not None and set(entry.write_columns) != columns[entry.schema_id]:
+            found["with only some of the columns"].append(entry.name)
+    plan.blockers += [
+        f"it has {len(names)} data files {what}, the first is {names[0]}"
+        for what, names in found.items()
+    ]
 
 
 def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:

@@ -33,8 +33,10 @@ def do_create(
     catalog.create_table(f"db.{table}", made, False)
 
 
-def do_write(catalog: Any, table: str, file: str) -> None:
+def do_write(catalog: Any, table: str, file: str, *, overwrite: bool = False) -> None:
     builder = catalog.get_table(f"db.{table}").new_batch_write_builder()
+    if overwrite:
+        builder = builder.overwrite()
     write, commit = builder.new_write(), builder.new_commit()
     write.write_arrow(feather.read_table(file))
     commit.commit(write.prepare_commit())

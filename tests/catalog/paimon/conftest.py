@@ -52,10 +52,10 @@ class PyPaimon:
             self.write(table, part)
         return self.source(table)
 
-    def write(self, table, rows):
+    def write(self, table, rows, *, overwrite=False):
         if rows.num_rows:
             self._put(rows)
-            self._ask(do="write", table=table, file=self._exchange)
+            self._ask(do="write", table=table, file=self._exchange, overwrite=overwrite)
 
     def read(self, table) -> pa.Table:
         self._ask(do="read", table=table, file=self._exchange)

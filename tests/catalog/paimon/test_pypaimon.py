@@ -135,6 +135,13 @@ def _iso(value):
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
+def test_rows_that_were_overwritten_stay_behind(pypaimon, lake):
+    pypaimon.make("overwritten", rows(1, 2), rows(3))
+    pypaimon.write("overwritten", rows(4, 5), overwrite=True)
+    pypaimon.write("overwritten", rows(6))
+    assert brought_over(pypaimon, lake, "overwritten") == by_id(rows(4, 5, 6))
+
+
 def test_orc_files_are_brought_over(pypaimon, lake):
     pypaimon.make("orc", rows(1, 2, 3), options={"file.format": "orc"})
     assert brought_over(pypaimon, lake, "orc") == by_id(rows(1, 2, 3))
@@ -204,7 +211,7 @@ def test_tables_and_files_that_iceberg_cannot_read_are_refused_with_all_reasons(
     )
     for name, reason in {
         "keyed": "it has a primary key (id)",
-        "avro": "is neither Parquet nor ORC",
+        "avro": "it has 1 data files neither Parquet nor ORC, the first is data-",
         "retyped": "1 data files were written with schema-0: small changed from int to string",
         "reused": "data files have no field ids, and in schema-0 the name 'name' means the field of id 1",
     }.items():
