@@ -119,7 +119,8 @@ class NativeUpload(Upload):
         piece = memoryview(data).cast("B")
         if len(piece):
             with _failures("write", self._location, lost=True):
-                self._writer.write(piece)
+                # it takes any other buffer ten times as slowly
+                self._writer.write(data if isinstance(data, bytes) else bytes(piece))
             self.written += len(piece)
         return len(piece)
 
