@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError
+from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.table import Table
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    NoSuchSnapshotError,
+    UnsupportedError,
+)
 from icecomb.format.schema import Schema
 from icecomb.format.types import ListType, NestedField, UUIDType
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.scan import encode_positions
+from icecomb.spark.planner.write import _only_proven_failures
 
 HINTS = {
     "parallelism": 2,
@@ -173,8 +181,6 @@ def test_a_version_cannot_be_begun_to_write(planner, name):
 def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_is_refused(
     planner, name, catalog
 ):
-    from icecomb.format.errors import CommitFailedError
-
     table = planner.load(name)
     begun = planner.ask(
         "begin_write",
@@ -184,7 +190,7 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         schema=table["schema"],
     )
     location = catalog.load_table(("planner_tests", name)).location()
-    assert begun["location"] == f"{location}/data"
+    assert (begun["location"]["root"], begun["location"]["hashed"]) == (f"{location}/data", False)
     assert begun["schema"] == table["schema"]
     assert begun["spec"]["fields"] == [
         {"name": "day", "transform": "identity", "parameter": None, "source": ["day"]},
@@ -202,20 +208,37 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         planner.ask("commit_write", write=other, files=[{"path": "/x"}], properties={})
 
 
-def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed():
-    from icecomb.format.errors import CommitFailedError, CommitStateUnknownError
-    from icecomb.spark.planner.write import _commit
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    ("surprise", "raised"),
+    [(KeyError("x"), CommitStateUnknownError), (CommitFailedError("proven"), CommitFailedError)],
+)
+def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
+    planner, name, catalog, monkeypatch, surprise, raised
+):
+    def surprised(*_):
+        raise surprise
 
-    class Surprised:
-        identifier = ("db", "t")
-
-        def __init__(self, error):
-            self.commit = lambda _producer: (_ for _ in ()).throw(error)
-
-    with pytest.raises(CommitStateUnknownError, match=r"db\.t ended in KeyError"):
-        _commit(Surprised(KeyError("x")), None)
-    with pytest.raises(CommitFailedError):
-        _commit(Surprised(CommitFailedError("proven")), None)
+    table = planner.load(name)
+    definition = {"schema": table["schema"], "partitioning": [], "properties": {}}
+    place = {"catalog": planner.catalog, "namespace": NAMESPACE}
+    with monkeypatch.context() as patched:
+        patched.setattr(HiveCatalog, "publish", surprised)
+        patched.setattr(Table, "commit", surprised)
+        for operation, target in (("create", f"{name}_new"), ("replace", name)):
+            staged = planner.ask(
+                "stage_table", operation=operation, name=target, **place, **definition
+            )
+            request = {"reference": staged["reference"], "files": []}
+            with pytest.raises(raised):
+                planner.ask("commit_staged", **request)
+            with pytest.raises(CommitFailedError, match="started again"):
+                planner.ask("commit_staged", **request)
+        with pytest.raises(raised), _only_proven_failures(("db", "t")):
+            Table.commit(None, None)
+    after = planner.load(name)
+    assert after["reference"] == table["reference"]
+    assert not catalog.table_exists((*NAMESPACE, f"{name}_new"))
 
 
 @pytest.mark.jvm
