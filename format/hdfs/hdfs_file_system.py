@@ -263,6 +263,8 @@ class HdfsFileSystem(FileSystem):
         found = self._find(location)
         if found is None:
             return
+        if found.is_folder:
+            raise FileIOError(f"cannot delete {location}: it is a folder", path=location)
         trash = f"/user/{web.user}/.Trash/Current{address.path}"
         web.make_folder(posixpath.dirname(trash), location)
         try:

@@ -226,6 +226,16 @@ def test_trash_keeps_what_is_deleted(hdfs, direct, place):
     assert sorted(direct.read(each.location) for each in kept) == [b"1", b"2"]
 
 
+def test_a_folder_with_files_is_not_taken_for_a_file_to_delete(hdfs, direct, place):
+    hdfs.request("PUT", "/user/alice?op=MKDIRS&permission=0777")
+    direct.create(f"{place}/folder/x", b"1")
+    trashing = FileIO({**hdfs.client_settings, "hdfs.user": "alice", "hdfs.trash": "true"})
+    for io in (direct, trashing):
+        with pytest.raises(FileIOError, match="cannot delete"):
+            io.delete(f"{place}/folder")
+    assert direct.read(f"{place}/folder/x") == b"1"
+
+
 def test_a_proxy_user_owns_what_is_made_for_it(hdfs, place):
     io = FileIO({**hdfs.client_settings, "hdfs.user": "hdfs", "hdfs.proxy-user": "carol"})
     io.create(f"{place}/x", b"1")
