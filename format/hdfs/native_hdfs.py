@@ -70,7 +70,10 @@ class NativeHdfs(WebHdfs):
         _check_user(self.user, properties)
         self.active_name_node()  # hdfs-native would wait long for a cluster that is not there
         self._native = Client(
-            cluster, {k: v for k, v in properties.items() if k.startswith(_SETTINGS)}
+            cluster,
+            {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
+            kerberos_principal=properties.get("hdfs.kerberos.principal"),
+            kerberos_keytab=properties.get("hdfs.kerberos.keytab"),
         )
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
