@@ -12,7 +12,7 @@ from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.hive.entity import LockRow
+    from icecomb.catalog.hive.thrift.entity import LockRow
 
 
 class _TableOrCommand(click.Group):

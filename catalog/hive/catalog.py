@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.catalog import Name
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import EntryPointer
-from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.namespace_catalog import HiveNamespaceCatalog
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
-from icecomb.catalog.hive.server import MODIFIED
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.server import MODIFIED
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.view_catalog import HiveViewCatalog
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown

@@ -20,21 +20,21 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from icecomb.catalog.configuration import flag
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import HiveTable
-from icecomb.catalog.hive.failure import MovedError, RefusedError, ReplyLostError
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import (
     DO_NOT_UPDATE_STATS,
     METADATA_LOCATION,
 )
-from icecomb.catalog.hive.server import (
+from icecomb.catalog.hive.settlement import Settlement
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.server import (
     EXPECTED_KEY,
     EXPECTED_VALUE,
     enforces_expected_value,
     lock_expiry_s,
 )
-from icecomb.catalog.hive.settlement import Settlement
 from icecomb.catalog.pointer import Committed, Conflict, Described, Outcome, Version
 from icecomb.catalog.turn import turns_of
 from icecomb.format.errors import (

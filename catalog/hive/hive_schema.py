@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icecomb.catalog.hive.entity import FieldSchema
+from icecomb.catalog.hive.thrift.entity import FieldSchema
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.schema import Schema
 from icecomb.format.types import (

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import LockAnswer, LockRow, LockState
-from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
-from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
+from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _GROWTH: Final = 0.1

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
-from icecomb.catalog.hive.entity import HiveDatabase
-from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.thrift.entity import HiveDatabase
+from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.identifier import Identifier, database_of
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.client import HiveClient
+    from icecomb.catalog.hive.thrift.client import HiveClient
 
 _COMMENT: Final = "comment"
 _LOCATION: Final = "location"

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.configuration import flag, number
-from icecomb.catalog.hive.entity import HiveTable, StorageDescriptor
 from icecomb.catalog.hive.hive_schema import hive_columns
+from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit import check_commit_allowed
-from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.settlement import table_history
-from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.pointer import MetadataVersion
 from icecomb.format.errors import NoSuchIcebergTableError
 

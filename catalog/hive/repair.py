@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.catalog.hive.parameters import described
 from icecomb.catalog.hive.pointer import pointed_at
-from icecomb.catalog.hive.server import EXPECTED_KEY
+from icecomb.catalog.hive.thrift.server import EXPECTED_KEY
 from icecomb.catalog.hive.trail import newest_ancestor
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
@@ -22,7 +22,7 @@ from icecomb.format.errors import (
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Name
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.metadata import TableMetadata
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.client import HiveClient
 from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
-from icecomb.catalog.hive.server import enforces_expected_value, lock_expiry_s
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.server import enforces_expected_value, lock_expiry_s
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import IcecombError, MetastoreError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.hive.entity import LockRow
+    from icecomb.catalog.hive.thrift.entity import LockRow
 
 _TYPE_CHANGES: Final = (
     "hive.metastore.disallow.incompatible.col.type.changes",

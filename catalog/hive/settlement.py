@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.entity import HiveTable
-from icecomb.catalog.hive.failure import RefusedError
-from icecomb.catalog.hive.server import MODIFIED
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.server import MODIFIED
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
 from icecomb.format.errors import IcecombError
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
 from icecomb.catalog.hive.server_examination import orphan_lock, silent_locks
+from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.trail import TrailFile, newest_ancestor, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError

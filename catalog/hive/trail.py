@@ -10,7 +10,7 @@ from icecomb.format.errors import IcecombError
 from icecomb.format.metadata_file import metadata_version, read_metadata
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
 

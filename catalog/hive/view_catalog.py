@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.catalog import Catalog, Name, iceberg_schema
 from icecomb.catalog.commit import settle
-from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import EntryPointer
-from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.view_pointer import HiveViewPointer, view_named, view_pointed_at
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import ViewMetadataVersion
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog.fate import CommitFate
-    from icecomb.catalog.hive.client import HiveClient
+    from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.schema import Schema

@@ -11,7 +11,7 @@ from icecomb.format.errors import FileMissingError, ValidationError
 from icecomb.format.view_json import read_view_metadata
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.file_io import FileIO
 
 

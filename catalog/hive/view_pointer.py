@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.hive.entity import HiveTable
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import (
     METADATA_LOCATION,
@@ -19,7 +18,8 @@ from icecomb.catalog.hive.parameters import (
     description_of,
     storage_of,
 )
-from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.pointer import Described, ViewMetadataVersion
 from icecomb.format.errors import (
     IcecombError,

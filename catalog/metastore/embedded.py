@@ -356,8 +356,8 @@ def _command_line(pid: int) -> str:
 
 
 def _answers(server: RunningMetastore) -> bool:
-    from icecomb.catalog.hive.client import HiveClient
-    from icecomb.catalog.hive.settings import ConnectionSettings
+    from icecomb.catalog.hive.thrift.client import HiveClient
+    from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
     settings = ConnectionSettings(timeout_s=_ANSWER_TIMEOUT_S)
     try:

@@ -17,9 +17,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import FieldSchema, HivePartition, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import (
+    FieldSchema,
+    HivePartition,
+    HiveTable,
+    StorageDescriptor,
+)
+from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.migrate.progress import Progress
 from icecomb.format.errors import (
     CommitFailedError,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icecomb.catalog.hive.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal import Journal, Step, open_journal
 from icecomb.catalog.migrate.workplace import (
     Workplace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from icecomb.catalog.hive.entity import FieldSchema, HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
 from icecomb.catalog.migrate.partition_value import DEFAULT_PARTITION
 from icecomb.catalog.migrate.source_schema import SourceColumn, SourceSchema, source_schema
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.catalog.hive.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.finding import Finding, Severity, blocker, note, warning
 from icecomb.catalog.migrate.footer import Footer, read_footer
 from icecomb.catalog.migrate.journal import Choices

@@ -12,9 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from icecomb.catalog.hive.entity import HiveTable
-from icecomb.catalog.hive.entity_json import partition_from_json, partition_to_json, table_to_json
 from icecomb.catalog.hive.parameters import pointed
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity_json import (
+    partition_from_json,
+    partition_to_json,
+    table_to_json,
+)
 from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.survey import MigrationPlan, plan_source

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from icecomb.catalog.configuration import flag
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import HivePartition, HiveTable
-from icecomb.catalog.hive.entity_json import partition_from_json, table_from_json
 from icecomb.catalog.hive.lock import LockSettings, TableLock
-from icecomb.catalog.hive.server import lock_expiry_s
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
+from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.migrate.entry import Entry
 from icecomb.catalog.migrate.journal import Journal
 from icecomb.catalog.migrate.progress import Progress

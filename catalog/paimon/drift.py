@@ -22,7 +22,7 @@ from icecomb.format.paimon.data_type import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.paimon.table_schema import TableSchema
 
 _MAX_CHAR: Final = 255

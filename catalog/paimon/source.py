@@ -12,7 +12,7 @@ from icecomb.format.paimon.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.catalog.hive.entity import HiveTable
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.file_io import FileIO
 
 _HANDLER: Final = "org.apache.paimon.hive.PaimonStorageHandler"

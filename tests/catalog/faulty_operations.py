@@ -20,8 +20,8 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from thrift_proxy import ThriftProxy
 
 from icecomb.catalog.fate import Fate, commit_fate, fence
-from icecomb.catalog.hive import server
 from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hive.thrift import server
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 from icecomb.format.manifests.manifest_list import read_manifests
 

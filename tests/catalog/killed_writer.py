@@ -17,8 +17,8 @@ from typing import Any
 
 from faulty_operations import OPERATIONS, Operation, World
 
-from icecomb.catalog.hive.calls import Calls
 from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.format.file_io import LocalFileSystem
 
 WRITES = {"create_table", "drop_table", "alter_table_with_environment_context"}

@@ -77,6 +77,8 @@ class RandomTable:
         self.random = random
         self.types = types or list(VALUES)
         self._made = 0
+        # others are not written to ORC before 1970
+        self._whole_seconds = file_format == "orc"
         self._equality = equality
         chosen = random.sample(self.types, random.randint(1, 4))
         fields = [("id", pa.int64()), *((self._name(), kind) for kind in chosen)]
@@ -114,7 +116,12 @@ class RandomTable:
         return f"c{self._made}"
 
     def _value(self, kind: pa.DataType) -> Any:
-        return None if self.random.random() < 0.25 else self.random.choice(VALUES[kind])
+        if self.random.random() < 0.25:
+            return None
+        value = self.random.choice(VALUES[kind])
+        if isinstance(value, dt.datetime) and self._whole_seconds:
+            return value.replace(microsecond=0)
+        return value
 
     def append(self) -> None:
         """Adds random rows."""

@@ -44,7 +44,7 @@ def orders(catalog: Any, namespace: str) -> str:
 @pytest.fixture
 def plain(catalog: Any, namespace: str) -> str:
     """A table of Hive's own."""
-    from icecomb.catalog.hive.entity import FieldSchema, HiveTable, StorageDescriptor
+    from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 
     storage = StorageDescriptor(
         columns=(FieldSchema("a", "int"),), location=f"/nowhere/{namespace}-plain"

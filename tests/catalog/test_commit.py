@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive import server
-from icecomb.catalog.hive.calls import Calls
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import LockState
-from icecomb.catalog.hive.failure import RefusedError
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.pointer import HivePointer
+from icecomb.catalog.hive.thrift import server
+from icecomb.catalog.hive.thrift.calls import Calls
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import LockState
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -45,7 +45,7 @@ for n in range(int(times)):
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive.calls import Calls
+from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.format.file_io import LocalFileSystem
 uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = load_catalog("w", uri=uri).load_table(name)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import java, load_catalog, metastore
-from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.metastore import embedded, server_jar
 from icecomb.format.errors import ConfigurationError, JavaError, MissingDependencyError
 

@@ -11,10 +11,10 @@ import pytest
 from thrift_proxy import ThriftProxy
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive import health
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.failure import MovedError, ReplyLostError, UnreachableError
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift import health
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, UnreachableError
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
 pytestmark = pytest.mark.jvm

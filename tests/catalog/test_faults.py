@@ -21,9 +21,10 @@ from thrift_proxy import FAULTS, ThriftProxy
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog import metastore as embedded
-from icecomb.catalog.hive import lock, server
+from icecomb.catalog.hive import lock
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.entity import LockState
+from icecomb.catalog.hive.thrift import server
+from icecomb.catalog.hive.thrift.entity import LockState
 from icecomb.format.errors import CommitFailedError, LockTimeoutError
 
 pytestmark = pytest.mark.jvm

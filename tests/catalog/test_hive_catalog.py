@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.failure import RefusedError
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,

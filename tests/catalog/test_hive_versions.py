@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive import server, wire
 from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.hive.thrift import server, wire
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,

@@ -12,24 +12,29 @@ from dataclasses import replace
 import pytest
 from thrift.Thrift import TApplicationException
 
-from icecomb.catalog.hive import wire
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.connection import Connection
-from icecomb.catalog.hive.entity import FieldSchema, HivePartition, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.entity_json import (
+from icecomb.catalog.hive.thrift import wire
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.connection import Connection
+from icecomb.catalog.hive.thrift.entity import (
+    FieldSchema,
+    HivePartition,
+    HiveTable,
+    StorageDescriptor,
+)
+from icecomb.catalog.hive.thrift.entity_json import (
     partition_from_json,
     partition_to_json,
     table_from_json,
     table_to_json,
 )
-from icecomb.catalog.hive.failure import (
+from icecomb.catalog.hive.thrift.failure import (
     MissingCallError,
     RefusedError,
     ReplyLostError,
     UnreachableError,
 )
-from icecomb.catalog.hive.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift_codec import table_from_wire, table_to_wire
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.thrift_codec import table_from_wire, table_to_wire
 from icecomb.format.errors import ConfigurationError, NoSuchTableError, TableAlreadyExistsError
 
 NEWER = (

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.failure import UnreachableError
-from icecomb.catalog.hive.sasl import Digest, SaslError
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.sasl import Digest, SaslError
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.java import find_java
 from icecomb.format.delegation_token import DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError, MetastoreError

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
-from tests.catalog.random_table import RandomTable, ordered
+from tests.catalog.random_table import INNER, VALUES, RandomTable, ordered
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
@@ -34,7 +35,9 @@ def test_pyiceberg_reads_random_tables_as_we_do(random, steps):
     with tempfile.TemporaryDirectory() as folder:
         lake = load_catalog("lake", type="hadoop", warehouse=folder)
         lake.create_namespace("db")
-        made = RandomTable(random, lake, "db.t", "parquet", equality=False)
+        # PyIceberg reads a null list of structs as an empty one
+        types = [kind for kind in VALUES if kind != pa.list_(INNER)]
+        made = RandomTable(random, lake, "db.t", "parquet", equality=False, types=types)
         for _ in range(steps):
             made.change()
         peer = StaticTable.from_metadata(made.table.metadata_location).scan().to_arrow()

@@ -153,7 +153,9 @@ class CatalogSuite:
         assert (name,) in catalog.list_namespaces()
         assert catalog.list_namespaces((name,)) == []
         assert catalog.list_tables(name) == []
-        assert catalog.load_namespace_properties(name)["location"].startswith(("/", "file:", "hdfs:"))
+        assert catalog.load_namespace_properties(name)["location"].startswith(
+            ("/", "file:", "hdfs:")
+        )
         catalog.drop_namespace(name)
         assert (name,) not in catalog.list_namespaces()
         catalog.create_namespace_if_not_exists(name)

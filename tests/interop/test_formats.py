@@ -98,7 +98,13 @@ def test_a_wide_file_of_iceberg_java_is_read_stripe_by_stripe(readers, tmp_path)
     reader = open_data_file(table.io, task.file, None)
     assert len(reader.row_groups()) > 3
     reader.close()
-    for where in ("id = 31234", "m between 100 and 120", "d < 7", "t >= '2026-06-01T00:00:00+00:00'", "s < '01'"):
+    for where in (
+        "id = 31234",
+        "m between 100 and 120",
+        "d < 7",
+        "t >= '2026-06-01T00:00:00+00:00'",
+        "s < '01'",
+    ):
         readers.agree(name, where, but=["spark", "peer"])
     assert sum(p.num_rows for p in map(reading(table), task.split(task.length // 5))) == 60000
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog.hive.entity import (
+from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
     HiveDatabase,
     HivePartition,

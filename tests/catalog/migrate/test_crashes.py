@@ -17,7 +17,7 @@ pytestmark = pytest.mark.jvm
 STEPS = """
 import os, signal, sys
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.hive.calls import Calls
+from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.format.file_io import FileIO
 uri, warehouse, table, verb, fatal = *sys.argv[1:5], int(sys.argv[5])
 count = 0

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.hive.client import HiveClient
+from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
 from icecomb.catalog.migrate.reversal import RevertBlockedError
 from icecomb.catalog.migrate.takeover import MigrationBlockedError
@@ -607,7 +607,7 @@ def test_a_table_that_never_stands_still_is_left_alone(make_hive_table: Any) -> 
 
 
 def test_the_journal_holds_the_exact_old_table(make_hive_table: Any) -> None:
-    from icecomb.catalog.hive.entity_json import partition_from_json, table_from_json
+    from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
 
     table = make_hive_table(
         {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), (NULL,): numbers(2)}

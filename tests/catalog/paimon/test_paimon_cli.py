@@ -9,7 +9,12 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog.cli import main
-from icecomb.catalog.hive.entity import FieldSchema, HiveDatabase, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.entity import (
+    FieldSchema,
+    HiveDatabase,
+    HiveTable,
+    StorageDescriptor,
+)
 
 HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
 INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"

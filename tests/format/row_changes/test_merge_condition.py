@@ -24,7 +24,11 @@ from icecomb.format.row_changes.merge_condition import merge_condition
             [("id", "id")],
             "(case when s.a and s.b then t.c = 1 else false end)",
         ),
-        ("t.id = s.id AND t.a = t.b AND s.a = 'and'", [("id", "id")], "(t.a = t.b) AND (s.a = 'and')"),
+        (
+            "t.id = s.id AND t.a = t.b AND s.a = 'and'",
+            [("id", "id")],
+            "(t.a = t.b) AND (s.a = 'and')",
+        ),
     ],
 )
 def test_equalities_of_both_sides_are_told_from_other_conditions(on, keys, rest):
@@ -35,7 +39,15 @@ def test_equalities_of_both_sides_are_told_from_other_conditions(on, keys, rest)
 
 @pytest.mark.parametrize(
     "on",
-    [[], "true", "t.id > s.id", "t.id = s.id OR t.a = s.a", "id = id", "t.id = s.id AND", "t.a = t.b"],
+    [
+        [],
+        "true",
+        "t.id > s.id",
+        "t.id = s.id OR t.a = s.a",
+        "id = id",
+        "t.id = s.id AND",
+        "t.a = t.b",
+    ],
 )
 def test_a_condition_that_gives_no_key_is_refused(on):
     with pytest.raises(ExpressionError, match="find rows by"):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
-from icecomb.catalog.hive import wire
-from icecomb.catalog.hive.answer import (
+from icecomb.catalog.hive.thrift import wire
+from icecomb.catalog.hive.thrift.answer import (
     check_possible,
     missing_namespace,
     missing_table,
@@ -23,14 +23,20 @@ from icecomb.catalog.hive.answer import (
     result,
     result_list,
 )
-from icecomb.catalog.hive.calls import Calls, Form
-from icecomb.catalog.hive.catalog_name import CatalogName
-from icecomb.catalog.hive.entity import HiveDatabase, HiveTable, LockAnswer, LockRow, LockState
-from icecomb.catalog.hive.failover import addresses_of
-from icecomb.catalog.hive.failure import RefusedError
-from icecomb.catalog.hive.partitions import Partitions
-from icecomb.catalog.hive.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift_codec import (
+from icecomb.catalog.hive.thrift.calls import Calls, Form
+from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.entity import (
+    HiveDatabase,
+    HiveTable,
+    LockAnswer,
+    LockRow,
+    LockState,
+)
+from icecomb.catalog.hive.thrift.failover import addresses_of
+from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.partitions import Partitions
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.thrift_codec import (
     database_from_wire,
     database_to_wire,
     lock_row,

@@ -14,12 +14,12 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType
 
-from icecomb.catalog.hive.failure import UnreachableError
-from icecomb.catalog.hive.health import life, went_away
-from icecomb.catalog.hive.sasl import Digest, Kerberos, negotiate
-from icecomb.catalog.hive.security import SaslSettings, TlsSettings
-from icecomb.catalog.hive.settings import ConnectionSettings
-from icecomb.catalog.hive.transport import Transport
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.health import life, went_away
+from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
+from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.catalog.setting import shown
 from icecomb.format.errors import ConfigurationError, MetastoreError
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from icecomb.catalog.hive import wire
-from icecomb.catalog.hive.failure import RefusedError
+from icecomb.catalog.hive.thrift import wire
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError
 
 _T = TypeVar("_T")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from icecomb.catalog.hive.transport import Transport
+from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.delegation_token import DelegationToken
 from icecomb.format.errors import MetastoreError
 from icecomb.format.gss import GssError, SecurityContext
@@ -43,10 +43,10 @@ class Mechanism(Protocol):
         """Whether the server, too, has proven who it is."""
 
     def wrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.transport.Seal`."""
+        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """See `icecomb.catalog.hive.transport.Seal`."""
+        """See `icecomb.catalog.hive.thrift.transport.Seal`."""
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.hive_properties import HiveProperties
-from icecomb.catalog.hive.security import SaslSettings, TlsSettings
-from icecomb.catalog.hive.user import current_user
+from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
+from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
+from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.format.errors import ConfigurationError
 
 URI_SELECTION: Final = ("SEQUENTIAL", "RANDOM")

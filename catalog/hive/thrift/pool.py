@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from icecomb.catalog.hive.connection import Connection
+from icecomb.catalog.hive.thrift.connection import Connection
 from icecomb.format.errors import MetastoreError
 
 

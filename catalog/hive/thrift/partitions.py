@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from icecomb.catalog.hive import wire
-from icecomb.catalog.hive.answer import missing_table, result_list
-from icecomb.catalog.hive.calls import Calls
-from icecomb.catalog.hive.catalog_name import CatalogName
-from icecomb.catalog.hive.entity import HivePartition
-from icecomb.catalog.hive.thrift_codec import partition_from_wire, partition_to_wire
+from icecomb.catalog.hive.thrift import wire
+from icecomb.catalog.hive.thrift.answer import missing_table, result_list
+from icecomb.catalog.hive.thrift.calls import Calls
+from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.entity import HivePartition
+from icecomb.catalog.hive.thrift.thrift_codec import partition_from_wire, partition_to_wire
 
 _PAGE: Final = 500
 _CATALOG_FIELD: Final = 9

@@ -9,7 +9,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
-from icecomb.catalog.hive.entity import (
+from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
     HiveDatabase,
     HivePartition,
@@ -18,7 +18,7 @@ from icecomb.catalog.hive.entity import (
     LockState,
     StorageDescriptor,
 )
-from icecomb.catalog.hive.wire import carry_over
+from icecomb.catalog.hive.thrift.wire import carry_over
 
 
 def _known(kind: Any) -> frozenset[int]:

@@ -16,17 +16,17 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
-from icecomb.catalog.hive.connection import Connection, is_missing_call
-from icecomb.catalog.hive.failover import Failover
-from icecomb.catalog.hive.failure import (
+from icecomb.catalog.hive.thrift.connection import Connection, is_missing_call
+from icecomb.catalog.hive.thrift.failover import Failover
+from icecomb.catalog.hive.thrift.failure import (
     MissingCallError,
     MovedError,
     RefusedError,
     ReplyLostError,
     UnreachableError,
 )
-from icecomb.catalog.hive.pool import ConnectionPool
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.pool import ConnectionPool
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import MetastoreError
 
 _T = TypeVar("_T")

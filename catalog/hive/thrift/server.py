@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from icecomb.catalog.configuration import seconds
-from icecomb.catalog.hive.client import HiveClient
-from icecomb.catalog.hive.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.failure import MovedError, RefusedError
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
 
 EXPECTED_KEY: Final = "expected_parameter_key"

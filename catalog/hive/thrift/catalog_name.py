@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icecomb.catalog.hive import wire
+from icecomb.catalog.hive.thrift import wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.hive.hive_properties import HiveProperties
+from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
 from icecomb.format.delegation_token import FILE_VARIABLE, DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError
 

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from icecomb.catalog.hive.entity import HivePartition, HiveTable
-from icecomb.catalog.hive.thrift_codec import (
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.thrift_codec import (
     partition_from_wire,
     partition_to_wire,
     table_from_wire,

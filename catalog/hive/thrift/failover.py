@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from icecomb.catalog.hive.connection import Connection, endpoint
-from icecomb.catalog.hive.failure import UnreachableError
-from icecomb.catalog.hive.health import is_suspect, went_away
-from icecomb.catalog.hive.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.connection import Connection, endpoint
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.health import is_suspect, went_away
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
 
 class Failover:

@@ -1,0 +1,1 @@
+"""The Hive metastore's Thrift interface: connections, calls, and what they carry as our values."""
