@@ -198,15 +198,15 @@ class HadoopPointer:
         Raises:
             IcecombError: ``error``, on proof that there is no such file.
         """
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.metadata_file import read_metadata_json
 
         try:
-            found = read_metadata(self._io, new.location)
+            found = read_metadata_json(self._io, new.location)
         except FileMissingError:
             raise error from None
         except IcecombError:
             return Unknown(error.message, None, error)
-        if found == new.metadata:
+        if found == new.metadata.to_json().encode():
             return Committed()
         return Conflict("another writer was first", new.location)
 

@@ -123,7 +123,8 @@ class Hdfs:
             self._configure(name)
         write_site(self.conf / "core-site.xml", {"fs.defaultFS": self.uri})
         write_site(self.conf / "hdfs-site.xml", self.client_settings)
-        (self.folder / "shared").mkdir(exist_ok=True)
+        for name in ("shared", "tmp"):
+            (self.folder / name).mkdir(exist_ok=True)
         self._run("nn1", "hdfs.server.namenode.NameNode", "-format", "-nonInteractive", "-force")
         if self.ha:
             shutil.copytree(self.folder / "nn1", self.folder / "nn2")
@@ -292,16 +293,10 @@ class Hdfs:
 
     def _java(self, name: str, main: str, *arguments: str) -> list[str]:
         path = f"{self.folder}/conf-{name}:{self._jars}"
-        kerberos = [f"-Djava.security.krb5.conf={self._kdc.configuration}"] if self._kdc else []
-        return [
-            str(find_java()),
-            *_JVM,
-            *kerberos,
-            "-cp",
-            path,
-            f"org.apache.hadoop.{main}",
-            *arguments,
-        ]
+        options = [*_JVM, f"-Djava.io.tmpdir={self.folder / 'tmp'}"]
+        if self._kdc:
+            options.append(f"-Djava.security.krb5.conf={self._kdc.configuration}")
+        return [str(find_java()), *options, "-cp", path, f"org.apache.hadoop.{main}", *arguments]
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "HADOOP_USER_NAME": SUPERUSER}
