@@ -44,6 +44,14 @@ ENGINE_KEY: Final = "hdfs.engine"
 _ENGINES: Final = ("webhdfs", "native")
 _AT_ONCE: Final = 8
 _SETTINGS: Final = ("hdfs.", "dfs.client.failover.", "dfs.webhdfs.", "hadoop.security.")
+_IDENTITY: Final = (
+    "HADOOP_USER_NAME",
+    "HADOOP_PROXY_USER",
+    "HADOOP_TOKEN_FILE_LOCATION",
+    "KRB5CCNAME",
+)
+"""Variables that say who asks, where properties do not."""
+
 _CLUSTERS: dict[Hashable, WebHdfs] = {}
 _LOCK: Final = Lock()
 
@@ -74,7 +82,8 @@ class HdfsFileSystem(FileSystem):
         address = resolve_location(location, self._properties)
         native = address.cluster if self._engine == "native" else ""
         # a forked process must not share its parent's connections
-        key = (os.getpid(), address.name_nodes, address.secure, native, self._settings)
+        who = tuple(os.environ.get(name) for name in _IDENTITY)
+        key = (os.getpid(), address.name_nodes, address.secure, native, who, self._settings)
         with _LOCK:
             web = _CLUSTERS.get(key)
             if web is None:

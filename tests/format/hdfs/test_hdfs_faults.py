@@ -244,6 +244,15 @@ def test_a_proxy_user_owns_what_is_made_for_it(hdfs, place):
     )
 
 
+def test_who_asks_may_change_with_the_environment(hdfs, place, monkeypatch):
+    for user in ("alice", "carol"):
+        monkeypatch.setenv("HADOOP_USER_NAME", user)
+        FileIO(hdfs.client_settings).create(f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}/{user}", b"1")
+    found = hdfs.request("GET", "/warehouse?op=LISTSTATUS")
+    assert b'"owner":"alice"' in found
+    assert b'"owner":"carol"' in found
+
+
 def test_a_delegation_token_is_enough(hdfs, place):
     """Without security a name node hands out none; the call carries it and no user name."""
     from icecomb.format.hdfs.hdfs_session import HdfsSession
