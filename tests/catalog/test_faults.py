@@ -172,7 +172,7 @@ def test_a_lock_request_that_arrives_late_does_not_lock_its_writer_out(
     assert proxy.calls["lock"] == 2
     assert proxy.calls["check_lock"] >= 1
     for thread in threading.enumerate():
-        if thread.name.startswith("release of"):
+        if thread.name == f"release of {'.'.join(mine.identifier)}":
             thread.join()
     assert catalog.client.locks(*table.identifier) == []
     assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
