@@ -100,10 +100,8 @@ class HdfsUpload(Upload):
 
     def _explain(self, error: Exception) -> NoReturn:
         """A data node that refuses answers and hangs up, which our next piece notices first."""
-        try:
+        with suppress(HdfsDataLostError):
             self._check_reply()
-        except HdfsDataLostError:
-            raise self._broken(error) from error
         raise self._broken(error) from error
 
     def _check_reply(self) -> None:

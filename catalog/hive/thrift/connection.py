@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
@@ -16,12 +15,14 @@ from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.health import life, went_away
-from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.catalog.setting import shown
 from icecomb.format.errors import ConfigurationError, MetastoreError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.sasl import Mechanism
 
 DEFAULT_PORT: Final = 9083
 _PATIENCE: Final = 3
@@ -134,6 +135,8 @@ class Connection:
         try:
             return tls.wrap(plug, host)
         except OSError as error:
+            import ssl
+
             plug.close()
             if isinstance(error, ssl.SSLCertVerificationError):
                 what = f"is not who it should be: {error.verify_message}"
@@ -166,7 +169,9 @@ class Connection:
             ) from error
 
     def _authenticate(self, host: str, sasl: SaslSettings) -> None:
-        mechanism: Digest | Kerberos
+        from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
+
+        mechanism: Mechanism
         if sasl.token is not None:
             mechanism = Digest(sasl.token)
         else:

@@ -1,18 +1,24 @@
-"""Who we are to a metastore and how the conversation is kept private, by Hive's own settings."""
+"""Who we are to a metastore and how the conversation is kept private, by Hive's own settings.
+
+What TLS and tokens need is imported when they are used: most connections are plain.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
 import socket
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
-from icecomb.format.delegation_token import FILE_VARIABLE, DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from icecomb.format.delegation_token import DelegationToken
 
 PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
 """Hadoop's ``hadoop.rpc.protection`` and SASL's names of the same."""
@@ -50,6 +56,8 @@ class SaslSettings:
         """
         if not given.flag("sasl.enabled", default=False):
             return None
+        from icecomb.format.delegation_token import FILE_VARIABLE, find_token
+
         service = given.find("kerberos.principal")
         keytab = given.find("client.keytab")
         if keytab is not None and not (Path(keytab).is_file() and os.access(keytab, os.R_OK)):
@@ -129,6 +137,8 @@ class TlsSettings:
 
 @functools.cache
 def _context(trusted: str | None) -> ssl.SSLContext:
+    import ssl
+
     if trusted is None:
         return ssl.create_default_context()
     path = Path(trusted)
@@ -136,7 +146,7 @@ def _context(trusted: str | None) -> ssl.SSLContext:
         if path.is_dir():
             return ssl.create_default_context(capath=trusted)
         return ssl.create_default_context(cafile=trusted)
-    except (OSError, ssl.SSLError) as error:
+    except OSError as error:
         raise ConfigurationError(
             f"{trusted} (hive.metastore.truststore.path) holds no certificates in PEM: {error}",
             hint="of a Java trust store: keytool -list -rfc -keystore STORE > authorities.pem",
