@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("agreed_rows")
 
 
 @pytest.fixture
@@ -23,6 +24,17 @@ def namespace(catalog: Any) -> Iterator[str]:
     for table in catalog.client.table_names(name):
         catalog.client.drop_table(name, table)
     catalog.drop_namespace(name)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Any]:
+    """A catalog of folders with the namespace `db`."""
+    from icecomb.catalog import load_catalog
+
+    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
+    found.create_namespace("db")
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from pyarrow import orc
 from pyiceberg.table import StaticTable
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     CorruptFileError,
     FileMissingError,
@@ -25,14 +24,6 @@ from icecomb.format.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.timestamp("us"))])
 DAY = dt.datetime(2024, 1, 31)  # noqa: DTZ001 - the column has no zone
-
-
-@pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
-    found.create_namespace("db")
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from icecomb.catalog import load_catalog
 from icecomb.catalog.frame import arrow_data
 from icecomb.format.errors import (
     CommitFailedError,
@@ -24,14 +23,6 @@ from icecomb.format.errors import (
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 ROWS = pa.table({"id": [1, 2], "s": ["a", None], "x": [1.5, None]}, SCHEMA)
-
-
-@pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
-    found.create_namespace("db")
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from agreed_rows import ordered, plain, rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
@@ -31,14 +31,6 @@ SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())]
 CHANGES = pa.schema([*SCHEMA, ("op", pa.string())])
 MODES = ("copy-on-write", "merge-on-read")
 NAN = float("nan")
-
-
-@pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
-    found.create_namespace("db")
-    yield found
-    found.close()
 
 
 @pytest.fixture(params=MODES)
@@ -67,21 +59,6 @@ def new_table(lake, *parts, properties=None, schema=SCHEMA, partition=()):
     for part in parts:
         table.append(part)
     return table
-
-
-def plain(value):
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
-
-
-def rows(table) -> list[tuple]:
-    """The rows as our scan and PyIceberg's agree on them, in an order of their own."""
-    ours = _sorted(table.scan().to_arrow())
-    assert ours == _sorted(StaticTable.from_metadata(table.metadata_location).scan().to_arrow())
-    return ours
-
-
-def _sorted(arrow):
-    return sorted((tuple(map(plain, row.values())) for row in arrow.to_pylist()), key=repr)
 
 
 def test_the_first_clause_that_is_true_decides_about_a_row(lake, mode):
@@ -369,7 +346,7 @@ def test_a_branch_is_merged_into_alone_and_a_transaction_sees_its_merges(lake, m
     merge = table.merge(frame((1, "b", 2.0)), ["id"], branch="b", snapshot_properties={"job": "7"})
     merge.when_matched_update_all().execute()
     assert rows(table) == [(1, "a", 1.0)]
-    assert _sorted(table.scan().use_ref("b").to_arrow()) == [(1, "b", 2.0)]
+    assert ordered(table.scan().use_ref("b").to_arrow()) == [(1, "b", 2.0)]
     assert table.snapshot_by_name("b").summary["job"] == "7"
     with table.transaction() as transaction:
         transaction.append(frame((2, "c", 3.0)))
@@ -387,7 +364,7 @@ def test_a_merge_may_be_staged_and_looked_at_before_it_is_published(lake, mode):
     assert rows(table) == [(1, "a", 1.0)]
     (staged,) = (s for s in table.snapshots() if s.summary.get("wap.id") == "load-7")
     found = table.scan(snapshot_id=staged.snapshot_id).to_arrow()
-    assert _sorted(found) == [(1, "b", 2.0), (2, "c", 3.0)]
+    assert ordered(found) == [(1, "b", 2.0), (2, "c", 3.0)]
 
 
 def test_no_count_is_lost_or_counted_twice_when_many_merge_at_once(lake, mode):
@@ -572,7 +549,7 @@ def test_any_merges_leave_the_rows_that_they_leave_of_a_list(
                 "updated": result.rows_updated,
                 "deleted": result.rows_deleted,
             }
-            assert _sorted(table.scan().to_arrow()) == sorted(
+            assert ordered(table.scan().to_arrow()) == sorted(
                 (tuple(map(plain, row)) for row in model), key=repr
             )
         if file_format == "parquet":  # others it does not read, or not their deletes

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.table import StaticTable
+from agreed_rows import ordered, rows
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -43,14 +41,6 @@ NAN = float("nan")
 MERGE = {"write_delete_mode": "merge-on-read", "write_merge_mode": "merge-on-read"}
 
 
-@pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
-    found.create_namespace("db")
-    yield found
-    found.close()
-
-
 def frame(*rows) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA)
@@ -69,22 +59,6 @@ def new_table(lake, *parts, schema=SCHEMA, partition=(), **properties):
     for part in parts:
         table.append(part)
     return table
-
-
-def plain(value):
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
-
-
-def rows(table) -> list[tuple]:
-    """The rows as our scan and PyIceberg's agree on them, in an order of their own."""
-    ours = _sorted(table.scan().to_arrow())
-    assert ours == _sorted(StaticTable.from_metadata(table.metadata_location).scan().to_arrow())
-    return ours
-
-
-def _sorted(arrow):
-    found = [tuple(map(plain, row.values())) for row in arrow.to_pylist()]
-    return sorted(found, key=repr)
 
 
 def data_files(table) -> set[str]:
@@ -397,9 +371,7 @@ def test_an_upsert_replaces_rows_that_differ_and_adds_new_ones_in_one_snapshot(l
     data = frame((1, "a", 1.5), (2, "b", NAN), (3, "c", None), (4, None, 4.0), (5, "e", 5.0))
     result = table.upsert(data, ["id"])
     assert (result.rows_updated, result.rows_inserted) == (2, 1)
-    assert rows(table) == sorted(
-        [tuple(map(plain, r.values())) for r in data.to_pylist()], key=repr
-    )
+    assert rows(table) == ordered(data)
     assert len(table.snapshots()) == 3
     assert table.upsert(data, ["id"]) == type(result)(0, 0)
     assert len(table.snapshots()) == 3

@@ -55,7 +55,7 @@ class FileSystemSuite:
                 return
             won.append(content)
 
-        threads = [threading.Thread(target=create, args=(b"%d" % i * 10_000,)) for i in range(8)]
+        threads = [threading.Thread(target=create, args=(b"%d" % i * 100_000,)) for i in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -69,6 +69,7 @@ class FileSystemSuite:
             stream.write(b"abc")
             stream.write(memoryview(b"de"))
             stream.write(b"")
+            stream.flush()
             assert not io.exists(f"{place}/x")
         assert io.read(f"{place}/x") == b"abcde"
 

@@ -1,10 +1,11 @@
+"""What is particular to local files; what every file system promises is in `tests/conformance`."""
+
 from __future__ import annotations
 
 import os
 import pickle
 import resource
 import signal
-import threading
 
 import pytest
 
@@ -51,65 +52,11 @@ def test_an_unknown_scheme_is_named(location):
         FileIO().read(location)
 
 
-def test_create_never_overwrites(tmp_path):
-    io = FileIO()
-    path = str(tmp_path / "x")
-    io.create(path, b"first")
-    with pytest.raises(FileExistsAlreadyError) as caught:
-        io.create(path, b"second")
-    assert caught.value.context["path"] == path
-    assert io.read(path) == b"first"
-    assert names(tmp_path) == ["x"]
-
-
-def test_of_many_creators_exactly_one_wins(tmp_path):
-    io = FileIO()
-    path = str(tmp_path / "x")
-    barrier = threading.Barrier(8)
-    won = []
-
-    def create(content: bytes) -> None:
-        barrier.wait()
-        try:
-            io.create(path, content)
-        except FileExistsAlreadyError:
-            return
-        won.append(content)
-
-    threads = [threading.Thread(target=create, args=(b"%d" % i * 100_000,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert io.read(path) == won[0]
-    assert names(tmp_path) == ["x"]
-
-
-def test_a_stream_is_visible_only_after_its_clean_end(tmp_path):
-    io = FileIO()
-    path = str(tmp_path / "x")
-    with io.create_stream(path) as stream:
-        stream.write(b"abc")
-        stream.flush()
-        assert not io.exists(path)
-    assert io.read(path) == b"abc"
-
-
 def test_a_stream_that_ends_in_an_error_leaves_nothing(tmp_path):
     io = FileIO()
     with pytest.raises(FileNotFoundError, match="elsewhere"), io.create_stream(str(tmp_path / "x")):
         (tmp_path / "elsewhere").read_bytes()
     assert names(tmp_path) == []
-
-
-def test_a_stream_does_not_replace_a_file_that_appeared_meanwhile(tmp_path):
-    io = FileIO()
-    path = tmp_path / "x"
-    with pytest.raises(FileExistsAlreadyError), io.create_stream(str(path)):
-        path.write_bytes(b"theirs")
-    assert path.read_bytes() == b"theirs"
-    assert names(tmp_path) == ["x"]
 
 
 def test_a_full_disk_leaves_nothing(tmp_path):
@@ -130,25 +77,6 @@ def test_new_files_have_the_permissions_of_any_other_new_file(tmp_path):
     FileIO().create(str(tmp_path / "ours"), b"")
     (tmp_path / "other").touch()
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "other").stat().st_mode
-
-
-def test_a_missing_file_is_named(tmp_path):
-    io = FileIO()
-    path = f"file://{tmp_path}/nothing"
-    for call in (io.read, io.size, io.open_input):
-        with pytest.raises(FileMissingError, match="nothing") as caught:
-            call(path)
-        assert isinstance(caught.value, FileNotFoundError)
-    assert not io.exists(path)
-
-
-def test_a_folder_is_no_file(tmp_path):
-    io = FileIO()
-    assert not io.exists(str(tmp_path))
-    with pytest.raises(FileIOError):
-        io.size(str(tmp_path))
-    with pytest.raises(FileIOError):
-        io.open_input(str(tmp_path))
 
 
 def test_ranges_are_read_through_arrow(tmp_path):

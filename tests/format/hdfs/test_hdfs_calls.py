@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError, FileMissingError
 from icecomb.format.file_io import FileIO
-from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 pytestmark = pytest.mark.jvm
 OPEN = ("OPEN", "OPEN@data")
 
 
 @pytest.fixture
-def proxy(hdfs):
-    proxy = WebHdfsProxy(f"127.0.0.1:{hdfs.http['nn1']}")
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
-def settings(hdfs, proxy):
-    return {
-        **hdfs.client_settings,
-        "dfs.namenode.http-address": proxy.address,
-        "hdfs.user": "alice",
-    }
-
-
-@pytest.fixture
-def warehouse(hdfs):
-    return f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def catalog(settings, warehouse):
-    return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
+def catalog(proxied, place):
+    return load_catalog("files", type="hadoop", warehouse=place, **proxied)
 
 
 @pytest.fixture
@@ -60,9 +36,9 @@ def test_a_cold_load_opens_the_hint_and_the_metadata(catalog, table, proxy):
     assert loaded.metadata.current_snapshot_id == table.metadata.current_snapshot_id
 
 
-def test_planning_a_point_opens_the_list_and_each_manifest_once(catalog, table, proxy, settings):
+def test_planning_a_point_opens_the_list_and_each_manifest_once(catalog, table, proxy, proxied):
     fresh = load_catalog(
-        "other", type="hadoop", warehouse=catalog.properties["warehouse"], **settings
+        "other", type="hadoop", warehouse=catalog.properties["warehouse"], **proxied
     ).load_table("db.t")
     proxy.calls.clear()
     tasks = list(fresh.scan("id = 150").plan_files())
@@ -80,18 +56,18 @@ def test_a_small_read_over_known_manifests_opens_the_list_and_one_data_file(cata
 
 @pytest.mark.parametrize("stated", [4_000_000, 2_999_999, 3_000_001, 10, 700_000])
 def test_a_file_of_another_length_than_stated_is_named_by_every_read_to_its_end(
-    settings, warehouse, stated
+    proxied, place, stated
 ):
-    io = FileIO(settings)
-    io.create(f"{warehouse}/x", b"1" * 3_000_000)
+    io = FileIO(proxied)
+    io.create(f"{place}/x", b"1" * 3_000_000)
     match = "x goes on after byte" if stated < 3_000_000 else "x ends (at|before) byte"
     for start in (0, stated - 8):
-        with io.open_input(f"{warehouse}/x", stated) as file:
+        with io.open_input(f"{place}/x", stated) as file:
             file.seek(start)
             with pytest.raises(CorruptFileError, match=match) as caught:
                 file.read()
-            assert caught.value.context["path"] == f"{warehouse}/x"
-    with io.open_input(f"{warehouse}/x", 3_000_000) as file:
+            assert caught.value.context["path"] == f"{place}/x"
+    with io.open_input(f"{place}/x", 3_000_000) as file:
         file.seek(2_999_990)
         assert file.read() == b"1" * 10
         file.seek(0)

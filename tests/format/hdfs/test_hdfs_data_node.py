@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 
 import pytest
 
@@ -15,8 +14,7 @@ pytestmark = pytest.mark.jvm
 PIECE = 1 << 20
 
 
-def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_return(hdfs):
-    place = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_return(hdfs, place):
     io = FileIO({**hdfs.client_settings, "hdfs.user": "alice"})
     data = os.urandom(24 * PIECE)
     io.create(f"{place}/whole", data)

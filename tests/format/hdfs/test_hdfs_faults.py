@@ -13,33 +13,13 @@ import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
 from icecomb.format.file_io import FileIO
-from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture
-def proxy(hdfs):
-    proxy = WebHdfsProxy(f"127.0.0.1:{hdfs.http['nn1']}")
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
-def io(hdfs, proxy):
-    return FileIO(
-        {
-            **hdfs.client_settings,
-            "dfs.namenode.http-address": proxy.address,
-            "hdfs.user": "alice",
-            "dfs.webhdfs.socket.read-timeout": "2s",
-        }
-    )
-
-
-@pytest.fixture
-def place(hdfs):
-    return f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+def io(proxied):
+    return FileIO({**proxied, "dfs.webhdfs.socket.read-timeout": "2s"})
 
 
 @pytest.fixture
