@@ -265,24 +265,27 @@ def test_the_embedded_metastore_is_started_found_and_stopped(icecomb: Any, tmp_p
 
 
 def test_an_interrupt_ends_quietly_with_130() -> None:
+    # a process that a shell started in the background ignores SIGINT, and so do its children
+    main = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from icecomb.catalog.cli import main; sys.exit(main())"
+    )
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"thrift://127.0.0.1:{silent.getsockname()[1]}"
-        command = [
-            sys.executable,
-            "-c",
-            "import sys; from icecomb.catalog.cli import main; sys.exit(main())",
-        ]
-        process = subprocess.Popen(
-            [*command, "--uri", uri, "namespaces"],
+        with subprocess.Popen(
+            [sys.executable, "-c", main, "--uri", uri, "namespaces"],
             cwd="/",
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
-        with silent.accept()[0] as caller:
-            caller.recv(100)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+        ) as process:
+            try:
+                with silent.accept()[0] as caller:
+                    caller.recv(100)
+                    process.send_signal(signal.SIGINT)
+                    out, err = process.communicate(timeout=30)
+            finally:
+                process.kill()
     assert (process.returncode, out, err.strip()) == (130, "", "error: interrupted")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
@@ -22,6 +21,7 @@ import requests
 from icecomb.catalog.java import find_java
 from icecomb.format.hdfs.spnego import SpnegoAuth
 from tests.peers.ivy import fetch, pyspark_jars
+from tests.peers.ports import free_ports
 
 if TYPE_CHECKING:
     from tests.peers.kdc import Kdc
@@ -36,17 +36,6 @@ appender.out.layout.pattern = %d %p %c{1}: %m%n
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
 """
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def write_site(path: Path, properties: Mapping[str, object]) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from icecomb.catalog.java import find_java
-from tests.peers.hdfs import free_ports, write_site
+from tests.peers.hdfs import write_site
 from tests.peers.ivy import KEPT, fetch, pyspark_jars
+from tests.peers.ports import free_ports
 
 LAUNCHER = Path(__file__).with_name("LoopbackMetastore.java")
 TARBALLS = {

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from icecomb.catalog.java import find_java
-from tests.peers.hdfs import free_ports
 from tests.peers.ivy import fetch_all
+from tests.peers.ports import free_ports
 
 REALM = "TEST.LAB"
 _KERBY = "org.apache.kerby:kerb-simplekdc:2.0.3"

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.peers.hdfs import free_ports
+from tests.peers.ports import free_ports
 
 # Standard input ends when whoever started this does, however that came about.
 _KEEPER = """
