@@ -149,15 +149,15 @@ class History:
     def no_new_deletes_for(
         self,
         files: Collection[DataFile],
-        expression: BooleanExpression | None = None,
         *,
         ignore_equality_deletes: bool = False,
     ) -> None:
         """Refuse when delete files were added that apply to one of these data files.
 
+        Whatever rows the operation is about: the files that replace these hold all the others, too.
+
         Args:
             files: Data files that the operation replaces or removes.
-            expression: Look only at delete files that may apply to such rows.
             ignore_equality_deletes: Only position deletes count, because the replacing files keep
                 an old data sequence number.
 
@@ -167,7 +167,7 @@ class History:
         if not files or self.base.format_version < 2:
             return
         index = DeleteFileIndex()
-        for columns, rows in self._added_deletes(expression):
+        for columns, rows in self._added_deletes():
             spec = spec_of(self.base, columns.manifest.partition_spec_id)
             index.add(columns, rows, unpartitioned=spec.is_unpartitioned)
         number = self._start_sequence_number()
@@ -186,7 +186,6 @@ class History:
     def files_exist(
         self,
         paths: Collection[str],
-        expression: BooleanExpression | None = None,
         *,
         ignore_deletes: bool = False,
     ) -> None:
@@ -194,7 +193,6 @@ class History:
 
         Args:
             paths: The files that the operation refers to.
-            expression: Look only at files that may hold such rows.
             ignore_deletes: Files removed by a `delete` snapshot do no harm.
 
         Raises:
@@ -204,7 +202,7 @@ class History:
             return
         operations = _REWRITING_DATA if ignore_deletes else _REMOVING_DATA
         wanted = frozenset(paths)
-        for file in self._files(operations, ManifestStatus.REMOVED_DATA, expression, None):
+        for file in self._files(operations, ManifestStatus.REMOVED_DATA, None, None):
             if file.file_path in wanted:
                 raise ValidationError(
                     f"missing data file {file.file_path}: another commit removed it",
@@ -227,11 +225,9 @@ class History:
                     ):
                         yield manifest
 
-    def _added_deletes(
-        self, expression: BooleanExpression | None
-    ) -> Iterator[tuple[ManifestColumns, list[int]]]:
+    def _added_deletes(self) -> Iterator[tuple[ManifestColumns, list[int]]]:
         for manifest in self._manifests(_ADDING_DELETES, ManifestContent.DELETES):
-            rows = self._rows(manifest, ManifestEntryStatus.ADDED, expression, None)
+            rows = self._rows(manifest, ManifestEntryStatus.ADDED, None, None)
             if rows:
                 spec = spec_of(self.base, manifest.partition_spec_id)
                 yield (

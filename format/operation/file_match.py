@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.expressions.binding import bind
@@ -14,6 +15,7 @@ from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import spec_of
 
@@ -68,12 +70,15 @@ class FileMatcher:
     def match(self, columns: ManifestColumns) -> tuple[Mask, Mask]:
         """Where rows of a file may match, and where all do.
 
+        Of delete files: where rows that they delete may match, and where all do.
+
         Args:
             columns: From `read`.
         """
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-        metrics = ManifestMetrics(columns)
+        holds_deletes = columns.manifest.content is ManifestContent.DELETES
+        metrics = (_DeleteMetrics if holds_deletes else ManifestMetrics)(columns)
         for residual, rows in self._by_residual(columns):
             if isinstance(residual, AlwaysTrue):
                 might[rows] = must[rows] = True
@@ -92,6 +97,20 @@ class FileMatcher:
         for row, residual in enumerate(residuals):
             groups.setdefault(id(residual), []).append(row)
         return [(residuals[rows[0]], rows) for rows in groups.values()]
+
+
+class _DeleteMetrics(ManifestMetrics):
+    """Metrics of what delete files delete.
+
+    An equality delete file may hold columns that it does not compare: the rows that it deletes have
+    any values there. Position delete files have no columns of the table.
+    """
+
+    def _pick(self, name: str, field_id: int) -> pa.Array:
+        ids = self._columns.column("equality_ids").to_pylist()
+        compared = pa.array([field_id in (found or ()) for found in ids], pa.bool_())
+        found = super()._pick(name, field_id)
+        return pc.if_else(compared, found, pa.scalar(None, found.type))
 
 
 def _mask(array: Any) -> Mask:

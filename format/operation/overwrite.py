@@ -144,7 +144,7 @@ class OverwriteFiles(MergingProducer):
                 history.no_new_deletes(rows)
                 history.no_removed_data(rows)
             if self.removed_data_files:
-                history.no_new_deletes_for(self.removed_data_files.values(), self._conflict_filter)
+                history.no_new_deletes_for(self.removed_data_files.values())
 
     def _validate_added(self, base: TableMetadata) -> None:
         row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter

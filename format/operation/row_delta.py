@@ -99,13 +99,9 @@ class RowDelta(MergingProducer):
         if self.starting_snapshot_id is not None:
             # walking the history proves that it begins with the starting snapshot
             _ = history.snapshots
-        history.files_exist(
-            self._referenced,
-            self._conflict_filter,
-            ignore_deletes=not self._validate_deleted_files,
-        )
+        history.files_exist(self._referenced, ignore_deletes=not self._validate_deleted_files)
         if self._no_conflicting_data:
             history.no_new_data(self._conflict_filter)
         if self._no_conflicting_deletes:
-            history.no_new_deletes_for(self.removed_data_files.values(), self._conflict_filter)
+            history.no_new_deletes_for(self.removed_data_files.values())
             history.no_new_deletes(self._conflict_filter)

@@ -254,6 +254,23 @@ def test_partitions_that_match_by_different_parts_of_a_filter_all_go(tmp_path):
     assert days == [("wed",)]
 
 
+def test_an_equality_delete_file_stays_though_what_it_does_not_compare_matches(tmp_path):
+    day_is_a_day = deletes(
+        "e",
+        content=DataFileContent.EQUALITY_DELETES,
+        lower_bounds={1: to_bytes(LongType(), 1)},
+        upper_bounds={1: to_bytes(LongType(), 2)},
+        value_counts={1: 2},
+        null_value_counts={1: 0},
+    )
+    table = append(new_table(tmp_path), data_file("m1"), data_file("m2", low=500, high=600))
+    table = row_delta(table, replace(day_is_a_day, equality_ids=(2,)))
+    table = commit(table, DeleteFiles(IO).delete_by_predicate("id < 10"))
+    assert live(table) == {"m2", "e"}
+    table = commit(table, OverwriteFiles(IO).overwrite_by_row_filter("id < 100"))
+    assert live(table) == {"m2", "e"}
+
+
 def test_deleting_all_leaves_an_empty_table(tmp_path):
     table = commit(three_days(tmp_path), DeleteFiles(IO).delete_by_predicate(AlwaysTrue()))
     assert live(table) == set()
@@ -571,6 +588,16 @@ def test_replacing_a_file_that_got_new_deletes_is_refused(tmp_path):
             ValidationError, match="new delete file for the replaced data file /t/data/m1"
         ):
             overwrite().apply(row_delta(table, found))
+    # the rows of the replacing file may be those that were deleted, whatever the change is about
+    beside = deletes("e", content=DataFileContent.EQUALITY_DELETES)
+    bound = {1: to_bytes(LongType(), 5)}
+    beside = replace(beside, lower_bounds=bound, upper_bounds=bound)
+    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+        overwrite().conflict_detection_filter("id = 1").apply(row_delta(table, beside))
+    removing = RowDelta(IO).remove_rows(data_file("m1")).add_rows(data_file("n"))
+    removing.validate_from_snapshot(since).conflict_detection_filter("id = 1")
+    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+        removing.validate_no_conflicting_delete_files().apply(row_delta(table, beside))
 
 
 def test_a_rewrite_refuses_new_deletes_but_for_equality_deletes_with_a_pinned_number(tmp_path):
@@ -623,6 +650,10 @@ def test_a_row_delta_refuses_deletes_of_files_that_were_rewritten(tmp_path):
     with pytest.raises(ValidationError, match="missing data file /t/data/m1"):
         delta().validate_data_files_exist(wanted).validate_deleted_files().apply(dropped)
     assert "p" in live(commit(rewritten, delta().validate_data_files_exist(["/t/data/t1"])))
+    # names may have changed their columns meanwhile
+    narrow = delta().validate_data_files_exist(wanted).conflict_detection_filter("id > 400")
+    with pytest.raises(ValidationError, match="missing data file /t/data/m1"):
+        narrow.apply(rewritten)
 
 
 def test_a_row_delta_meets_conflicts_by_isolation_level(tmp_path):

@@ -1,0 +1,48 @@
+"""Two writers at one table: what others commit meanwhile is never lost, doubled or brought back."""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
+
+NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+
+
+def frame(*rows) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), ()]
+    return pa.table([pa.array(c, pa.int64()) for c in columns], NUMBERS)
+
+
+def pairs(table) -> list[tuple[int, int]]:
+    return sorted((r["k"], r["v"]) for r in table.refresh().scan().to_arrow().to_pylist())
+
+
+def delete_by_value(table, rows: pa.Table) -> None:
+    """As streaming engines delete: by values, without looking at the table."""
+    deletes = EqualityDeleteWriter(
+        table.io, table.metadata, uuid.uuid4().hex, rows.schema.names, spec_id=0
+    )
+    for batch in rows.to_batches():
+        deletes.write(batch)
+    change = RowDelta(table.io)
+    for file in deletes.close():
+        change.add_deletes(file)
+    table.commit(change)
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_rows_that_others_delete_by_value_are_not_written_anew(lake, isolation):
+    properties = {"format-version": "2", "write.delete.isolation-level": isolation}
+    table = lake.create_table("db.t", NUMBERS, properties=properties)
+    table.append(frame((1, 1), (2, 2), (3, 3)))
+    late = lake.load_table("db.t")
+    delete_by_value(table, pa.table({"k": [2]}))
+    with pytest.raises(ValidationError, match="new delete file for the replaced data file"):
+        late.delete("k = 1")
+    assert pairs(table) == [(1, 1), (3, 3)]
