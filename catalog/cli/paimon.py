@@ -126,6 +126,9 @@ def prune(application: Application, table: str) -> None:
 @click.option("--nullable", multiple=True, metavar="COLUMN", help="It may be null.")
 @click.option("--not-null", multiple=True, metavar="COLUMN", help="It may not be null.")
 @click.option("--describe", nargs=2, multiple=True, metavar="COLUMN TEXT", help="Its comment.")
+@click.option(
+    "--default", nargs=2, multiple=True, metavar="COLUMN VALUE", help="What new rows get; '' none."
+)
 @click.option("--set", "options", nargs=2, multiple=True, metavar="KEY VALUE", help="An option.")
 @click.option("--unset", multiple=True, metavar="KEY", help="An option gets its default.")
 @click.option("--comment", help="The table's comment.")
@@ -213,6 +216,7 @@ def _changes(  # noqa: PLR0917 - the options of one command
     nullable: Any,
     not_null: Any,
     describe: Any,
+    default: Any,
     options: Any,
     unset: Any,
     comment: str | None,
@@ -230,6 +234,7 @@ def _changes(  # noqa: PLR0917 - the options of one command
         *(change.UpdateNullability(_path(name), nullable=True) for name in nullable),
         *(change.UpdateNullability(_path(name), nullable=False) for name in not_null),
         *(change.UpdateDescription(_path(name), text or None) for name, text in describe),
+        *(change.UpdateDefault(_path(name), value or None) for name, value in default),
         *(change.SetOption(key, value) for key, value in options),
         *(change.RemoveOption(key) for key in unset),
         *comments,

@@ -1,4 +1,10 @@
-"""Which type a column may change to (Paimon: DataTypeCasts; its implicit and explicit casts)."""
+"""Which type a column may change to.
+
+Paimon asks two questions, and both must be answered with yes: whether the cast is allowed
+(DataTypeCasts: implicit casts always, explicit ones unless an option forbids them), and whether it
+can carry it out (CastExecutors). A change that passed only the first would leave a table whose
+older files Paimon cannot read.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from typing import Final
 
 from icecomb.format.paimon.data_type import (
     LOCAL_ZONED,
+    MAX_LENGTH,
     ArrayType,
     AtomicType,
     DataType,
@@ -17,36 +24,41 @@ _CHARACTERS: Final = frozenset(("CHAR", "VARCHAR"))
 _BYTES: Final = frozenset(("BINARY", "VARBINARY"))
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _NUMBERS: Final = frozenset((*_INTEGERS, "FLOAT", "DOUBLE", "DECIMAL"))
+_SECONDS: Final = frozenset(("INT", "BIGINT"))
+"""The numbers that stand for seconds since the epoch."""
 _TIMESTAMPS: Final = frozenset(("TIMESTAMP", LOCAL_ZONED))
 _DATETIMES: Final = _TIMESTAMPS | {"DATE", "TIME"}
-_PREDEFINED: Final = _CHARACTERS | _BYTES | _NUMBERS | _DATETIMES | {"BOOLEAN"}
-_TO_NUMBER: Final = _CHARACTERS | _TIMESTAMPS | {"BOOLEAN"}
+_TO_NUMBER: Final = _NUMBERS | _CHARACTERS | {"BOOLEAN"}
+_TO_TEXT: Final = _CHARACTERS | _BYTES | _NUMBERS | _DATETIMES | {"BOOLEAN"}
 
 _IMPLICIT: Final[dict[str, frozenset[str]]] = {
+    "CHAR": frozenset(("CHAR",)),
     "VARCHAR": _CHARACTERS,
+    "BINARY": frozenset(("BINARY",)),
     "VARBINARY": _BYTES,
     "DECIMAL": _NUMBERS,
     **{name: frozenset(_INTEGERS[: at + 1]) for at, name in enumerate(_INTEGERS)},
     "FLOAT": frozenset((*_INTEGERS, "FLOAT", "DECIMAL")),
     "DOUBLE": _NUMBERS,
-    "DATE": frozenset(("DATE", "TIMESTAMP")),
-    "TIME": frozenset(("TIME", "TIMESTAMP")),
+    "DATE": frozenset(("TIMESTAMP",)),
+    "TIME": frozenset(("TIMESTAMP",)),
     "TIMESTAMP": _TIMESTAMPS,
     LOCAL_ZONED: _TIMESTAMPS,
 }
 _EXPLICIT: Final[dict[str, frozenset[str]]] = {
-    "CHAR": _PREDEFINED,
-    "VARCHAR": _PREDEFINED,
+    "CHAR": _TO_TEXT,
+    "VARCHAR": _TO_TEXT,
     "BOOLEAN": _CHARACTERS | frozenset(_INTEGERS),
     "BINARY": _CHARACTERS | {"VARBINARY"},
-    "VARBINARY": _CHARACTERS | {"BINARY"},
-    "DECIMAL": _TO_NUMBER,
-    **dict.fromkeys((*_INTEGERS, "FLOAT"), _NUMBERS | _TO_NUMBER),
-    "DOUBLE": _TO_NUMBER,
+    "VARBINARY": _CHARACTERS,
+    "DECIMAL": _CHARACTERS | {"BOOLEAN"},
+    **dict.fromkeys(("TINYINT", "SMALLINT", "FLOAT"), _TO_NUMBER),
+    **dict.fromkeys(_SECONDS, _TO_NUMBER | _TIMESTAMPS),
+    "DOUBLE": _CHARACTERS | {"BOOLEAN"},
     "DATE": _TIMESTAMPS | _CHARACTERS,
     "TIME": _TIMESTAMPS | _CHARACTERS,
-    "TIMESTAMP": _DATETIMES | _CHARACTERS | _NUMBERS,
-    LOCAL_ZONED: _DATETIMES | _CHARACTERS | _NUMBERS,
+    "TIMESTAMP": _DATETIMES | _CHARACTERS | _SECONDS,
+    LOCAL_ZONED: _DATETIMES | _CHARACTERS | _SECONDS,
 }
 
 
@@ -68,6 +80,13 @@ def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
     if not isinstance(old, AtomicType):
         text = new.root in _CHARACTERS and isinstance(old, ArrayType | MapType | RowType)
         return text and explicit
-    if old.root == new.root or old.root in _IMPLICIT.get(new.root, ()):
+    if old.root in _DATETIMES and new.root in _CHARACTERS and not _is_nullable_string(new):
+        return False
+    if old.root in _IMPLICIT.get(new.root, ()):
         return True
     return explicit and old.root in _EXPLICIT.get(new.root, ())
+
+
+def _is_nullable_string(kind: AtomicType) -> bool:
+    """Whether a type is the only one that Paimon writes dates and times as."""
+    return kind.nullable and kind.root == "VARCHAR" and kind.parameters == (MAX_LENGTH,)

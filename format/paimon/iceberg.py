@@ -84,6 +84,15 @@ def iceberg_schema(schema: TableSchema) -> Schema:
     return Schema(fields, schema.schema_id, keys)
 
 
+def iceberg_type(kind: AtomicType) -> IcebergType:
+    """The type of the values of a column without children.
+
+    Raises:
+        UnsupportedError: It has no counterpart in format version 2.
+    """
+    return _primitive(kind, "")
+
+
 def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
     """The partition keys as identity partitions.
 
@@ -197,8 +206,9 @@ def _primitive(kind: AtomicType, path: str) -> IcebergType:
 
 
 def _no_counterpart(kind: DataType, path: str) -> UnsupportedError:
+    column = f"column {path}: " if path else ""
     return UnsupportedError(
-        f"column {path}: {kind} has no counterpart in Iceberg's format version 2",
+        f"{column}{kind} has no counterpart in Iceberg's format version 2",
         hint="Drop the column, or write it anew with another type, before bringing the table over.",
     )
 

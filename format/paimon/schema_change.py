@@ -16,13 +16,11 @@ from icecomb.format.paimon.data_type import (
     MultisetType,
     RowType,
     VectorType,
+    nested_fields,
 )
-from icecomb.format.paimon.table_option import (
-    check_option,
-    option_columns,
-    renamed_in_options,
-    switched_on,
-)
+from icecomb.format.paimon.default_value import check_default
+from icecomb.format.paimon.schema_rule import check_rules, named_by_options
+from icecomb.format.paimon.table_option import check_option, renamed_in_options, switched_on
 from icecomb.format.paimon.table_schema import TableSchema
 
 Path = tuple[str, ...]
@@ -106,6 +104,14 @@ class UpdateDescription(SchemaChange):
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateDefault(SchemaChange):
+    """A column or field gets another default value, which only new rows get, or None."""
+
+    path: Path
+    default_value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetOption(SchemaChange):
     """An option gets a value."""
 
@@ -155,14 +161,17 @@ def changed(
         elif isinstance(change, MoveColumn):
             schema = _edited(schema, change.path, _move(change))
         elif isinstance(change, UpdateDescription):
-            described = _one(lambda f, c=change: replace(f, description=c.description))  # type: ignore[misc]
-            schema = _edited(schema, change.path, described)
+            _refuse_directive(change.path, change.description)
+            schema = _edited(schema, change.path, _describe(change))
+        elif isinstance(change, UpdateDefault):
+            schema = _edited(schema, change.path, _default(change))
         elif isinstance(change, UpdateNullability):
             schema = _with_nullability(schema, change)
         elif isinstance(change, UpdateType):
             schema = _with_type(schema, change)
         else:
             raise SchemaError(f"this is no change of a schema: {change!r}")
+    check_rules(base, schema)
     return schema
 
 
@@ -184,6 +193,7 @@ def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
             "have no value",
             hint="Add it without NOT NULL.",
         )
+    _refuse_directive(change.path, change.description)
     ids = _Ids(schema.highest_field_id)
     field = DataField(ids.next(), change.path[-1], ids.given(change.field_type), change.description)
     position = change.position
@@ -203,7 +213,7 @@ def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
 
 def _without_column(schema: TableSchema, path: Path) -> TableSchema:
     _refuse_keys(schema, path, "drop", primary=True)
-    user = option_columns(schema.options).get(path[0]) if len(path) == 1 else None
+    user = named_by_options(schema).get(path[0]) if len(path) == 1 else None
     if user is not None:
         raise SchemaError(
             f"cannot drop {path[0]}: option {user} names it", hint="Change that option first."
@@ -228,6 +238,8 @@ def _with_name(schema: TableSchema, change: RenameColumn) -> TableSchema:
             raise SchemaError(f"cannot rename {_shown(path)}: there is a column {name} already")
         if not name:
             raise SchemaError(f"cannot rename {_shown(path)}: the new name is empty")
+        if str(fields[at].field_type.with_nullable(True)) == "BLOB":
+            raise SchemaError(f"cannot rename {_shown(path)}: it is a BLOB, whose name is fixed")
         return [*fields[:at], replace(fields[at], name=name), *fields[at + 1 :]]
 
     fields = _edited_fields(schema.fields, path, rename)
@@ -256,6 +268,9 @@ def _with_nullability(schema: TableSchema, change: UpdateNullability) -> TableSc
 
 def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
     _refuse_keys(schema, change.path, "change the type of", primary=True)
+    index = named_by_options(schema).get(change.path[0], "") if len(change.path) == 1 else ""
+    if index.startswith("pk-") and index.endswith(".index.columns"):
+        raise SchemaError(f"cannot change the type of {change.path[0]}: option {index} names it")
     explicit = not switched_on(schema.options, "disable-explicit-type-casting")
 
     def update(kind: DataType) -> DataType:
@@ -268,7 +283,8 @@ def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
             )
         return wanted
 
-    return _retyped(schema, change.path, update)
+    retyped = _retyped(schema, change.path, update)
+    return _edited(retyped, change.path[:1], _defaults_fit)
 
 
 def _check_not_null(schema: TableSchema, path: Path) -> None:
@@ -345,12 +361,44 @@ def _type_at(kind: DataType, path: Path, update: Callable[[DataType], DataType])
     raise SchemaError(f"{kind} has no field {_shown(path)}")
 
 
-def _one(update: Callable[[DataField], DataField]) -> Edit:
+def _describe(change: UpdateDescription) -> Edit:
     def edit(fields: list[DataField], name: str) -> list[DataField]:
-        at = _index(fields, name, (name,))
-        return [*fields[:at], update(fields[at]), *fields[at + 1 :]]
+        at = _index(fields, name, change.path)
+        return [
+            *fields[:at],
+            replace(fields[at], description=change.description),
+            *fields[at + 1 :],
+        ]
 
     return edit
+
+
+def _default(change: UpdateDefault) -> Edit:
+    def edit(fields: list[DataField], name: str) -> list[DataField]:
+        at = _index(fields, name, change.path)
+        check_default(_shown(change.path), fields[at].field_type, change.default_value)
+        new = replace(fields[at], default_value=change.default_value)
+        return [*fields[:at], new, *fields[at + 1 :]]
+
+    return edit
+
+
+def _defaults_fit(fields: list[DataField], name: str) -> list[DataField]:
+    """The same fields, when the defaults of one and of those inside it are of their types."""
+    field = fields[_index(fields, name, (name,))]
+    for one in (field, *nested_fields(field.field_type)):
+        check_default(one.name, one.field_type, one.default_value)
+    return fields
+
+
+def _refuse_directive(path: Path, description: str | None) -> None:
+    """Paimon takes such comments for commands to make the column a BLOB or a VECTOR."""
+    if description is not None and description.strip().startswith(("__BLOB", "__VECTOR")):
+        raise SchemaError(
+            f"the comment of {_shown(path)} begins with {description.strip().split(';')[0]}, which "
+            "Paimon takes for a command",
+            hint="Begin it with another word.",
+        )
 
 
 def _move(change: MoveColumn) -> Edit:
@@ -396,7 +444,7 @@ class _Ids:
         return self.highest
 
     def given(self, kind: DataType) -> DataType:
-        """A type whose fields have new ids, an outer field a lower one than its inner ones."""
+        """A type whose fields have new ids, inner fields before the one they are in."""
         if isinstance(kind, RowType):
             fields = tuple(self._field(f) for f in kind.fields)
             return replace(kind, fields=fields)
@@ -407,8 +455,8 @@ class _Ids:
         return kind
 
     def _field(self, field: DataField) -> DataField:
-        field_id = self.next()
-        return replace(field, field_id=field_id, field_type=self.given(field.field_type))
+        kind = self.given(field.field_type)
+        return replace(field, field_id=self.next(), field_type=kind)
 
 
 __all__ = [
@@ -425,6 +473,7 @@ __all__ = [
     "SchemaChange",
     "SetOption",
     "UpdateComment",
+    "UpdateDefault",
     "UpdateDescription",
     "UpdateNullability",
     "UpdateType",

@@ -16,13 +16,18 @@ IMMUTABLE: Final = frozenset(
         *("partial-update.remove-record-on-sequence-group", "dynamic-bucket.initial-buckets"),
         *("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir"),
         *("blob-field", "blob-descriptor-field", "blob-view-field", "pk-clustering-override"),
+        *("blob-external-storage-field", "blob-external-storage-path"),
     )
 )
 """What a table with snapshots keeps for ever; `partition` and `primary-key` are never options."""
 
-_KEYS: Final = frozenset(("partition", "primary-key", "type"))
+_KEYS: Final = frozenset(("partition", "primary-key", "type", "path"))
 _COLUMNS: Final = ("bucket-key", "sequence.field")
-_OF_COLUMN: Final = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
+_OF_COLUMN: Final = (
+    *("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter"),
+    *("map.storage-layout", "map.shared-shredding.max-columns"),
+    "map.shared-shredding.column-placement-policy",
+)
 _OF_COLUMNS: Final = ("sequence-group", "nested-key")
 
 
@@ -46,7 +51,7 @@ def check_option(
         SchemaError: The option cannot change, or not so.
     """
     old = options.get(key)
-    if value == old:
+    if value == old or (key == "type" and (value or "table").lower() == (old or "table").lower()):
         return
     if key in _KEYS or (has_snapshots and key in IMMUTABLE):
         raise SchemaError(
@@ -66,23 +71,10 @@ def check_option(
         and (value or "false").lower() != (old or "false").lower()
     ):
         raise SchemaError(f"option {key} cannot change: rows would come twice")
+    if key == "clustering.columns" and "pk-clustering-override" in options:
+        raise SchemaError(f"option {key} cannot change: pk-clustering-override is set")
     if key in {"ignore-delete", "ignore-update-before"} and switched_on(options, key):
         raise SchemaError(f"option {key} cannot change from true to false")
-
-
-def option_columns(options: Mapping[str, str]) -> dict[str, str]:
-    """The columns that options name, and the option that does."""
-    found: dict[str, str] = {}
-    for key, value in options.items():
-        names = value.split(",") if key in _COLUMNS else []
-        suffix = _suffix(key, _OF_COLUMNS)
-        if suffix is not None:
-            names = [*_between(key, suffix).split(","), *value.split(",")]
-        elif (single := _suffix(key, _OF_COLUMN)) is not None:
-            names = [_between(key, single)]
-        for name in names:
-            found.setdefault(name.strip(), key)
-    return found
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pyarrow import feather
 
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.format.file_io import FileIO
+from tests.peers.paimon_java import PaimonJava
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -66,7 +67,11 @@ class PyPaimon:
 
     def close(self):
         self._process.stdin.close()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
         self._log.close()
 
@@ -87,5 +92,12 @@ class PyPaimon:
 @pytest.fixture(scope="session")
 def pypaimon(tmp_path_factory):
     peer = PyPaimon(tmp_path_factory.mktemp("pypaimon"))
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(scope="session")
+def paimon_java(tmp_path_factory):
+    peer = PaimonJava(tmp_path_factory.mktemp("paimon-java"))
     yield peer
     peer.close()

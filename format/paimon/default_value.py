@@ -1,0 +1,46 @@
+"""Default values of columns, which Paimon keeps as text and casts when rows are written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icecomb.format.errors import ExpressionError, SchemaError, UnsupportedError
+from icecomb.format.expressions.literal import convert_literal
+from icecomb.format.paimon.data_type import AtomicType, DataType
+from icecomb.format.paimon.iceberg import iceberg_type
+
+_TRUTH: Final = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
+_BITS: Final = {"TINYINT": 8, "SMALLINT": 16}
+_FREE: Final = frozenset(("CHAR", "VARCHAR", "BINARY", "VARBINARY"))
+
+
+def check_default(name: str, kind: DataType, text: str | None) -> None:
+    """Refuse a default value that is no value of the column's type.
+
+    Args:
+        name: The column, for errors.
+        kind: Its type.
+        text: The default, in quotes or without; None for none.
+
+    Raises:
+        SchemaError: Paimon could not cast it, or icecomb cannot tell.
+    """
+    if text is None:
+        return
+    plain = text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+    try:
+        fits = isinstance(kind, AtomicType) and _fits(kind, plain)
+    except (ExpressionError, UnsupportedError):
+        fits = False
+    if not fits:
+        raise SchemaError(f"{plain!r} is no default value for {name}, which is {kind}")
+
+
+def _fits(kind: AtomicType, text: str) -> bool:
+    if kind.root in _FREE:
+        return True
+    if kind.root == "BOOLEAN":
+        return text.lower() in _TRUTH
+    found = convert_literal(text, iceberg_type(kind))
+    half = 1 << (_BITS[kind.root] - 1) if kind.root in _BITS else None
+    return found.exact and (half is None or -half <= found.floor < half)
