@@ -2,10 +2,11 @@
 
 Needs Python 3.10+ and a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra), ``.venv-iceberg-java``
 (the reference implementation on its own Spark) and ``.venv-pypaimon`` (it needs an older Arrow than ours) beside this
-folder and reuses them while their recipe is unchanged.
+folder and reuses them while their recipe is unchanged. The tests run in two halves side by side, each a pytest with
+services of its own; what failed stands at the end of the output.
 
     python3 -m tests                      everything
-    python3 -m tests -k migrate -x        only pytest, with these arguments
+    python3 -m tests -k migrate -x        only one pytest, with these arguments
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +27,18 @@ ICEBERG_JAVA_VENV = ROOT / ".venv-iceberg-java"
 ICEBERG_JAVA_SPARK = "pyspark==4.1.4"
 PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
+# Where these lead pip and Python to is none of our environments.
+ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER", "PYTHONHOME", "PYTHONPATH")
+# A test may stand in either half: those that ask for a Spark are quicker where one runs anyway.
+WITH_SPARK = [
+    "tests/spark",
+    "tests/interop",
+    "tests/test_readme.py",
+    "tests/catalog/test_namespaces.py",
+    "tests/catalog/test_views.py",
+    "tests/catalog/paimon/test_paimon_cli.py",
+]
+WITHOUT_SPARK = ["tests", *(f"--ignore={each}" for each in WITH_SPARK)]
 
 
 def main(arguments: list[str]) -> int:
@@ -36,30 +51,78 @@ def main(arguments: list[str]) -> int:
             print(f"the tests need a JDK 17: no {tool} on PATH or in JAVA_HOME", file=sys.stderr)
             return 2
     os.chdir(ROOT)
+    for variable in ELSEWHERE:
+        os.environ.pop(variable, None)
     started = time.monotonic()
-    python = _environment(VENV, ["-e", ".[spark,demo,test]"], (ROOT / "pyproject.toml").read_text())
-    _environment(ICEBERG_JAVA_VENV, [ICEBERG_JAVA_SPARK], ICEBERG_JAVA_SPARK)
-    _environment(PYPAIMON_VENV, [PYPAIMON], PYPAIMON)
+    recipe = (ROOT / "pyproject.toml").read_text()
+    with ThreadPoolExecutor(3) as pool:
+        environments = [
+            pool.submit(_environment, VENV, ["-e", ".[spark,demo,test]"], recipe),
+            pool.submit(_environment, ICEBERG_JAVA_VENV, [ICEBERG_JAVA_SPARK], ICEBERG_JAVA_SPARK),
+            pool.submit(_environment, PYPAIMON_VENV, [PYPAIMON], PYPAIMON),
+        ]
+    python, *_ = [each.result() for each in environments]
     _typing_link()
     pytest = [str(python), "-m", "pytest"]
     if arguments:
         return subprocess.run([*pytest, *arguments], check=False).returncode
-    steps = {
-        "lint": [_script("ruff"), "check"],
-        "layout": [_script("ruff"), "format", "--check"],
-        "types": [_script("mypy")],
-        "layers": [_script("lint-imports")],
-        "tests": pytest,
-    }
-    failed = [name for name, command in steps.items() if not _passes(name, command)]
-    verdict = f"FAILED: {', '.join(failed)}" if failed else f"PASSED: {', '.join(steps)}"
+    # hundreds of processes import icecomb: it is compiled only once
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    beside = Step("tests with Spark", [*pytest, *WITH_SPARK])
+    steps = [
+        Step("lint", [_script("ruff"), "check"]).show(),
+        Step("layout", [_script("ruff"), "format", "--check"]).show(),
+        Step("types", [_script("mypy")]).show(),
+        Step("layers", [_script("lint-imports")]).show(),
+        Step("tests without Spark", [*pytest, *WITHOUT_SPARK]).show(),
+        beside.show(),
+    ]
+    failed = [step for step in steps if step.failed]
+    for step in failed:
+        print(f"\n== {step.name} failed", *step.failures, sep="\n")
+    names = ", ".join(step.name for step in failed or steps)
+    verdict = f"{'FAILED' if failed else 'PASSED'}: {names}"
     print(f"\nicecomb: {verdict} ({time.monotonic() - started:.0f} s)", flush=True)
     return 1 if failed else 0
 
 
-def _passes(name: str, command: list[str]) -> bool:
-    print(f"\n== {name}: {' '.join(command[:3])}", flush=True)
-    return subprocess.run(command, check=False).returncode == 0
+class Step:
+    """A command that runs at once; what it prints is kept until `show` is called.
+
+    A file keeps it and no pipe: a server that outlived the command would hold a pipe open.
+    """
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the step
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=subprocess.STDOUT
+        )
+
+    def show(self) -> Step:
+        """Prints what it said so far, and what it says until it ends."""
+        print(f"\n== {self.name}", flush=True)
+        file, shown = self._said.fileno(), 0
+        while True:
+            ended = self._process.poll() is not None
+            while said := os.pread(file, 1 << 16, shown):
+                shown += len(said)
+                sys.stdout.buffer.write(said)
+            sys.stdout.flush()
+            if ended:
+                return self
+            time.sleep(0.2)
+
+    @property
+    def failed(self) -> bool:
+        return self._process.returncode != 0
+
+    @property
+    def failures(self) -> list[str]:
+        """What pytest says in one line of each test that failed."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").splitlines()
+        return [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
 
 
 def _script(name: str) -> str:

@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
+
+from tests.peers.second_try import started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,11 +26,15 @@ if TYPE_CHECKING:
     from tests.peers.hive_metastore import HiveMetastore
 
 ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv-iceberg-java"
 
-# What this machine is configured for is no part of a test.
+# What this machine is configured for is no part of a test, and no proxy stands before 127.0.0.1.
+_CONFIGURED = ("HADOOP_", "HDFS_", "HIVE_", "ICECOMB_", "KRB5", "PYSPARK_", "SPARK_")
+for variable in list(os.environ):
+    if variable.startswith(_CONFIGURED) or variable.lower().endswith("_proxy"):
+        del os.environ[variable]
 os.environ["ICECOMB_HOME"] = "/nonexistent"
-for variable in ("HIVE_CONF_DIR", "HIVE_HOME", "HADOOP_CONF_DIR", "HADOOP_HOME"):
-    os.environ.pop(variable, None)
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 # Time is never a verdict here: the machine may be busy. A gate repeats the same cases every time;
 # whoever runs the tests by hand gets new ones.
@@ -44,9 +52,9 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetas
     """A real Hive metastore 2.3.10 over a warehouse folder of this run: ``.uri``, ``.warehouse``."""
     from icecomb.catalog import metastore
 
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    yield metastore.start(warehouse)
-    metastore.stop(warehouse)
+    found = started(lambda: metastore.start(tmp_path_factory.mktemp("warehouse")))
+    yield found
+    metastore.stop(found.warehouse)
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +62,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """A real HDFS with one name node: ``.uri``, ``.client_settings``; everybody may write to ``/warehouse``."""
     from tests.peers.hdfs import Hdfs
 
-    cluster = Hdfs(tmp_path_factory.mktemp("hdfs")).start()
+    cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("hdfs")).start())
     yield cluster
     cluster.stop()
 
@@ -66,18 +74,20 @@ def metastores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, H
     from tests.peers.postgres import Postgres
 
     with ExitStack() as stack:
-        database = Postgres()
+        database = started(lambda: Postgres().start())
         stack.callback(database.stop)
-        url = database.start().create_database("metastore")
-        found = {}
-        for version, jdbc in (("3.1.3", None), ("4.0.1", url)):
+
+        def start(version: str) -> HiveMetastore:
             folder = tmp_path_factory.mktemp(f"hive-{version}")
-            found[version] = HiveMetastore(version, folder, database=jdbc)
-            stack.callback(found[version].stop)
-            found[version].start()
-        for each in found.values():
-            each.wait()
-        yield found
+            url = None if version == "3.1.3" else database.create_database(folder.name)
+            found = HiveMetastore(version, folder, database=url).start().wait()
+            stack.callback(found.stop)
+            return found
+
+        versions = ("3.1.3", "4.0.1")
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda version: started(lambda: start(version)), versions))
+        yield dict(zip(versions, found, strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -112,19 +122,15 @@ def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
     """Spark 4.3 with our catalog ``lake``; its own Hive support is on the same metastore."""
     import icecomb.spark
 
-    session = icecomb.spark.session(
-        "lake",
-        uri=metastore.uri,
-        warehouse=str(metastore.warehouse),
-        hive=True,
-        **{
-            "spark.master": "local[2]",
-            "spark.driver.memory": "1g",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.session.timeZone": "UTC",
-        },
-    )
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    session = started(lambda: icecomb.spark.session("lake", **place, hive=True, **settings))
     yield session
     session.stop()
 
@@ -137,16 +143,22 @@ class IcebergJava:
     """
 
     def __init__(self, metastore: RunningMetastore, log: Path) -> None:
-        with log.open("w") as stderr:
-            self._process = self._start(metastore, stderr)
         self._log = log
-        self._answer()
+        # its Spark fetches Iceberg's jar at its first start: one process at a time
+        with FileLock(VENV / "start.lock"):
+            with log.open("w") as stderr:
+                self._process = self._start(metastore, stderr)
+            try:
+                self._answer()
+            except BaseException:
+                self.close()
+                raise
 
     @staticmethod
     def _start(metastore: RunningMetastore, stderr: IO[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [
-                str(ROOT / ".venv-iceberg-java" / "bin" / "python"),
+                str(VENV / "bin" / "python"),
                 str(ROOT / "tests" / "peers" / "iceberg_java.py"),
                 metastore.uri,
                 Path(metastore.warehouse).as_uri(),
@@ -199,7 +211,8 @@ def iceberg_java(
     metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergJava]:
     """The reference implementation, for what it reads of ours and we of its."""
-    peer = IcebergJava(metastore, tmp_path_factory.mktemp("iceberg-java") / "log")
+    folder = tmp_path_factory.mktemp("iceberg-java")
+    peer = started(lambda: IcebergJava(metastore, folder / "log"))
     yield peer
     peer.close()
 

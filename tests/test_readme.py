@@ -36,7 +36,7 @@ def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
                 capture_output=True,
                 text=True,
                 cwd=tmp_path,
-                timeout=300,
+                timeout=500,
             )
             assert run.returncode == 0, run.stderr
             outputs.append(run.stdout)

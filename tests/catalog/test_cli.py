@@ -14,6 +14,7 @@ import pytest
 
 from icecomb.catalog import cli
 from icecomb.catalog.cli.progress import TerminalProgress, duration, line
+from tests.peers.ports import closed_port
 
 pytestmark = pytest.mark.jvm
 
@@ -202,9 +203,8 @@ def test_a_plain_hive_table_is_no_iceberg_table(
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("tables",), ("namespaces",)], ids=" ".join)
 def test_an_unreachable_metastore_is_one_line(icecomb: Any, command: tuple[str, ...]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        uri = f"thrift://127.0.0.1:{taken.getsockname()[1]}"
+    with closed_port() as port:
+        uri = f"thrift://127.0.0.1:{port}"
         code, out, err = icecomb(*(part.format("a.b") for part in command), uri=uri)
     assert (code, out) == (1, "")
     assert err.startswith(f"error: the metastore {uri} cannot be reached")
@@ -283,7 +283,7 @@ def test_an_interrupt_ends_quietly_with_130() -> None:
                 with silent.accept()[0] as caller:
                     caller.recv(100)
                     process.send_signal(signal.SIGINT)
-                    out, err = process.communicate(timeout=30)
+                    out, err = process.communicate(timeout=300)
             finally:
                 process.kill()
     assert (process.returncode, out, err.strip()) == (130, "", "error: interrupted")
@@ -299,7 +299,7 @@ def test_a_reader_that_leaves_early_makes_no_noise(metastore: Any, orders: str) 
         stdout=write,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(write)

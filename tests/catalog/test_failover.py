@@ -92,7 +92,7 @@ def test_one_that_accepts_and_says_nothing_is_passed_over(pair, namespace):
         socket.create_server(("127.0.0.1", 0)) as silent,
         HiveClient(
             f"thrift://127.0.0.1:{silent.getsockname()[1]},{pair[1].uri}",
-            ConnectionSettings.of({"hive.metastore.client.connect.timeout-s": "0.3"}),
+            ConnectionSettings.of({"hive.metastore.client.connect.timeout-s": "2"}),
         ) as found,
     ):
         assert namespace in found.databases()
@@ -209,13 +209,18 @@ def test_too_few_connections_are_an_error_with_the_way_out(pair, namespace):
     properties = {"clients": "1", "clients.wait-timeout-ms": "100"}
     with HiveClient(first.uri, ConnectionSettings.of(properties)) as one:
         one.databases()
-        first.delay("get_all_databases", 1.5)
+        arrived, go_on = threading.Event(), threading.Event()
+        first.before("get_all_databases", lambda: (arrived.set(), go_on.wait(300)))
         slow = threading.Thread(target=one.databases)
         slow.start()
-        while first.calls["get_all_databases"] < 2:
-            pass
-        with pytest.raises(MetastoreError, match=r"all 1 connections .* within 0\.1 s") as caught:
-            one.database(namespace)
+        try:
+            assert arrived.wait(300)
+            with pytest.raises(
+                MetastoreError, match=r"all 1 connections .* within 0\.1 s"
+            ) as caught:
+                one.database(namespace)
+        finally:
+            go_on.set()
         assert "clients" in caught.value.hint
         slow.join()
         assert one.database(namespace).name == namespace

@@ -36,6 +36,7 @@ from icecomb.catalog.hive.thrift.failure import (
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import table_from_wire, table_to_wire
 from icecomb.format.errors import ConfigurationError, NoSuchTableError, TableAlreadyExistsError
+from tests.peers.ports import closed_port
 
 NEWER = (
     wire.string_field(17, "hive") + wire.bool_field(20, value=True) + wire.map_field(99, {"a": "b"})
@@ -187,19 +188,20 @@ def test_a_read_is_repeated_on_a_broken_connection_and_a_change_is_not(
 
 @pytest.mark.jvm
 def test_the_first_of_several_addresses_that_answers_is_used(metastore):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        dead = free.getsockname()[1]
-    with HiveClient(f"thrift://127.0.0.1:{dead}, {metastore.uri}") as client:
+    with (
+        closed_port() as dead,
+        HiveClient(f"thrift://127.0.0.1:{dead}, {metastore.uri}") as client,
+    ):
         assert "default" in client.databases()
 
 
 def test_nobody_listening_is_said_at_once():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        dead = f"thrift://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(UnreachableError, match="cannot be reached"):
-        HiveClient(dead).databases()
-    with pytest.raises(UnreachableError, match="none of the metastores"):
-        HiveClient(f"{dead},{dead}").databases()
+    with closed_port() as port:
+        dead = f"thrift://127.0.0.1:{port}"
+        with pytest.raises(UnreachableError, match="cannot be reached"):
+            HiveClient(dead).databases()
+        with pytest.raises(UnreachableError, match="none of the metastores"):
+            HiveClient(f"{dead},{dead}").databases()
 
 
 def test_another_service_on_the_port_is_no_metastore():
@@ -262,7 +264,7 @@ def test_forked_processes_do_not_read_each_others_answers(catalog, namespace, ro
     processes = [fork.Process(target=_names_answered, args=each) for each in arguments]
     for process in processes:
         process.start()
-    seen = [answers.get(timeout=60) for _ in processes]
+    seen = [answers.get(timeout=300) for _ in processes]
     for process in processes:
         process.join()
     assert sorted(seen, key=str) == [{name} for name in names]

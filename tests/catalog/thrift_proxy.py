@@ -94,7 +94,7 @@ class ThriftProxy:
             late, self._late = self._late, []
         for request in late:
             with socket.create_connection(("127.0.0.1", self.target)) as server:
-                server.settimeout(20)
+                server.settimeout(120)
                 server.sendall(request)
                 server.recv(1 << 16)
         return len(late)

@@ -34,6 +34,7 @@ from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
 from icecomb.format.transform import parse_transform
 from icecomb.format.types import LongType, NestedField, StringType
 from icecomb.format.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
+from tests.peers.child_process import ended
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 SCHEMA = Schema(
@@ -116,11 +117,12 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 def race(*racers: subprocess.Popen[str]) -> list[list[str]]:
     """Lets all go at once; the lines each printed."""
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    answers = [racer.communicate(timeout=120) for racer in racers]
+    with ended(*racers):
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write("go\n")
+            racer.stdin.flush()
+        answers = [racer.communicate(timeout=500) for racer in racers]
     assert [errors for _, errors in answers] == [""] * len(racers)
     return [output.split() for output, _ in answers]
 

@@ -85,8 +85,10 @@ def _retrieve(module: Path, pattern: str) -> None:
     ivy = next(pyspark_jars().glob("ivy-*.jar"))
     command = [str(find_java()), "-jar", str(ivy), "-ivy", str(module)]
     command += ["-cache", str(KEPT / "cache"), "-retrieve", pattern]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(
-            f"Ivy could not fetch {module.name}:\n{done.stdout[-4000:]}{done.stderr}"
-        )
+    # Ivy does not lock its cache; a repository that did not answer may do so the next time
+    with FileLock(KEPT / "ivy.lock"):
+        for _ in range(3):
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            if done.returncode == 0:
+                return
+    raise RuntimeError(f"Ivy could not fetch {module.name}:\n{done.stdout[-4000:]}{done.stderr}")

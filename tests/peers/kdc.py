@@ -79,5 +79,9 @@ class Kdc:
             assert self._process.stdin is not None
             self._process.stdin.close()
             self._process.terminate()
-            self._process.wait(15)
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
             self._process = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _LOWEST = 10_240
@@ -26,6 +28,14 @@ def free_ports(count: int) -> list[int]:
             found.append(port)
     _given.update(found)
     return found
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections and that nobody else can take meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def _is_free(port: int) -> bool:

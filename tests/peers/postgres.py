@@ -51,10 +51,20 @@ class Postgres:
             shutil.copytree(package / "pginstall", copy / package.name / "pginstall", symlinks=True)
             libraries = package.with_name(f"{package.name}.libs")
             shutil.copytree(libraries, copy / libraries.name)
+            # whatever the umask was when the wheel was installed
+            subprocess.run(["chmod", "-R", "a+rX", str(copy)], check=True)  # noqa: S607
             self._bin = copy / package.name / "pginstall" / "bin"
 
     def start(self) -> Postgres:
         """Makes the cluster and waits until it answers."""
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _start(self) -> None:
         data = self.folder / "data"
         self._run(
             "initdb",
@@ -85,7 +95,6 @@ class Postgres:
                 [*keeper, *server], cwd="/", stdin=subprocess.PIPE, stdout=log, stderr=log
             )
         self._wait()
-        return self
 
     def create_database(self, name: str) -> str:
         """A new database; its JDBC URL."""
@@ -97,7 +106,11 @@ class Postgres:
         if self._process is not None:
             assert self._process.stdin is not None
             self._process.stdin.close()
-            self._process.wait(30)
+            try:
+                self._process.wait(60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
             self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -115,7 +128,7 @@ class Postgres:
 
     def _wait(self) -> None:
         assert self._process is not None
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while time.monotonic() < end and self._process.poll() is None:
             ready = [self._bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
             if subprocess.run(ready, check=False).returncode == 0:

@@ -21,7 +21,7 @@ def _run(code):
         text=True,
         cwd="/",
         check=False,
-        timeout=200,
+        timeout=500,
     )
 
 

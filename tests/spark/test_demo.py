@@ -18,7 +18,7 @@ MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
 def demo(warehouse: Path, *options: str, form: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", MAIN, "--output", form, "--warehouse", str(warehouse), "demo"]
     return subprocess.run(
-        [*command, *options], cwd="/", capture_output=True, text=True, timeout=400, check=False
+        [*command, *options], cwd="/", capture_output=True, text=True, timeout=500, check=False
     )
 
 

@@ -39,7 +39,7 @@ def _spark_sql(conf_lines, statement, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=500,
         cwd=tmp_path,
         env={**os.environ, "SPARK_HOME": str(spark_home().path)},
     )

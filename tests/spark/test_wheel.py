@@ -123,7 +123,7 @@ metastore.stop({str(tmp_path / "lake")!r})
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.stdout.strip() == "[Row(sum(id)=4)]", done.stderr[-4000:]

@@ -55,7 +55,7 @@ def killed_at(metastore: Any, table: Any, verb: str, fatal: int) -> bool:
         cwd="/",
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=500,
         check=False,
     )
     assert done.returncode in {0, -9}, done.stderr

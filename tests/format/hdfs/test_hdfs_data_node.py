@@ -14,10 +14,13 @@ pytestmark = pytest.mark.jvm
 PIECE = 1 << 20
 
 
-def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_return(hdfs, place):
+def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_return(
+    hdfs, place, request
+):
     io = FileIO({**hdfs.client_settings, "hdfs.user": "alice"})
     data = os.urandom(24 * PIECE)
     io.create(f"{place}/whole", data)
+    request.addfinalizer(lambda: "dn" in hdfs.processes or hdfs.launch("dn"))
     with io.open_input(f"{place}/whole") as source:
         assert source.read(PIECE) == data[:PIECE]
         with (  # noqa: PT012
@@ -34,7 +37,7 @@ def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_re
             io.create(f"{place}/small", b"1")
         assert [each.location for each in io.list(place)] == [f"{place}/whole"]
         hdfs.launch("dn")
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while True:
             try:
                 assert source.seek(PIECE) == PIECE

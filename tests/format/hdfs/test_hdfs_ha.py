@@ -13,6 +13,7 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import FileExistsAlreadyError
 from icecomb.format.file_io import FileIO
 from tests.peers.hdfs import Hdfs
+from tests.peers.second_try import started
 
 pytestmark = pytest.mark.jvm
 WRITERS = 6
@@ -20,7 +21,7 @@ WRITERS = 6
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Hdfs(tmp_path_factory.mktemp("hdfs-ha"), ha=True).start()
+    cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("hdfs-ha"), ha=True).start())
     yield cluster
     cluster.stop()
 

@@ -13,13 +13,15 @@ from icecomb.format.file_io import FileIO
 from icecomb.format.hdfs.spnego import SpnegoAuth
 from tests.peers.hdfs import Hdfs
 from tests.peers.kdc import Kdc
+from tests.peers.second_try import started
 
 pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory):
-    kdc = Kdc(tmp_path_factory.mktemp("kdc"), "hdfs/localhost", "HTTP/localhost").start()
+    principals = ("hdfs/localhost", "HTTP/localhost")
+    kdc = started(lambda: Kdc(tmp_path_factory.mktemp("kdc"), *principals).start())
     yield kdc
     kdc.stop()
 
@@ -28,7 +30,7 @@ def kdc(tmp_path_factory):
 def secured(tmp_path_factory, kdc):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KRB5_CONFIG", str(kdc.configuration))
-        cluster = Hdfs(tmp_path_factory.mktemp("secured"), kdc=kdc).start()
+        cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("secured"), kdc=kdc).start())
         yield cluster
         cluster.stop()
 

@@ -36,6 +36,7 @@ from icecomb.format.types import (
     TimestamptzType,
     UUIDType,
 )
+from tests.peers.child_process import ended
 
 KINDS = {
     "u": (UUIDType(), UUID(int=5)),
@@ -271,11 +272,11 @@ def test_several_processes_share_a_folder(tmp_path):
         subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True, cwd="/")
         for _ in range(3)
     ]
-    for process in running:
-        process.stdin.write(pickle.dumps(manifests).hex())
-        process.stdin.close()
-    for process in running:
-        with process:
+    with ended(*running):
+        for process in running:
+            process.stdin.write(pickle.dumps(manifests).hex())
+            process.stdin.close()
+        for process in running:
             assert (process.stdout.read(), process.stderr.read()) == ("2000\n", "")
 
 

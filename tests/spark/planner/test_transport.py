@@ -40,7 +40,7 @@ def planner(code="from icecomb.spark.planner.__main__ import main; main()", **en
 
 class Connection:
     def __init__(self, port, token=TOKEN):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=300)
         self.lines = self.socket.makefile("rw")
         self.lines.write(token + "\n")
 
@@ -91,7 +91,7 @@ def test_the_planner_ends_when_its_stdin_ends_even_with_open_connections():
         connection = Connection(json.loads(process.stdout.readline())["port"])
         connection.ask("no_such_method")
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(300) == 0
         connection.close()
 
 
@@ -106,14 +106,14 @@ def test_whatever_is_printed_goes_to_stderr_and_not_into_the_protocol():
         assert connection.ask("noisy") == {"id": 7, "result": 1}
         connection.close()
         process.stdin.close()
-        process.wait(10)
+        process.wait(300)
         assert process.stdout.read() == ""
         assert {"from python", "from a child"} <= set(process.stderr.read().split("\n"))
 
 
 def test_a_planner_without_a_token_says_who_starts_planners():
     with planner(ICECOMB_PLANNER_TOKEN="") as process:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
     assert out == ""
     assert "started by icecomb's bridge" in err
 
@@ -159,5 +159,5 @@ def test_traces_are_in_the_log_when_asked_for_and_never_else(trace):
         connection.ask("plan_scan")
         connection.close()
         process.stdin.close()
-        process.wait(10)
+        process.wait(300)
         assert ("Traceback" in process.stderr.read()) == bool(trace)
