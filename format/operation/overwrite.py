@@ -78,6 +78,7 @@ class OverwriteFiles(MergingProducer):
     _check_added = False
     _no_conflicting_data = False
     _no_conflicting_deletes = False
+    _unchanged: tuple[DataFile, ...] = ()
 
     def overwrite_by_row_filter(self, row_filter: str | BooleanExpression) -> Self:
         """Remove the files whose every row matches; see `DeleteFiles.delete_by_predicate`."""
@@ -118,6 +119,11 @@ class OverwriteFiles(MergingProducer):
         self._require_removed()
         return self
 
+    def validate_files_unchanged(self, files: Iterable[DataFile]) -> Self:
+        """Refuse the commit when one of these data files was removed, or got deletes, meanwhile."""
+        self._unchanged = (*self._unchanged, *files)
+        return self
+
     @property
     def operation(self) -> str:
         """`append`, `delete` or `overwrite`, by what it does."""
@@ -145,6 +151,9 @@ class OverwriteFiles(MergingProducer):
                 history.no_removed_data(rows)
             if self.removed_data_files:
                 history.no_new_deletes_for(self.removed_data_files.values())
+        if self._unchanged:
+            history.files_exist([file.file_path for file in self._unchanged])
+            history.no_new_deletes_for(self._unchanged)
 
     def _validate_added(self, base: TableMetadata) -> None:
         row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter

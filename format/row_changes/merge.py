@@ -183,6 +183,7 @@ class _Merge:
         """Do with the rows of a file what the clauses say."""
         removed: list[Positions] = [np.empty(0, np.int64)]
         if self._alone:
+            self._rely_on(task)
             for batch in self._row_scan.read(task):
                 places, rows = _split(batch)
                 found = self._find([rows.column(i) for i in self._row_places])
@@ -191,6 +192,7 @@ class _Merge:
             positions, partners = self._with_key(task)
             if not len(positions):
                 return
+            self._rely_on(task)
             if not self._matched and self._rest is None:
                 self._mark(partners)
                 return
@@ -202,6 +204,11 @@ class _Merge:
                     chosen = rows.take(pa.array(here))
                     removed += self._merge_rows(chosen, places[here], partners[begin:end])
         self._change.remove(task, np.sort(np.concatenate(removed)))
+
+    def _rely_on(self, task: FileScanTask) -> None:
+        """Rows of the source are not inserted because of rows of this file."""
+        if self._unmatched:
+            self._change.rely_on(task.file)
 
     def insert(self) -> None:
         """Add the rows of the source that belong to no row of the table, as the clauses say."""

@@ -46,6 +46,7 @@ class RowLevelChange(ABC):
         self.serializable = target.is_serializable(command)
         self.operation_id = str(uuid.uuid4())
         self.removed: list[DataFile] = []
+        self._relied_on: list[DataFile] = []
         self._writer = DataWriter(target.io, target.metadata, self.operation_id)
 
     def __enter__(self) -> Self:
@@ -72,6 +73,14 @@ class RowLevelChange(ABC):
             task: The whole file, with the deletes that apply to it already.
             positions: Which rows, ascending; none that is deleted already.
         """
+
+    def rely_on(self, file: DataFile) -> None:
+        """Say that rows are not added because a data file has them already.
+
+        When serializable, that others remove the file, or rows of it, is a conflict.
+        """
+        if self.serializable:
+            self._relied_on.append(file)
 
     def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
         """Add rows; their columns go by name.
@@ -110,7 +119,7 @@ class RowLevelChange(ABC):
             operation.delete_data_file(file)
         for file in added:
             operation.append_data_file(file)
-        operation.validate_no_conflicting_deletes()
+        operation.validate_no_conflicting_deletes().validate_files_unchanged(self._relied_on)
         if self.serializable:
             operation.validate_no_conflicting_data()
         return WrittenChange(
@@ -192,6 +201,10 @@ class MergeOnRead(RowLevelChange):
         for file in self.removed:
             operation.remove_rows(file)
         operation.validate_data_files_exist(self._referenced)
+        gone = {file.file_path for file in self.removed}
+        operation.validate_data_files_exist(
+            file.file_path for file in self._relied_on if file.file_path not in gone
+        )
         if self._replaces_rows or self.removed:
             operation.validate_deleted_files()
         if self._replaces_rows:

@@ -31,6 +31,7 @@ from icecomb.format.schema import Schema
 from icecomb.format.types import BinaryType, NestedField, StringType
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.rows.position_delete import Positions
     from icecomb.format.scan.task import FileScanTask
 
@@ -100,6 +101,8 @@ def upsert_rows(
         rows = matching.row_filter()
         for task in replace(target, case_sensitive=True).tasks(rows):
             change.remove(task, matching.outdated(task))
+        for file in matching.files if insert else ():
+            change.rely_on(file)
         updated = source.filter(pa.array(matching.changed))
         inserted = source.filter(pa.array(~matching.found)) if insert else source.slice(0, 0)
         change.write_all(updated)
@@ -119,6 +122,7 @@ class _Matching:
     Attributes:
         found: Which new rows the table has the key of, as far as it was looked through.
         changed: Which of these differ from the table's row.
+        files: The data files that have the keys of new rows.
     """
 
     def __init__(
@@ -143,6 +147,7 @@ class _Matching:
             )
         self.found = np.zeros(source.num_rows, np.bool_)
         self.changed = np.zeros(source.num_rows, np.bool_)
+        self.files: list[DataFile] = []
         taken = {f.field_id for f in keys}
         schema = target.metadata.schema()
         values = [f for f in schema.fields if f.field_id not in taken]
@@ -164,6 +169,8 @@ class _Matching:
             ValidationError: The table has several rows with one of the keys.
         """
         positions, rows = self._matches(task)
+        if len(rows):
+            self.files.append(task.file)
         outdated = np.zeros(len(rows), np.bool_)
         for fields, scan in self._value_scans if self._update else ():
             equal = np.flatnonzero(~outdated)

@@ -46,3 +46,39 @@ def test_rows_that_others_delete_by_value_are_not_written_anew(lake, isolation):
     with pytest.raises(ValidationError, match="new delete file for the replaced data file"):
         late.delete("k = 1")
     assert pairs(table) == [(1, 1), (3, 3)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("others", ["delete", "delete by value"])
+@pytest.mark.parametrize("command", ["upsert", "merge"])
+def test_a_row_that_was_there_for_an_upsert_is_not_gone_when_it_inserts(
+    lake, mode, others, command
+):
+    properties = {"format-version": "2", "write.merge.mode": mode}
+    table = lake.create_table("db.t", NUMBERS, properties=properties)
+    table.append(frame((1, 1), (5, 5)))
+    late = lake.load_table("db.t")
+    if others == "delete":
+        table.delete("k <= 2")
+    else:
+        delete_by_value(table, pa.table({"k": [1, 2]}))
+    # in any order of the two there are both rows or none
+    change = frame((1, 1), (2, 2))
+    merge = late.merge(change, on=["k"]).when_not_matched_insert_all()
+    with pytest.raises(ValidationError):
+        late.upsert(change, ["k"]) if command == "upsert" else merge.execute()
+    assert pairs(table) == [(5, 5)]
+    late = lake.load_table("db.t")
+    table.append(frame((7, 7)))
+    late.upsert(change, ["k"])
+    assert pairs(table) == [(1, 1), (2, 2), (5, 5), (7, 7)]
+
+
+def test_a_row_that_was_there_for_an_upsert_may_go_under_snapshot_isolation(lake):
+    properties = {"format-version": "2", "write.merge.isolation-level": "snapshot"}
+    table = lake.create_table("db.t", NUMBERS, properties=properties)
+    table.append(frame((1, 1), (5, 5)))
+    late = lake.load_table("db.t")
+    table.delete("k <= 2")
+    late.upsert(frame((1, 1), (2, 2)), ["k"])
+    assert pairs(table) == [(2, 2), (5, 5)]
