@@ -225,7 +225,10 @@ class ContainerWriter:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record."""
-        encoded = self._encode(record)
+        self.add_encoded(self._encode(record))
+
+    def add_encoded(self, encoded: bytes) -> None:
+        """Append one record that is encoded already."""
         self._block.append(encoded)
         self._block_bytes += len(encoded)
         if self._block_bytes >= _BLOCK_BYTES:

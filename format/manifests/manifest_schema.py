@@ -6,11 +6,13 @@ them; fields that the specification says not to write are left out, but have a n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from icecomb.format.types import (
     BinaryType,
     BooleanType,
+    FixedType,
     IcebergType,
     IntegerType,
     ListType,
@@ -106,6 +108,22 @@ def data_file_type(format_version: int, partition: StructType) -> StructType:
             NestedField(135, "equality_ids", ListType(136, IntegerType(), element_required=True)),
             order,
             NestedField(143, "referenced_data_file", StringType()),
+        )
+    )
+
+
+def stored_partition(partition: StructType) -> StructType:
+    """The partition as Avro stores it.
+
+    Iceberg Java 1.11 puts a length before a `fixed` partition value, and expects one, although
+    the type has none; `bytes` reads the same everywhere.
+    """
+    return StructType(
+        tuple(
+            replace(field, field_type=BinaryType(), required=False)
+            if isinstance(field.field_type, FixedType)
+            else replace(field, required=False)
+            for field in partition.fields
         )
     )
 

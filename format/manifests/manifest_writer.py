@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icecomb.format.avro.avro_container import ContainerWriter
 from icecomb.format.avro.avro_schema import avro_schema, plain_schema, to_avro
@@ -26,12 +26,11 @@ from icecomb.format.manifests.manifest_schema import (
     BLOCK_SIZE_IN_BYTES,
     ENTRY_NAMES,
     entry_type,
+    stored_partition,
 )
 from icecomb.format.single_value import to_bytes
 from icecomb.format.types import (
-    BinaryType,
     DoubleType,
-    FixedType,
     FloatType,
     PrimitiveType,
     StructType,
@@ -47,6 +46,24 @@ _ADDED, _EXISTING, _DELETED = (
     ManifestEntryStatus.EXISTING,
     ManifestEntryStatus.DELETED,
 )
+
+
+class EncodedEntry(NamedTuple):
+    """An entry as the record of a manifest, and what the manifest's list says about it.
+
+    Attributes:
+        record: The record, for a manifest of the spec and format version it was encoded for.
+        status: Existing, added or deleted.
+        record_count: Rows in the file.
+        sequence_number: The data sequence number; None where it is inherited.
+        partition: The file's partition.
+    """
+
+    record: bytes
+    status: ManifestEntryStatus
+    record_count: int
+    sequence_number: int | None
+    partition: tuple[Any, ...]
 
 
 class ManifestWriter:
@@ -89,7 +106,7 @@ class ManifestWriter:
             for field in self._partition.fields
             if isinstance(field.field_type, PrimitiveType)
         ]
-        stored = entry_type(format_version, _stored(self._partition))
+        stored = entry_type(format_version, stored_partition(self._partition))
         avro = avro_schema(stored, "manifest_entry")
         struct = entry_type(format_version, self._partition)
         metadata = _metadata(format_version, spec, schema, struct, content)
@@ -123,6 +140,11 @@ class ManifestWriter:
             self.add(entry.data_file, entry.sequence_number)
         else:
             self._carry(entry.status, entry.snapshot_id, entry)
+
+    def add_encoded(self, entry: EncodedEntry) -> None:
+        """Write an entry that `EntryEncoder` made for such a manifest."""
+        self._out.add_encoded(entry.record)
+        self._count(entry.status, entry.sequence_number, entry.record_count, entry.partition)
 
     def size(self) -> int:
         """The length in bytes so far, about."""
@@ -177,7 +199,7 @@ class ManifestWriter:
         file_sequence_number: int | None,
         file: DataFile,
     ) -> None:
-        self._check(file)
+        check_entry(file, self._content, self._spec)
         record = {
             "status": status.value,
             "snapshot_id": snapshot_id,
@@ -187,30 +209,24 @@ class ManifestWriter:
             record["sequence_number"] = sequence_number
             record["file_sequence_number"] = file_sequence_number
         self._out.add(record)
+        self._count(status, sequence_number, file.record_count, file.partition)
+
+    def _count(
+        self,
+        status: ManifestEntryStatus,
+        sequence_number: int | None,
+        record_count: int,
+        partition: tuple[Any, ...],
+    ) -> None:
         self._files[status] += 1
-        self._rows[status] += file.record_count
+        self._rows[status] += record_count
         if status is not _DELETED and sequence_number is not None:
             least = self._min_sequence_number
             self._min_sequence_number = (
                 sequence_number if least is None else min(least, sequence_number)
             )
-        for summary, value in zip(self._summaries, file.partition, strict=True):
+        for summary, value in zip(self._summaries, partition, strict=True):
             summary.add(value)
-
-    def _check(self, file: DataFile) -> None:
-        check_data_file(file)
-        problem = None
-        if (file.content is DataFileContent.DATA) is not (self._content is ManifestContent.DATA):
-            problem = f"of content {file.content.name} does not belong into a manifest of " + (
-                "data files" if self._content is ManifestContent.DATA else "delete files"
-            )
-        elif len(file.partition) != len(self._summaries):
-            problem = (
-                f"has {len(file.partition)} partition values, "
-                f"spec {self._spec.spec_id} has {len(self._summaries)} fields"
-            )
-        if problem:
-            raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
 
     def _file_record(self, file: DataFile) -> dict[str, Any]:
         fields = zip(self._partition_names, self._partition.fields, file.partition, strict=True)
@@ -234,6 +250,27 @@ class ManifestWriter:
             "sort_order_id": file.sort_order_id,
             "referenced_data_file": file.referenced_data_file,
         }
+
+
+def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -> None:
+    """Refuse a file that a manifest of this content and spec cannot track.
+
+    Raises:
+        ValidationError: Says which file and why.
+    """
+    check_data_file(file)
+    problem = None
+    if (file.content is DataFileContent.DATA) is not (content is ManifestContent.DATA):
+        problem = f"of content {file.content.name} does not belong into a manifest of " + (
+            "data files" if content is ManifestContent.DATA else "delete files"
+        )
+    elif len(file.partition) != len(spec.fields):
+        problem = (
+            f"has {len(file.partition)} partition values, "
+            f"spec {spec.spec_id} has {len(spec.fields)} fields"
+        )
+    if problem:
+        raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
 
 
 def write_manifest(
@@ -310,22 +347,6 @@ class _Summary:
     def _order(self, value: Any) -> Any:
         # the specification's order of floats has -0.0 before 0.0
         return (value, math.copysign(1.0, value)) if self._floating else value
-
-
-def _stored(partition: StructType) -> StructType:
-    """The partition as Avro stores it.
-
-    Iceberg Java 1.11 puts a length before a `fixed` partition value, and expects one, although
-    the type has none; `bytes` reads the same everywhere.
-    """
-    return StructType(
-        tuple(
-            replace(field, field_type=BinaryType(), required=False)
-            if isinstance(field.field_type, FixedType)
-            else replace(field, required=False)
-            for field in partition.fields
-        )
-    )
 
 
 def _metadata(

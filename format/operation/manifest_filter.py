@@ -15,7 +15,6 @@ from icecomb.format.expressions.expression import BooleanExpression, disjunction
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
@@ -26,6 +25,9 @@ from icecomb.format.operation.snapshot_producer import spec_of
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
+
+_DELETED = ManifestEntryStatus.DELETED.value
+_EXISTING = ManifestEntryStatus.EXISTING.value
 
 PartitionValues = tuple[int, tuple[Any, ...]]
 """A partition: the id of its spec, and its values."""
@@ -156,19 +158,18 @@ class ManifestFilter:
             return nothing
         if self.content is ManifestContent.DELETES:
             remove |= live & _older(columns, min_sequence_number)
-        entries = read_manifest_columns(producer.io, manifest, spec=spec).entries(
-            np.flatnonzero(live).tolist()
-        )
-        marked = remove[live].tolist()
+        complete = read_manifest_columns(producer.io, manifest, spec=spec)
+        statuses = np.where(remove, _DELETED, _EXISTING).astype(np.int32)[live]
+        encoder = producer.entry_encoder(base, manifest.partition_spec_id, self.content)
         (rewritten,) = producer.write_manifests(
             base,
             manifest.partition_spec_id,
-            _marked(entries, marked, producer.snapshot_id),
+            encoder.encode(complete, np.flatnonzero(live), statuses),
             self.content,
             roll=False,
         )
-        gone = tuple(e.data_file for e, out in zip(entries, marked, strict=True) if out)
-        return _Filtered(rewritten, gone)
+        gone = complete.data_files(np.flatnonzero(remove).tolist())
+        return _Filtered(rewritten, tuple(gone))
 
     def _named(self, columns: ManifestColumns) -> Mask:
         named = np.zeros(len(columns), dtype=bool)
@@ -218,16 +219,3 @@ def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:
     numbers = columns.column("sequence_number").fill_null(0).to_numpy(zero_copy_only=False)
     older: Mask = (numbers > 0) & (numbers < min_sequence_number)
     return older
-
-
-def _marked(
-    entries: Sequence[ManifestEntry], removed: Sequence[bool], snapshot_id: int
-) -> Iterable[ManifestEntry]:
-    for entry, out in zip(entries, removed, strict=True):
-        yield ManifestEntry(
-            status=ManifestEntryStatus.DELETED if out else ManifestEntryStatus.EXISTING,
-            snapshot_id=snapshot_id if out else entry.snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
-        )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from icecomb.format.manifests.manifest import (
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
@@ -20,6 +21,7 @@ from icecomb.format.operation.snapshot_producer import (
 )
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest_writer import EncodedEntry
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
 
@@ -89,7 +91,7 @@ class ManifestMerge:
         key = tuple((manifest.manifest_path, manifest.sequence_number) for manifest in group)
         merged = self._done.get(key)
         if merged is None:
-            entries = _entries(producer, base, group)
+            entries = _entries(producer, base, spec_id, self.content, group)
             (merged,) = producer.write_manifests(base, spec_id, entries, self.content, roll=False)
             self._done[key] = merged
         self.replaced += sum(m.added_snapshot_id != producer.snapshot_id for m in group)
@@ -110,24 +112,20 @@ def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestF
 
 
 def _entries(
-    producer: SnapshotProducer, base: TableMetadata, group: Iterable[ManifestFile]
-) -> Iterator[ManifestEntry]:
-    own = producer.snapshot_id
+    producer: SnapshotProducer,
+    base: TableMetadata,
+    spec_id: int,
+    content: ManifestContent,
+    group: Iterable[ManifestFile],
+) -> Iterator[EncodedEntry]:
+    encoder = producer.entry_encoder(base, spec_id, content)
     for manifest in group:
         spec = spec_of(base, manifest.partition_spec_id)
         columns = read_manifest_columns(producer.io, manifest, spec=spec, cache=None)
-        for entry in columns.entries():
-            if entry.status is ManifestEntryStatus.DELETED:
-                # what an earlier snapshot deleted is of no use to this one
-                if entry.snapshot_id == own:
-                    yield entry
-            elif entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == own:
-                yield entry
-            else:
-                yield ManifestEntry(
-                    status=ManifestEntryStatus.EXISTING,
-                    snapshot_id=entry.snapshot_id,
-                    sequence_number=entry.sequence_number,
-                    file_sequence_number=entry.file_sequence_number,
-                    data_file=entry.data_file,
-                )
+        statuses = columns.column("status").to_numpy(zero_copy_only=False)
+        ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)
+        own = ids == producer.snapshot_id
+        # what an earlier snapshot deleted is of no use to this one
+        rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))
+        kept = np.where(own, statuses, ManifestEntryStatus.EXISTING.value).astype(np.int32)
+        yield from encoder.encode(columns, rows, kept[rows])

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
@@ -34,14 +36,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.file_io import FileIO
+    from icecomb.format.manifests.manifest_writer import EncodedEntry
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
 
 _AT_ONCE: Final = 1000
-"""So many entries are Python objects at a time."""
+"""So many files are Python objects at a time."""
 
-_Row = tuple[int, int]
-"""Which manifest of a group, and which row of it."""
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,9 @@ class RewriteManifests(SnapshotProducer):
         created: list[ManifestFile] = []
         entries = 0
         for (content, spec_id), group in self._groups(base, parents).items():
-            columns = [self._read(base, manifest) for manifest in group]
-            rows = list(_live_rows(columns))
-            for keyed in self._clusters(columns, rows):
-                existing = _existing(columns, keyed)
-                created += self.write_manifests(base, spec_id, existing, content)
-            entries += len(rows)
+            for cluster in self._clusters(base, content, spec_id, group):
+                created += self.write_manifests(base, spec_id, cluster, content)
+                entries += len(cluster)
             replaced.update((manifest.manifest_path, manifest) for manifest in group)
         self._done = _Rewritten(replaced, tuple(created), entries)
 
@@ -208,24 +207,37 @@ class RewriteManifests(SnapshotProducer):
             groups = {key: found for key, found in groups.items() if _improvable(found, target)}
         return groups
 
-    def _read(self, base: TableMetadata, manifest: ManifestFile) -> ManifestColumns:
-        spec = spec_of(base, manifest.partition_spec_id)
-        return read_manifest_columns(self.io, manifest, spec=spec, cache=None)
-
     def _clusters(
-        self, columns: Sequence[ManifestColumns], rows: Sequence[_Row]
-    ) -> Iterator[Sequence[_Row]]:
+        self,
+        base: TableMetadata,
+        content: ManifestContent,
+        spec_id: int,
+        group: Iterable[ManifestFile],
+    ) -> Iterable[Sequence[EncodedEntry]]:
+        """The live entries of some manifests, together those that belong together."""
+        encoder = self.entry_encoder(base, spec_id, content)
+        clusters: dict[Hashable, list[EncodedEntry]] = {}
+        for manifest in group:
+            spec = spec_of(base, spec_id)
+            columns = read_manifest_columns(self.io, manifest, spec=spec, cache=None)
+            rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
+            statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)
+            entries = encoder.encode(columns, rows, statuses)
+            for key, entry in zip(self._keys(columns, rows), entries, strict=True):
+                clusters.setdefault(key, []).append(entry)
         if self._key is None:
-            partitions = [found.partition_tuples() for found in columns]
-            order = sorted(rows, key=lambda at: _sortable(partitions[at[0]][at[1]]))
-            yield order
+            for found in clusters.values():
+                found.sort(key=lambda entry: _sortable(entry.partition))
+        return clusters.values()
+
+    def _keys(self, columns: ManifestColumns, rows: Rows) -> Iterator[Hashable]:
+        """The cluster of each of some entries."""
+        if self._key is None:
+            yield from repeat(None, len(rows))
             return
-        clusters: dict[Hashable, list[_Row]] = {}
         for start in range(0, len(rows), _AT_ONCE):
-            chunk = rows[start : start + _AT_ONCE]
-            for at, entry in zip(chunk, _entries(columns, chunk), strict=True):
-                clusters.setdefault(self._key(entry.data_file), []).append(at)
-        yield from clusters.values()
+            for file in columns.data_files(rows[start : start + _AT_ONCE].tolist()):
+                yield self._key(file)
 
     def _check_live(self, old: Iterable[ManifestFile], new: Iterable[ManifestFile]) -> None:
         before, after = self._live_counts(old), self._live_counts(new)
@@ -281,33 +293,6 @@ def _improvable(manifests: Sequence[ManifestFile], target: int) -> bool:
         return True
     (manifest,) = manifests
     return manifest.manifest_length > target or manifest.has_deleted_files()
-
-
-def _live_rows(columns: Sequence[ManifestColumns]) -> Iterator[_Row]:
-    for at, found in enumerate(columns):
-        for row, live in enumerate(found.live.to_pylist()):
-            if live:
-                yield at, row
-
-
-def _entries(columns: Sequence[ManifestColumns], rows: Sequence[_Row]) -> Iterator[ManifestEntry]:
-    """The entries of a few rows, in their order."""
-    by_manifest = groupby(sorted(rows), key=lambda at: at[0])
-    made = {at: iter(columns[at].entries([row for _, row in chosen])) for at, chosen in by_manifest}
-    entries = {row: next(made[row[0]]) for row in sorted(rows)}
-    return (entries[row] for row in rows)
-
-
-def _existing(columns: Sequence[ManifestColumns], rows: Sequence[_Row]) -> Iterator[ManifestEntry]:
-    for start in range(0, len(rows), _AT_ONCE):
-        for entry in _entries(columns, rows[start : start + _AT_ONCE]):
-            yield ManifestEntry(
-                status=ManifestEntryStatus.EXISTING,
-                snapshot_id=entry.snapshot_id,
-                sequence_number=entry.sequence_number,
-                file_sequence_number=entry.file_sequence_number,
-                data_file=entry.data_file,
-            )
 
 
 def _sortable(partition: Iterable[Any]) -> tuple[tuple[int, Any], ...]:

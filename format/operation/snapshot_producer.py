@@ -28,7 +28,11 @@ from icecomb.format.manifests.manifest_list import (
     read_manifests,
     write_manifest_list,
 )
-from icecomb.format.manifests.manifest_writer import ManifestWriter, assign_sequence_number
+from icecomb.format.manifests.manifest_writer import (
+    EncodedEntry,
+    ManifestWriter,
+    assign_sequence_number,
+)
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.metadata_file import metadata_folder
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
@@ -42,6 +46,7 @@ from icecomb.format.update import (
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
+    from icecomb.format.manifests.entry_encoder import EntryEncoder
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
@@ -139,11 +144,12 @@ class SnapshotProducer(ABC):
         self._attempt += 1
         own = self.snapshot_id
         sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
-        manifests = [
-            assign_sequence_number(manifest, own, sequence_number)
-            for manifest in self.manifests(base, parent)
-        ]
-        location, written = self._write_list(base, parent, manifests, sequence_number)
+        with self.io.side_by_side(metadata_folder(base)):
+            manifests = [
+                assign_sequence_number(manifest, own, sequence_number)
+                for manifest in self.manifests(base, parent)
+            ]
+            location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
@@ -188,7 +194,7 @@ class SnapshotProducer(ABC):
         self,
         base: TableMetadata,
         spec_id: int,
-        entries: Iterable[ManifestEntry] | Iterable[DataFile],
+        entries: Iterable[ManifestEntry] | Iterable[DataFile] | Iterable[EncodedEntry],
         content: ManifestContent = ManifestContent.DATA,
         *,
         roll: bool = True,
@@ -198,7 +204,8 @@ class SnapshotProducer(ABC):
         Args:
             base: The table.
             spec_id: The partition spec of all entries.
-            entries: New files, or entries to keep or to mark as deleted.
+            entries: New files, or entries to keep or to mark as deleted; of many, what
+                `entry_encoder` made of them.
             content: Data files or delete files.
             roll: Whether more than one manifest may be written.
         """
@@ -210,6 +217,8 @@ class SnapshotProducer(ABC):
                 writer = self._new_writer(base, spec_id, content)
             if isinstance(entry, DataFile):
                 writer.add(entry)
+            elif isinstance(entry, EncodedEntry):
+                writer.add_encoded(entry)
             else:
                 writer.add_entry(entry)
             full = writer.entry_count % _ROLL_EVERY == 0 and writer.size() >= target
@@ -219,6 +228,16 @@ class SnapshotProducer(ABC):
         if writer is not None:
             written.append(self._finish(base, writer))
         return written
+
+    def entry_encoder(
+        self, base: TableMetadata, spec_id: int, content: ManifestContent
+    ) -> EntryEncoder:
+        """What encodes entries of other manifests for `write_manifests`."""
+        from icecomb.format.manifests.entry_encoder import EntryEncoder
+
+        spec = spec_of(base, spec_id)
+        version, schema = min(base.format_version, 2), _schema_of(base, spec)
+        return EntryEncoder(version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
         """An empty count of changes."""

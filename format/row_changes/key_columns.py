@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_storage import internal_array
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import (
     BooleanExpression,
@@ -15,7 +16,6 @@ from icecomb.format.expressions.expression import (
     LessThanOrEqual,
     conjunction,
 )
-from icecomb.format.rows.partition_split import internal_array
 from icecomb.format.schema import Schema
 from icecomb.format.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
 

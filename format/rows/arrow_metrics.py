@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_storage import internal_array
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -17,7 +18,6 @@ from icecomb.format.rows.data_metrics import (
     MetricsMode,
     bounds,
 )
-from icecomb.format.rows.partition_split import internal_array
 from icecomb.format.schema import Schema
 from icecomb.format.types import NestedField, PrimitiveType, StructType, UUIDType
 

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.avro.arrow_encoder import encode_rows
 from icecomb.format.avro.avro_codec import compressor
 from icecomb.format.avro.avro_container import header_bytes
 from icecomb.format.avro.avro_encoder import encode_long
@@ -21,7 +22,6 @@ from icecomb.format.avro.avro_schema import avro_schema
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
-from icecomb.format.rows.avro_columns import encode_rows
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
 from icecomb.format.rows.write_property import compression_level
@@ -133,7 +133,7 @@ class AvroFileWriter:
         return self._metrics.result()
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        rows = encode_rows(self._fields, batch)
+        rows = encode_rows(self._fields, batch.columns, batch.num_rows)
         ends = np.cumsum(rows.lengths)
         first = begin = 0
         while first < len(ends):

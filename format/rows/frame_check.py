@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from icecomb.format.arrow_storage import without_nulls
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.rows.arrow import child_fields
 from icecomb.format.rows.arrow_values import writing_cast
@@ -53,14 +54,6 @@ def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
     """
     for f, array in zip(schema.fields, batch.columns, strict=True):
         _check_nulls(f, array, f.name)
-
-
-def without_nulls(array: pa.Array) -> pa.Array:
-    """The values of an array of any type."""
-    if not array.null_count:
-        return array
-    # Arrow cannot make an empty array of lists of UUIDs, but it can cut one off.
-    return array.slice(0, 0) if array.null_count == len(array) else array.drop_null()
 
 
 def _differences(

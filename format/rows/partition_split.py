@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_storage import internal_array
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.transform import VoidTransform
@@ -70,16 +71,6 @@ class _Key:
         if array.type == pa.uuid():
             values = pa.ExtensionArray.from_storage(pa.uuid(), values)
         self.values = [_one_nan(v) for v in values.to_pylist()]
-
-
-def internal_array(array: pa.Array) -> pa.Array:
-    """The array with dates and times as the numbers they are stored as, UUIDs as bytes."""
-    kind = array.type
-    if pa.types.is_date32(kind):
-        return array.view(pa.int32())
-    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-        return array.view(pa.int64())
-    return array.storage if kind == pa.uuid() else array
 
 
 def _one_nan(value: Any) -> Any:

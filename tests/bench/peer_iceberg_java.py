@@ -13,7 +13,7 @@ from tests.bench.measure import RESULT, ROOT, Figures
 from tests.peers.ivy import fetch, pyspark_jars
 
 _RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
-_SOURCE = Path(__file__).with_name("IcebergJava.java")
+_SOURCES = Path(__file__).parent
 _CLASSES = ROOT / "build" / "bench" / "java"
 
 
@@ -27,16 +27,37 @@ def commit_files(location: Path, files: int, columns: int) -> Figures:
     return _run("files", location, files, columns)
 
 
+def rewrite(location: Path, paths: Sequence[str]) -> Figures:
+    """Figures of a commit to a table of the file system.
+
+    Args:
+        location: The table, whose metadata is v1.metadata.json.
+        paths: The data files it removes; none, to rewrite all manifests.
+    """
+    (location / "metadata" / "version-hint.text").write_text("1")
+    return _run("rewrite", location, *paths)
+
+
+def hive_writer(*arguments: object) -> list[str]:
+    """The command of a process that appends to a table of a Hive metastore; see its source."""
+    return _command("HiveWriter", *arguments)
+
+
 def _run(*arguments: object) -> Figures:
-    jars = f"{fetch(_RUNTIME)}:{pyspark_jars()}/*"
-    compiled = _CLASSES / f"{_SOURCE.stem}.class"
-    if not compiled.exists() or compiled.stat().st_mtime < _SOURCE.stat().st_mtime:
-        command = [find_javac(), "-d", _CLASSES, "-cp", jars, _SOURCE]
-        subprocess.run(command, check=True)
-    command = [find_java(), "-cp", f"{_CLASSES}:{jars}", _SOURCE.stem, *map(str, arguments)]
+    command = _command("IcebergJava", *arguments)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     for line in done.stdout.splitlines():
         if line.startswith(RESULT):
             figures: Figures = json.loads(line.removeprefix(RESULT))
             return {**figures, "version": _RUNTIME.rpartition(":")[2]}
     raise SystemExit(f"Iceberg Java: {done.stderr[-2000:]}")
+
+
+def _command(name: str, *arguments: object) -> list[str]:
+    """The command that runs a program of this folder, compiled if need be."""
+    jars = f"{fetch(_RUNTIME)}:{pyspark_jars()}/*"
+    source, compiled = _SOURCES / f"{name}.java", _CLASSES / f"{name}.class"
+    if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+        command = [find_javac(), "-d", _CLASSES, "-cp", jars, source]
+        subprocess.run(command, check=True)
+    return [str(find_java()), "-cp", f"{_CLASSES}:{jars}", name, *map(str, arguments)]

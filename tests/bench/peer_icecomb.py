@@ -114,3 +114,13 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
     for file in files:
         change.append_data_file(DataFile(file_format=FileFormat.PARQUET, **file))
     table.commit(change)
+
+
+def remove_files(table: Any, paths: Sequence[str]) -> None:
+    """Commit that data files are gone."""
+    from icecomb.format.operation.overwrite import DeleteFiles
+
+    change = DeleteFiles(table.io)
+    for path in paths:
+        change.delete_data_file(path)
+    table.commit(change)

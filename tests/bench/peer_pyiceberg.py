@@ -117,3 +117,22 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
             )
             own.spec_id = table.spec().spec_id
             change.append_data_file(own)
+
+
+def remove_files(table: Any, paths: Sequence[str]) -> None:
+    """Commit that data files are gone."""
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        for path in paths:
+            file = DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=path,
+                file_format=FileFormat.PARQUET,
+                partition=Record(None, None),
+                record_count=0,
+                file_size_in_bytes=0,
+            )
+            file.spec_id = table.spec().spec_id
+            change.delete_data_file(file)

@@ -7,6 +7,7 @@ specification: Binary Encoding; spec: Appendix A, Avro).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow_build import scalar
+from icecomb.format.arrow_storage import internal_array, without_nulls
 from icecomb.format.avro.avro_schema import decimal_size
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.rows.frame_check import without_nulls
-from icecomb.format.rows.partition_split import internal_array
 from icecomb.format.types import (
     BinaryType,
     BooleanType,
@@ -44,6 +45,7 @@ from icecomb.format.types import (
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
+_NOTHING = scalar(b"", pa.large_binary())
 _NUMBERS = (IntegerType, LongType, DateType, TimeType, TimestampType, TimestamptzType)
 
 
@@ -59,16 +61,24 @@ class Ragged:
     lengths: Counts
     data: Bytes
 
+    def array(self) -> pa.LargeBinaryArray:
+        """The values."""
+        offsets = np.zeros(len(self.lengths) + 1, np.int64)
+        np.cumsum(self.lengths, out=offsets[1:])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self.lengths), buffers)
 
-def encode_rows(fields: tuple[NestedField, ...], batch: pa.RecordBatch) -> Ragged:
-    """The rows of a batch as Avro records.
+
+def encode_rows(fields: Iterable[NestedField], columns: Iterable[pa.Array], rows: int) -> Ragged:
+    """Rows as Avro records.
 
     Args:
         fields: The columns; those that are optional are unions with null first.
-        batch: Their values, in the Arrow types of `arrow.type_to_pyarrow`.
+        columns: Their values, in the Arrow types of `arrow.type_to_pyarrow` or their large
+            variants; a map may be a list of key-value structs.
+        rows: How many rows there are.
     """
-    columns = [_field(f, c) for f, c in zip(fields, batch.columns, strict=True)]
-    return _woven(columns, batch.num_rows)
+    return _woven([_field(f, c) for f, c in zip(fields, columns, strict=True)], rows)
 
 
 def _field(field: NestedField, array: pa.Array) -> Ragged:
@@ -80,6 +90,8 @@ def _field(field: NestedField, array: pa.Array) -> Ragged:
 def _optional(kind: IcebergType, array: pa.Array) -> Ragged:
     """Before each value the number of its branch: 0 for null, 1 (as zigzag: 2) for a value."""
     rows = len(array)
+    if array.null_count == rows:
+        return _fixed(np.zeros(rows, np.uint8), 1)
     if not array.null_count:
         branch = Ragged(np.ones(rows, np.int64), np.full(rows, 2, np.uint8))
         return _woven([branch, _value(kind, array)], rows)
@@ -103,7 +115,7 @@ def _value(kind: IcebergType, array: pa.Array) -> Ragged:
     if isinstance(kind, StringType | BinaryType):
         return _text(array)
     if isinstance(kind, FixedType | UUIDType):
-        storage = array.storage if isinstance(kind, UUIDType) else array
+        storage = internal_array(array)
         return _fixed(_fixed_bytes(storage), storage.type.byte_width)
     if isinstance(kind, DecimalType):
         # Avro has the highest byte first, and no more bytes than the precision needs.
@@ -120,10 +132,16 @@ def _value(kind: IcebergType, array: pa.Array) -> Ragged:
     raise UnsupportedError(f"Type {kind} cannot be written to Avro")
 
 
-def _entries(kind: MapType, array: pa.MapArray) -> Ragged:
+def _entries(kind: MapType, array: Any) -> Ragged:
     begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    keys, items = array.keys.slice(begin, end - begin), array.items.slice(begin, end - begin)
-    parts = [_field(kind.key_field, keys), _field(kind.value_field, items)]
+    if pa.types.is_map(array.type):
+        keys, items = array.keys, array.items
+    else:
+        keys, items = array.values.field("key"), array.values.field("value")
+    parts = [
+        _field(kind.key_field, keys.slice(begin, end - begin)),
+        _field(kind.value_field, items.slice(begin, end - begin)),
+    ]
     return _woven(parts, end - begin)
 
 
@@ -153,9 +171,10 @@ def _blocks(counts: Counts, items: Ragged) -> Ragged:
 
 def _text(array: pa.Array) -> Ragged:
     lengths = np.asarray(pc.binary_length(array)).astype(np.int64)
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + 1]
-    begin = int(offsets[0]) if len(offsets) else 0
-    content = array.buffers()[2]
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, offsets, content = array.buffers()
+    places = np.frombuffer(offsets, np.int64 if large else np.int32)
+    begin = int(places[array.offset]) if len(array) else 0
     data = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
     used = data[begin : begin + int(lengths.sum())]
     return _woven([_varints(lengths), Ragged(lengths, used)], len(array))
@@ -188,31 +207,14 @@ def _varints(values: npt.NDArray[np.int64]) -> Ragged:
     return Ragged(lengths, table[np.arange(width) < lengths[:, None]])
 
 
-def _woven(parts: list[Ragged], rows: int) -> Ragged:
+def _woven(parts: Sequence[Ragged], rows: int) -> Ragged:
     """The values of several columns row by row."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.zeros(rows, np.int64)
     for part in parts:
         lengths += part.lengths
-    ends = np.cumsum(lengths)
-    places = ends - lengths
-    out = np.empty(int(ends[-1]) if rows else 0, np.uint8)
-    for part in parts:
-        _place(out, places, part)
-        places = places + part.lengths
-    return Ragged(lengths, out)
-
-
-def _place(out: Bytes, places: Counts, part: Ragged) -> None:
-    """Put the values of a column where their rows are."""
-    if not len(part.data):
-        return
-    width = int(part.lengths[0])
-    if width <= 16 and (part.lengths == width).all():
-        cells = part.data.reshape(-1, width)
-        for i in range(width):
-            out[places + i] = cells[:, i]
-        return
-    shifts = places - (np.cumsum(part.lengths) - part.lengths)
-    out[np.repeat(shifts, part.lengths) + np.arange(len(part.data))] = part.data
+    joined = pc.binary_join_element_wise(*(part.array() for part in parts), _NOTHING)
+    content = joined.buffers()[2]
+    data = np.empty(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)
+    return Ragged(lengths, data[: int(lengths.sum())])

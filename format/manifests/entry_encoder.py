@@ -1,0 +1,220 @@
+"""Entries of manifests copied into other manifests, without a Python object for what they say.
+
+A commit that removes one file writes the other entries of its manifest anew, and rewriting
+manifests moves all of a table: their columns are encoded as they were decoded, whole arrays at a
+time. Only what belongs to the entry itself, its status and the numbers it has, may change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow_build import scalar
+from icecomb.format.avro.arrow_encoder import encode_rows
+from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.manifests.manifest import (
+    UNASSIGNED_SEQ,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+)
+from icecomb.format.manifests.manifest_columns import LIST_COLUMNS, ManifestColumns
+from icecomb.format.manifests.manifest_schema import (
+    BLOCK_SIZE_IN_BYTES,
+    STATISTICS,
+    data_file_type,
+    entry_type,
+    stored_partition,
+)
+from icecomb.format.manifests.manifest_writer import EncodedEntry, check_entry
+from icecomb.format.types import (
+    BinaryType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedField,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.schema import Schema
+
+Statuses = npt.NDArray[np.int32]
+
+_STATUSES = {status.value: status for status in ManifestEntryStatus}
+
+
+class EntryEncoder:
+    """Encodes entries of one partition spec for the manifests of one snapshot.
+
+    Args:
+        format_version: 1 or 2.
+        spec: The partition spec of all the files.
+        schema: The table's schema.
+        snapshot_id: The snapshot that adds the manifests.
+        content: Data files or delete files.
+    """
+
+    def __init__(
+        self,
+        format_version: int,
+        spec: PartitionSpec,
+        schema: Schema,
+        snapshot_id: int,
+        content: ManifestContent = ManifestContent.DATA,
+    ) -> None:
+        self._version = format_version
+        self._spec = spec
+        self._snapshot_id = snapshot_id
+        self._content = content
+        partition = stored_partition(spec.partition_type(schema))
+        self._partition = partition.fields
+        self._entry_fields = entry_type(format_version, partition).fields[:-1]
+        self._file_fields = data_file_type(format_version, partition).fields
+
+    def encode(
+        self, columns: ManifestColumns, rows: npt.NDArray[np.int64], statuses: Statuses
+    ) -> list[EncodedEntry]:
+        """Encode entries of a manifest.
+
+        Existing entries keep the snapshot and the numbers they have; deleted ones get this
+        snapshot's id, and so do added ones, which inherit their numbers again unless they were
+        given one.
+
+        Args:
+            columns: The manifest, with all statistics.
+            rows: Which of its entries.
+            statuses: The status each of them gets.
+
+        Raises:
+            ValidationError: A file does not fit into such a manifest, or an entry that is no
+                added one has no sequence number.
+            CorruptFileError: A value is missing that every manifest must have.
+        """
+        if not len(rows):
+            return []
+        chosen = pa.array(rows)
+        entry = self._entry_columns(columns, chosen, statuses)
+        self._check(columns, rows, entry["sequence_number"], statuses)
+        fields: list[NestedField] = []
+        arrays: list[pa.Array] = []
+        for field in self._entry_fields:
+            fields.append(field)
+            arrays.append(entry[field.name])
+        for field in self._file_fields:
+            if isinstance(field.field_type, StructType):
+                fields += self._partition
+                arrays += [
+                    _as_stored(part.field_type, columns.partition(at).take(chosen))
+                    for at, part in enumerate(self._partition)
+                ]
+            else:
+                fields.append(field)
+                arrays.append(_file_column(columns, field.name, chosen))
+        for field, array in zip(fields, arrays, strict=True):
+            if field.required and array.null_count:
+                raise _missing(columns, field.name)
+        records = encode_rows(fields, arrays, len(rows)).array()
+        return list(
+            map(
+                EncodedEntry,
+                records.to_pylist(),
+                map(_STATUSES.__getitem__, statuses.tolist()),
+                columns.column("record_count").take(chosen).to_pylist(),
+                entry["sequence_number"].to_pylist(),
+                columns.partition_tuples(rows.tolist()),
+            )
+        )
+
+    def _entry_columns(
+        self, columns: ManifestColumns, chosen: pa.Array, statuses: Statuses
+    ) -> dict[str, pa.Array]:
+        old = {
+            name: columns.column(name).take(chosen)
+            for name in ("snapshot_id", "sequence_number", "file_sequence_number")
+        }
+        added = pa.array(statuses == ManifestEntryStatus.ADDED.value)
+        existing = pa.array(statuses == ManifestEntryStatus.EXISTING.value)
+        own, inherited = scalar(self._snapshot_id, pa.int64()), scalar(None, pa.int64())
+        unassigned = pc.equal(old["sequence_number"], scalar(UNASSIGNED_SEQ, pa.int64()))
+        inherits = pc.and_(added, unassigned.fill_null(True))
+        return {
+            "status": pa.array(statuses),
+            "snapshot_id": pc.if_else(existing, old["snapshot_id"], own),
+            "sequence_number": pc.if_else(inherits, inherited, old["sequence_number"]),
+            "file_sequence_number": pc.if_else(added, inherited, old["file_sequence_number"]),
+        }
+
+    def _check(
+        self,
+        columns: ManifestColumns,
+        rows: npt.NDArray[np.int64],
+        sequence_numbers: pa.Array,
+        statuses: Statuses,
+    ) -> None:
+        chosen = pa.array(rows)
+        if self._version > 1:
+            unnumbered = _mask(sequence_numbers.is_null())
+            unnumbered &= statuses != ManifestEntryStatus.ADDED.value
+            if unnumbered.any():
+                path = columns.column("file_path")[int(rows[unnumbered][0])].as_py()
+                raise ValidationError(f"file {path!r} has no sequence number to keep", path=path)
+        content = columns.column("content").take(chosen)
+        is_data = _mask(pc.equal(content, scalar(DataFileContent.DATA.value, pa.int32())))
+        equality = scalar(DataFileContent.EQUALITY_DELETES.value, pa.int32())
+        named = pc.list_value_length(columns.column("equality_ids").take(chosen))
+        suspect = is_data != (self._content is ManifestContent.DATA)
+        suspect |= _mask(pc.equal(content, equality)) != (_numbers(named) > 0)
+        suspect |= _numbers(pc.binary_length(columns.column("file_path").take(chosen))) == 0
+        for name in ("record_count", "file_size_in_bytes"):
+            suspect |= _numbers(columns.column(name).take(chosen)) < 0
+        if len(columns.partition_columns) != len(self._partition):
+            suspect[:] = True
+        for file in columns.data_files(rows[suspect].tolist()):
+            check_entry(file, self._content, self._spec)
+
+
+def _file_column(columns: ManifestColumns, name: str, chosen: pa.Array) -> pa.Array:
+    if name == "block_size_in_bytes":
+        return pa.repeat(scalar(BLOCK_SIZE_IN_BYTES, pa.int64()), len(chosen))
+    array = columns.column(name).take(chosen)
+    if name == "file_format":
+        return pc.utf8_upper(array)
+    if name in STATISTICS:
+        inside = [array.values.field("key"), array.values.field("value")]
+    else:
+        inside = [array.values] if name in LIST_COLUMNS else []
+    if any(values.null_count for values in inside):
+        raise _missing(columns, name)
+    return array
+
+
+def _as_stored(kind: IcebergType, array: pa.Array) -> pa.Array:
+    """Partition values in the type of the spec: the source column may have been promoted since."""
+    if isinstance(kind, FloatType):
+        return array.cast(pa.float32())
+    if isinstance(kind, DoubleType):
+        return array.cast(pa.float64())
+    return array.cast(pa.large_binary()) if isinstance(kind, BinaryType) else array
+
+
+def _missing(columns: ManifestColumns, name: str) -> CorruptFileError:
+    location = columns.manifest.manifest_path
+    return CorruptFileError(
+        f"{location} holds an entry without a value of {name}, which every entry must have",
+        path=location,
+    )
+
+
+def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.array(array.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _numbers(array: pa.Array) -> Any:
+    return array.fill_null(0).to_numpy(zero_copy_only=False)
