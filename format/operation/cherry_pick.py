@@ -69,9 +69,10 @@ class CherryPick(MergingProducer):
         super().validate(base, parent)
         check_not_picked(base, self.picked_id)
         if self.operation == Operation.OVERWRITE:
-            partitions = {
+            # no set: that would take 0.0 and -0.0 for one partition
+            partitions = [
                 (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
-            }
+            ]
             self.history(base, parent).no_new_data(partitions=partitions)
 
     def _take(self, base: TableMetadata, picked: Snapshot) -> None:

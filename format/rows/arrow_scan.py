@@ -159,7 +159,7 @@ class ArrowScan:
         *,
         use_threads: bool,
     ) -> Iterator[pa.RecordBatch]:
-        constants = file_constants(task.file, task.spec, self._table_schema)
+        constants = file_constants(task.file, task.spec)
         if self._flag is not None:
             constants[IS_DELETED.field_id] = False
         if self._with_partition:
@@ -234,18 +234,19 @@ def read_task(
     return ArrowScan(table_metadata, io, projected_schema, workers=1).read(task)
 
 
-def file_constants(file: DataFile, spec: PartitionSpec, schema: Schema) -> dict[int, Any]:
+def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
     """Values by field id that hold for every row of a file.
 
     Identity partition values win over what is in the file, as in Iceberg Java: files of migrated
-    Hive tables do not have these columns.
+    Hive tables do not have these columns. That counts for columns that were dropped, too: snapshots
+    from before have them still, and equality deletes may compare them.
     """
     constants: dict[int, Any] = {
         FILE_PATH.field_id: file.file_path,
         SPEC_ID.field_id: spec.spec_id,
     }
     for field, value in zip(spec.fields, file.partition, strict=True):
-        if isinstance(field.transform, IdentityTransform) and schema.contains(field.source_id):
+        if isinstance(field.transform, IdentityTransform):
             constants[field.source_id] = value
     return constants
 

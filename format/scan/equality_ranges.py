@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow_build import binaries, integers
+from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.expressions.comparison import bounds_column
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -30,23 +31,33 @@ if TYPE_CHECKING:
 _Mask = npt.NDArray[np.bool_]
 _Ranks = npt.NDArray[np.uint64]
 
+_NOT_COMPARED: Final = (FloatType, DoubleType, UUIDType)
 _MOST_PAIRS: Final = 1 << 22
 """So many pairs of a data file and a delete file are compared at once."""
 
 
 def comparable_columns(schemas: Iterable[Schema]) -> dict[int, PrimitiveType]:
-    """The types of the columns whose bounds can be compared, as the last schema has them.
+    """The types of the columns whose bounds can be compared, the widest that they have had.
+
+    A table that was replaced may have used an id again for a column of another type: files have
+    bounds of either, and are not compared.
 
     Args:
         schemas: All schemas of a table: a delete file may name a column that was dropped since.
     """
-    return {
-        field.field_id: field.field_type
-        for schema in schemas
-        for field in schema.fields
-        if isinstance(field.field_type, PrimitiveType)
-        and not isinstance(field.field_type, (FloatType, DoubleType, UUIDType))
-    }
+    found: dict[int, PrimitiveType] = {}
+    unlike: set[int] = set()
+    for field in chain.from_iterable(schema.fields for schema in schemas):
+        kind = field.field_type
+        if not isinstance(kind, PrimitiveType) or isinstance(kind, _NOT_COMPARED):
+            unlike.add(field.field_id)
+            continue
+        known = found.setdefault(field.field_id, kind)
+        if can_promote(known, kind):
+            found[field.field_id] = kind
+        elif not can_promote(kind, known):
+            unlike.add(field.field_id)
+    return {field_id: kind for field_id, kind in found.items() if field_id not in unlike}
 
 
 class EqualityRanges:

@@ -19,7 +19,9 @@ from icecomb.format.errors import (
     SchemaError,
     ValidationError,
 )
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.timestamp("us"))])
@@ -299,3 +301,25 @@ def test_a_file_that_another_writer_added_meanwhile_is_noticed(lake, new_table, 
     other.add_files([path], on_duplicate="skip")
     assert ids(stale) == [1, 2]
     assert len(other.refresh().snapshots()) == 2
+
+
+def test_a_partition_column_that_was_dropped_has_its_values_in_older_snapshots(tmp_path, new_table):
+    table = new_table(("city", "identity", "city"), **{"format-version": "2"})
+    path = file(tmp_path / "city=b", frame(1, 2).drop_columns("city"))
+    table.add_files([path])
+    then = table.current_snapshot().snapshot_id
+    with table.update_spec() as update:
+        update.remove_field("city")
+    keys = EqualityDeleteWriter(table.io, table.metadata, "keys", ["city"], spec_id=1)
+    keys.write(pa.record_batch({"city": ["b"]}))
+    (deletes,) = keys.close()
+    with table.update_schema() as update:
+        update.delete_column("city")
+    assert ids(table) == [1, 2]
+    old = table.scan(snapshot_id=then)
+    assert old.to_arrow()["city"].to_pylist() == ["b", "b"]
+    for row_filter, count in (("city = 'b'", 2), ("city > 'a'", 2), ("city is null", 0)):
+        found = table.scan(row_filter, snapshot_id=then)
+        assert (found.to_arrow().num_rows, found.count()) == (count, count)
+    table.commit(RowDelta(table.io).add_deletes(deletes))
+    assert table.scan().to_arrow().num_rows == 0

@@ -18,6 +18,7 @@ from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.overwrite import (
     DeleteFiles,
     MergeAppend,
@@ -376,6 +377,25 @@ def test_the_partitions_of_both_zeros_are_two(tmp_path):
     tasks = TableScan(table, IO).plan_files()
     found = {name(t.file): [name(f) for f in t.delete_files] for t in tasks}
     assert found == {"zero": [], "minus": ["e"]}
+
+
+def test_a_pick_sees_what_others_added_to_either_zero(tmp_path):
+    schema = Schema((NestedField(1, "id", DoubleType()),))
+    spec = PartitionSpec(0, (PartitionField(1, 1000, parse_transform("identity"), "id"),))
+    table = new_table(tmp_path, spec=spec, schema=schema)
+    bounds = {"lower_bounds": None, "upper_bounds": None}
+    table = append(table, data_file("one", 1.0, **bounds))
+    replacing = ReplacePartitions(IO, stage_only=True)
+    replacing.append_data_file(data_file("zero", 0.0, **bounds))
+    replacing.append_data_file(data_file("minus", -0.0, **bounds))
+    staged = commit(table, replacing)
+    for value in (0.0, -0.0):
+        moved = append(staged, data_file("x", value, **bounds))
+        with pytest.raises(ValidationError, match="/t/data/x"):
+            CherryPick(IO, replacing.snapshot_id).apply(moved)
+    moved = append(staged, data_file("x", 2.0, **bounds))
+    picked = commit(moved, CherryPick(IO, replacing.snapshot_id))
+    assert live(picked) == {"one", "x", "zero", "minus"}
 
 
 def test_replacing_partitions_of_an_unpartitioned_table_replaces_all(tmp_path):

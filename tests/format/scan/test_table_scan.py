@@ -44,6 +44,7 @@ from icecomb.format.manifests.manifest_list import write_manifest_list
 from icecomb.format.manifests.manifest_writer import ManifestWriter
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.scan.equality_ranges import comparable_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.scan.task import FileScanTask, plan_task_groups
@@ -53,6 +54,7 @@ from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.transform import parse_transform
 from icecomb.format.types import (
     DoubleType,
+    IntegerType,
     LongType,
     NestedField,
     StringType,
@@ -816,3 +818,15 @@ def test_metadata_read_back_plans_the_same(table_and_rows):
     table, _ = table_and_rows
     again = TableMetadata.from_json(table.metadata.to_json())
     assert paths(TableScan(again, table.io, "id = 5")) == paths(table.scan("id = 5"))
+
+
+def test_bounds_of_an_id_that_was_used_again_for_another_type_are_not_compared():
+    def schema(**columns):
+        fields = (NestedField(int(n[1:]), n, kind) for n, kind in columns.items())
+        return Schema(tuple(fields))
+
+    long = schema(c1=LongType(), c2=LongType(), c3=StringType(), c4=IntegerType())
+    other = schema(c1=StringType(), c2=IntegerType(), c3=DoubleType(), c4=LongType())
+    wide = {2: LongType(), 4: LongType()}
+    assert comparable_columns([long, other]) == comparable_columns([other, long]) == wide
+    assert comparable_columns([long]) == {f.field_id: f.field_type for f in long.fields}
