@@ -2,14 +2,14 @@
 
 A location is the text that stands in table metadata: `/x`, `file:/x`, `file:///x`. It is never
 normalised, decoded or escaped, because other engines compare locations as text.
-Every file is immutable: nothing here changes or replaces a file that exists, and a new file is
-visible under its name only when it is complete.
+Every file is immutable: nothing here changes or replaces a file that exists, unless
+`FileIO.prepare` is told to, and a new file is visible under its name only when it is complete.
 
 A further kind of storage is one more `FileSystem` registered under its scheme.
 """
 
 # pathlib normalises names, and these must be kept exactly
-# ruff: noqa: PTH103, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import stat
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -74,6 +74,12 @@ class FileSystem(ABC):
         """See `FileIO.create_stream`."""
 
     @abstractmethod
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """See `FileIO.prepare`."""
+
+    @abstractmethod
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`."""
 
@@ -113,6 +119,10 @@ class FileSystem(ABC):
         """See `FileIO.create`."""
         with self.create_stream(location) as stream:
             stream.write(data)
+
+    def side_by_side(self) -> AbstractContextManager[None]:
+        """See `FileIO.side_by_side`."""
+        return nullcontext()
 
     @abstractmethod
     def exists(self, location: str) -> bool:
@@ -172,6 +182,13 @@ class LocalFileSystem(FileSystem):
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+    @contextmanager
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> Iterator[Callable[[], None]]:
+        """See `FileIO.prepare`: all is done when it is published."""
+        yield lambda: (self._replace if replace else self.create)(location, data)
 
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`."""
@@ -257,6 +274,20 @@ class LocalFileSystem(FileSystem):
 
         return pyarrow.fs.LocalFileSystem(), _local_path(location)
 
+    @staticmethod
+    def _replace(location: str, data: bytes) -> None:
+        path = _local_path(location)
+        temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
+        with _failures("replace", location):
+            try:
+                with open(temporary, "xb") as file:
+                    file.write(data)
+                _drop_checksum(path)
+                os.replace(temporary, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+
 
 def _hdfs(properties: Mapping[str, str]) -> FileSystem:
     from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
@@ -334,8 +365,36 @@ class FileIO:
         """
         return self._of(location).create_stream(location)
 
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Create a file in two steps: `with io.prepare(x, data) as publish: ...; publish()`.
+
+        Storage far away may take the bytes under another name meanwhile. The file appears when
+        `publish` is called, which raises what `create` does; without that call there is none.
+
+        Args:
+            location: The file, in a folder that exists.
+            data: All of it.
+            replace: Take the place of the file of this name, if any: readers find the old bytes or
+                the new ones. For what nobody depends on: of two writers at once the last one wins,
+                and after an error either may be there.
+        """
+        return self._of(location).prepare(location, data, replace=replace)
+
+    def side_by_side(self, location: str) -> AbstractContextManager[None]:
+        """A block in which small files may be created at the same time, where that is faster.
+
+        To create a file may return before it is there: all of them are when the block ends, which
+        raises what went wrong with any. What this thread does to one of them waits for it.
+
+        Args:
+            location: Any in the storage that is meant.
+        """
+        return self._of(location).side_by_side()
+
     def delete(self, locations: str | Iterable[str]) -> None:
-        """Delete files; those that do not exist are passed over.
+        """Delete files; those that do not exist are passed over, and a folder is none.
 
         Raises:
             FileIOError: Some could not be deleted (`context["failed"]`); the others are gone.

@@ -55,8 +55,13 @@ def write_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
     Raises:
         FileExistsAlreadyError: The file is there already; it was left as it is.
     """
+    io.create(location, metadata_bytes(metadata, location))
+
+
+def metadata_bytes(metadata: TableMetadata, location: str) -> bytes:
+    """What a metadata file of this name holds."""
     data = metadata.to_json().encode()
-    io.create(location, gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data)
+    return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
 
 
 def metadata_folder(metadata: TableMetadata) -> str:

@@ -7,7 +7,7 @@ exactly one succeeds, in one process or in many. There are no locks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -122,13 +122,23 @@ class HadoopPointer:
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         """See `MetadataPointer.swap`."""
+        from icecomb.format.metadata_file import metadata_bytes
+
         version = _number(new)
-        overtaken = self._overtaken(expected, version)
-        if overtaken is not None:
-            return overtaken
-        outcome = self._publish(expected, new)
-        if isinstance(outcome, Committed):
-            self._files.write_hint(version)
+        # most of those who come too late learn it here, before they send anything
+        if expected is not None and self._io.exists(new.location):
+            return Conflict("another writer was first", new.location)
+        data = metadata_bytes(new.metadata, new.location)
+        with (
+            self._io.prepare(new.location, data) as publish,
+            self._files.hint(version) as write_hint,
+        ):
+            overtaken = self._overtaken(expected, version)
+            if overtaken is not None:
+                return overtaken
+            outcome = self._publish(expected, new, publish)
+            if isinstance(outcome, Committed):
+                write_hint()
         return outcome
 
     def queue(self) -> AbstractContextManager[bool]:
@@ -169,11 +179,14 @@ class HadoopPointer:
         uuid = str(expected.metadata.table_uuid).encode()
         return uuid in text or uuid in text.lower()
 
-    def _publish(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
-        from icecomb.format.metadata_file import write_metadata
-
+    def _publish(
+        self,
+        expected: MetadataVersion | None,
+        new: MetadataVersion,
+        publish: Callable[[], None],
+    ) -> Outcome:
         try:
-            write_metadata(self._io, new.metadata, new.location)
+            publish()
         except FileExistsAlreadyError:
             return Conflict("another writer was first", new.location)
         except IcecombError as error:

@@ -9,8 +9,8 @@ so it may be behind, or missing, or of no use, and nothing depends on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import FileMissingError, IcecombError
@@ -73,12 +73,20 @@ class VersionFiles:
                 return location
         return None
 
-    def write_hint(self, version: int) -> None:
-        """Says where to begin to look; a failure costs the next readers time, nothing else."""
-        location = f"{self.folder}/{HINT}"
-        with suppress(IcecombError, OSError):
-            self._io.delete(location)
-            self._io.create(location, str(version).encode())
+    @contextmanager
+    def hint(self, version: int) -> Iterator[Callable[[], None]]:
+        """Prepares to say where to begin to look; the given function says it.
+
+        A failure costs the next readers time, nothing else.
+        """
+        data = str(version).encode()
+        with self._io.prepare(f"{self.folder}/{HINT}", data, replace=True) as publish:
+
+            def write() -> None:
+                with suppress(IcecombError, OSError):
+                    publish()
+
+            yield write
 
     def _hinted(self) -> tuple[int, str] | None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,6 +78,39 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
     raise ConfigurationError(
         f"{location}: its mount table leads in circles",
         hint="correct fs.viewfs.mounttable.* in core-site.xml",
+        path=location,
+    )
+
+
+def rpc_location(location: str, properties: Mapping[str, str]) -> str:
+    """The same place for a client that speaks Hadoop's own protocol only: `webhdfs://` as `hdfs://`.
+
+    Raises:
+        ConfigurationError: the settings do not say which cluster has this web interface.
+    """
+    match = _LOCATION.fullmatch(location)
+    scheme = match["scheme"].lower() if match else ""
+    if match is None or scheme not in {"webhdfs", "swebhdfs"}:
+        return location
+    address = resolve_location(location, properties)
+    for service in _names(properties.get("dfs.nameservices", "")):
+        # another nameservice may be described without its web interfaces
+        with suppress(ConfigurationError):
+            nodes = _name_nodes(scheme, service, properties, secure=address.secure)
+            if set(address.name_nodes) <= set(nodes):
+                return f"hdfs://{service}{match['path']}"
+    default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
+    authorities = [properties.get("dfs.namenode.rpc-address")]
+    if default is not None and default["scheme"].lower() == "hdfs":
+        authorities.append(default["authority"])
+    for authority in filter(None, authorities):
+        if _name_nodes("hdfs", authority, properties, secure=address.secure) == address.name_nodes:
+            return f"hdfs://{authority}{match['path']}"
+    raise ConfigurationError(
+        f"{location}: the settings do not say which hdfs:// address this cluster has",
+        hint="point HADOOP_CONF_DIR at the cluster's own files (dfs.nameservices, or "
+        "dfs.namenode.rpc-address with dfs.namenode.http-address), or give the table an hdfs:// "
+        "location",
         path=location,
     )
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import posixpath
 import uuid
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -25,6 +26,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.file_io import FileStatus, FileSystem
 from icecomb.format.hdfs.hdfs_address import HdfsAddress, hadoop_properties, resolve_location
+from icecomb.format.hdfs.hdfs_creations import HdfsCreations
 from icecomb.format.hdfs.hdfs_failure import HdfsDataLostError
 from icecomb.format.hdfs.hdfs_input import HdfsInput
 from icecomb.format.hdfs.hdfs_output import HdfsOutput, send_whole
@@ -43,7 +45,9 @@ ENGINE_KEY: Final = "hdfs.engine"
 
 _ENGINES: Final = ("webhdfs", "native")
 _AT_ONCE: Final = 8
-_SETTINGS: Final = ("hdfs.", "dfs.client.failover.", "dfs.webhdfs.", "hadoop.security.")
+_SETTINGS: Final = ("hdfs.", "fs.", "dfs.", "hadoop.", "ipc.")
+"""What a connection may depend on; hdfs-native is told them all."""
+
 _IDENTITY: Final = (
     "HADOOP_USER_NAME",
     "HADOOP_PROXY_USER",
@@ -71,6 +75,7 @@ class HdfsFileSystem(FileSystem):
         self._settings = frozenset(
             item for item in self._properties.items() if item[0].startswith(_SETTINGS)
         )
+        self._creations = HdfsCreations()
         self._engine = self._properties.get(ENGINE_KEY, "webhdfs")
         if self._engine not in _ENGINES:
             raise ConfigurationError(
@@ -79,6 +84,7 @@ class HdfsFileSystem(FileSystem):
 
     def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
         """Who serves a location, and where it is there."""
+        self._creations.wait_for(location)
         address = resolve_location(location, self._properties)
         native = address.cluster if self._engine == "native" else ""
         # a forked process must not share its parent's connections
@@ -119,7 +125,32 @@ class HdfsFileSystem(FileSystem):
 
     def create(self, location: str, data: bytes) -> None:
         """See `FileIO.create`; what a data node loses on the way is sent again."""
-        send_whole(lambda: self._new_file(location), data)
+        self._send(location, data)
+
+    @contextmanager
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> Iterator[Callable[[], None]]:
+        """See `FileIO.prepare`."""
+        hidden: list[_HiddenFile] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="hdfs-prepare") as pool:
+            stored = pool.submit(send_whole, lambda: self._new_file(location, hidden.append), data)
+
+            def publish() -> None:
+                stored.result()
+                hidden[0].publish(replace=replace)
+                hidden.clear()
+
+            try:
+                yield publish
+            finally:
+                wait([stored])
+                for file in hidden:
+                    file.drop()
+
+    def side_by_side(self) -> AbstractContextManager[None]:
+        """See `FileIO.side_by_side`."""
+        return self._creations.block()
 
     @contextmanager
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
@@ -127,19 +158,32 @@ class HdfsFileSystem(FileSystem):
         with ExitStack() as stack:
             output = HdfsOutput(lambda: self._new_file(location), stack)
             yield cast("BinaryIO", output)
-            output.publish()
+            held = output.held()
+            if held is not None:
+                self._send(location, held)
+
+    def _send(self, location: str, data: bytes | bytearray) -> None:
+        self._creations.submit(location, lambda: send_whole(lambda: self._new_file(location), data))
 
     @contextmanager
-    def _new_file(self, location: str) -> Iterator[Upload]:
+    def _new_file(
+        self, location: str, then: Callable[[_HiddenFile], None] | None = None
+    ) -> Iterator[Upload]:
+        """An upload under a hidden name; at its clean end the file is published.
+
+        Args:
+            location: The file.
+            then: What to do with the hidden file instead.
+        """
         web, address = self.cluster(location)
-        folder, name = posixpath.split(address.path)
-        temporary = posixpath.join(folder, f".{name[:100]}.{uuid.uuid4().hex}.tmp")
+        temporary = _temporary(address.path)
         try:
             with web.upload(temporary, location) as upload:
                 yield upload
             stored = web.status(temporary, location)
             _check_length(stored, upload.written, location)
-            web.rename(temporary, address.path, stored.file_id, location)
+            hidden = _HiddenFile(web, address.path, location, temporary, stored.file_id)
+            (then or _HiddenFile.publish)(hidden)
         except BaseException:
             with suppress(IcecombError):
                 web.delete(temporary, location)
@@ -147,6 +191,7 @@ class HdfsFileSystem(FileSystem):
 
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`; several at once."""
+        self._creations.wait()
         failed: list[tuple[str, IcecombError]] = []
 
         def one(location: str) -> None:
@@ -180,6 +225,7 @@ class HdfsFileSystem(FileSystem):
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
         """See `FileIO.list`: one call a folder."""
+        self._creations.wait()
         web, address = self.cluster(prefix)
         folders = [""]
         shown = prefix.rstrip("/")
@@ -266,14 +312,15 @@ class HdfsFileSystem(FileSystem):
 
     def _delete(self, location: str) -> None:
         web, address = self.cluster(location)
-        if self._properties.get(TRASH_KEY, "").lower() != "true":
-            web.delete(address.path, location)
-            return
         found = self._find(location)
         if found is None:
             return
+        # a name node would delete an empty one, too
         if found.is_folder:
             raise FileIOError(f"cannot delete {location}: it is a folder", path=location)
+        if self._properties.get(TRASH_KEY, "").lower() != "true":
+            web.delete(address.path, location)
+            return
         trash = f"/user/{web.user}/.Trash/Current{address.path}"
         web.make_folder(posixpath.dirname(trash), location)
         try:
@@ -287,6 +334,36 @@ class HdfsFileSystem(FileSystem):
             return web.status(address.path, location)
         except FileMissingError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class _HiddenFile:
+    """A complete file under another name in its folder."""
+
+    web: WebHdfs
+    path: str
+    location: str
+    name: str
+    file_id: int
+
+    def publish(self, *, replace: bool = False) -> None:
+        """Give it its name."""
+        if replace:
+            self.web.replace(self.name, self.path, self.location)
+        else:
+            self.web.rename(self.name, self.path, self.file_id, self.location)
+
+    def drop(self) -> None:
+        """Delete it."""
+        with suppress(IcecombError):
+            self.web.delete(self.name, self.location)
+
+
+def _temporary(path: str) -> str:
+    """A hidden name in the same folder, not longer than file systems take."""
+    folder, name = posixpath.split(path)
+    start = name.encode()[:100].decode(errors="ignore")
+    return posixpath.join(folder, f".{start}.{uuid.uuid4().hex}.tmp")
 
 
 def _check_length(stored: HdfsStatus, written: int, location: str) -> None:

@@ -1,14 +1,15 @@
 """A file of HDFS as a seekable stream that asks for few and large ranges.
 
 A request costs milliseconds whatever its size, so what is near is fetched along: all of a small
-file, the end of a file with its footer, ever longer pieces of one that is read on and on. A large
-read is split among several connections.
+file, the end of a file with its footer, ever longer pieces of one that is read on and on, at last
+several of them ahead of the reader. A large read is split among several connections.
 """
 
 from __future__ import annotations
 
 import io
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError
@@ -21,6 +22,7 @@ _LEAST: Final = 256 << 10
 _FARTHEST: Final = 8 << 20
 _PART: Final = 8 << 20
 _PARTS: Final = 4
+_COMING: Final = 3
 
 
 class HdfsInput:
@@ -47,6 +49,9 @@ class HdfsInput:
         self._start = 0
         self._window = b""
         self._ahead = _LEAST
+        self._coming: deque[Future[bytes]] = deque()
+        self._asked = 0
+        self._pool: ThreadPoolExecutor | None = None
         self.closed = False
 
     def readable(self) -> bool:
@@ -84,29 +89,46 @@ class HdfsInput:
         """
         rest = max(self._size - self._position, 0)
         wanted = rest if length is None or length < 0 else min(length, rest)
-        if not wanted:
-            return b""
-        begin = self._position - self._start
-        if begin < 0 or begin + wanted > len(self._window):
-            begin = self._fetch(wanted)
-        self._position += wanted
-        if begin == 0 and wanted == len(self._window):
-            return self._window
-        return self._window[begin : begin + wanted]
+        pieces = []
+        while wanted:
+            begin = self._position - self._start
+            if not 0 <= begin < len(self._window):
+                begin = self._fetch(wanted)
+            end = min(begin + wanted, len(self._window))
+            whole = begin == 0 and end == len(self._window)
+            pieces.append(self._window if whole else self._window[begin:end])
+            self._position += end - begin
+            wanted -= end - begin
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def flush(self) -> None:
         """Does nothing: nothing is written."""
 
     def close(self) -> None:
-        """Forgets what was fetched."""
-        self._window = b""
+        """Forgets what was fetched; what is on its way is not waited for."""
+        self._forget()
         self.closed = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+    def _forget(self) -> None:
+        self._window = b""
+        for each in self._coming:
+            each.cancel()
+        self._coming.clear()
 
     def _fetch(self, wanted: int) -> int:
-        """Makes the window hold what is wanted; answers where in it that begins."""
+        """Makes the window hold the first of what is wanted; answers where in it that begins."""
         start = self._position
-        goes_on = self._start <= start <= self._start + len(self._window) and self._window
-        self._ahead = min(self._ahead * 2, _FARTHEST) if goes_on else _LEAST
+        if self._window and start == self._start + len(self._window):
+            self._ahead = min(max(self._ahead * 2, len(self._window)), _FARTHEST)
+        else:
+            self._forget()
+            self._ahead = _LEAST
+        if self._ahead == _FARTHEST:
+            self._window = self._next(start)
+            self._start = start
+            return 0
         end = min(max(start + wanted, start + self._ahead), self._size)
         if self._size <= _WHOLE:
             start, end = 0, self._size
@@ -115,6 +137,22 @@ class HdfsInput:
         self._window = self._range(start, end - start)
         self._start = start
         return self._position - start
+
+    def _next(self, start: int) -> bytes:
+        """What follows the window, while others fetch what comes after that."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="hdfs-ahead")
+        if not self._coming:
+            self._asked = start
+        while len(self._coming) < _COMING and self._asked < self._size:
+            length = min(_PART, self._size - self._asked)
+            self._coming.append(self._pool.submit(self._exactly, self._asked, length))
+            self._asked += length
+        try:
+            return self._coming.popleft().result()
+        except BaseException:
+            self._forget()
+            raise
 
     def _range(self, start: int, length: int) -> bytes:
         count = min(-(-length // _PART), _PARTS)

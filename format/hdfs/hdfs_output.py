@@ -61,10 +61,9 @@ class HdfsOutput(io.RawIOBase):
             return len(piece)
         return self._upload.write(piece)
 
-    def publish(self) -> None:
-        """Send what is held back; a longer file is published by the end of the block."""
-        if self._upload is None:
-            send_whole(self._begin, self._held)
+    def held(self) -> bytearray | None:
+        """All of a small file, still to be sent; a longer one ends with the caller's block."""
+        return self._held if self._upload is None else None
 
 
 def send_whole(begin: Begin, data: bytes | bytearray) -> None:

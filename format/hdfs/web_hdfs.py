@@ -217,6 +217,12 @@ class WebHdfs:
             if not self._is_at(target, file_id, location):
                 raise
 
+    def replace(self, source: str, target: str, location: str) -> None:
+        """Give a file another name, in the place of the file that has it, if any."""
+        with self._failures("rename to", location):
+            wanted = {"destination": target, "renameoptions": "OVERWRITE"}
+            self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
+
     def delete(self, path: str, location: str, *, recursive: bool = False) -> bool:
         """Delete a file or a folder; says whether there was one."""
         with self._failures("delete", location):

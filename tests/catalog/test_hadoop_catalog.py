@@ -343,10 +343,10 @@ def test_an_error_after_which_the_file_is_there_is_a_success(tmp_path, published
             if name in {"create", "__class__", "properties"} or not callable(found):
                 return found
 
-            def local(places, *rest):
+            def local(places=(), *rest, **options):
                 if isinstance(places, str):
-                    return found(places.removeprefix("lossy:"), *rest)
-                return found([place.removeprefix("lossy:") for place in places], *rest)
+                    return found(places.removeprefix("lossy:"), *rest, **options)
+                return found(*([p.removeprefix("lossy:") for p in places], *rest)[not places :])
 
             return local
 

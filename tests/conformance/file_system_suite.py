@@ -151,6 +151,73 @@ class FileSystemSuite:
         assert caught.value.context["failed"] == (f"{place}/folder",)
         assert self.names(io, place) == ["folder/in"]
 
+    def test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty(self, io, place):
+        io.create_folder(f"{place}/empty")
+        with pytest.raises(FileIOError, match="empty"):
+            io.delete(f"{place}/empty")
+        assert io.folders(place) == ["empty"]
+
+    def test_a_prepared_file_appears_when_it_is_published(self, io, place):
+        io.create_folder(place)
+        with io.prepare(f"{place}/x", b"1") as publish:
+            assert not io.exists(f"{place}/x")
+            publish()
+            assert io.read(f"{place}/x") == b"1"
+        with io.prepare(f"{place}/y", b"2"):
+            pass
+        with pytest.raises(ZeroDivisionError), io.prepare(f"{place}/z", b"3"):
+            _ = 1 // 0
+        with io.prepare(f"{place}/x", b"other") as publish, pytest.raises(FileExistsAlreadyError):
+            publish()
+        assert io.read(f"{place}/x") == b"1"
+        assert self.names(io, place) == ["x"]
+
+    def test_a_prepared_file_takes_the_place_of_another_where_that_is_said(self, io, place):
+        io.create_folder(place)
+        for content in (b"1", b"22"):
+            with io.prepare(f"{place}/x", content, replace=True) as publish:
+                publish()
+            assert io.read(f"{place}/x") == content
+        io.create_folder(f"{place}/folder")
+        with (
+            io.prepare(f"{place}/folder", b"3", replace=True) as publish,
+            pytest.raises(FileIOError),
+        ):
+            publish()
+        assert self.names(io, place) == ["x"]
+        assert io.folders(place) == ["folder"]
+
+    def test_files_made_side_by_side_are_there_at_the_end_or_when_they_are_looked_at(
+        self, io, place
+    ):
+        numbers = range(20)
+        with io.side_by_side(place):
+            for number in numbers:
+                io.create(f"{place}/{number}", b"%d" % number)
+            assert io.read(f"{place}/19") == b"19"
+            with io.create_stream(f"{place}/stream") as out:
+                out.write(b"data")
+            assert io.size(f"{place}/stream") == 4
+            io.create(f"{place}/gone", b"")
+            io.delete(f"{place}/gone")
+        assert {name: io.read(f"{place}/{name}") for name in self.names(io, place)} == {
+            **{str(number): b"%d" % number for number in numbers},
+            "stream": b"data",
+        }
+
+    def test_the_end_of_a_side_by_side_block_raises_what_went_wrong_with_one(self, io, place):
+        io.create(f"{place}/taken", b"old")
+
+        def several():
+            with io.side_by_side(place):
+                for name in ("a", "taken", "b"):
+                    io.create(f"{place}/{name}", b"new")
+
+        with pytest.raises(FileExistsAlreadyError):
+            several()
+        assert io.read(f"{place}/taken") == b"old"
+        assert set(self.names(io, place)) in ({"a", "b", "taken"}, {"a", "taken"})
+
     def test_listing_is_recursive_in_order_and_keeps_the_spelling(self, io, place):
         for name in ("b", "a/2", "a/1", "c/d/e"):
             io.create(f"{place}/{name}", b"xy")

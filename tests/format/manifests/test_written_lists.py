@@ -60,6 +60,10 @@ class CountingIO(FileIO):
         self._note("create", location)
         super().create(location, data)
 
+    def prepare(self, location, data, *, replace=False):
+        self._note("create", location)
+        return super().prepare(location, data, replace=replace)
+
     def create_stream(self, location):
         self._note("create", location)
         return super().create_stream(location)
