@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,33 @@ STACK = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = STACK["services"]
 TOP = {"name", "services", "configs", "volumes"}
 KEYS = {
-    *("image", "build", "command", "user", "environment", "configs", "volumes", "ports"),
+    *(
+        "image",
+        "build",
+        "entrypoint",
+        "command",
+        "user",
+        "environment",
+        "configs",
+        "volumes",
+        "ports",
+    ),
     *("depends_on", "healthcheck"),
 }
+
+
+def complaints(compose):
+    """What the Compose Specification's own schema has against a file; empty if nothing."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*command, compose], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_it_is_valid_by_the_schema_of_compose_files(tmp_path):
+    assert complaints(DOCKER / "compose.yaml") == ""
+    wrong = tmp_path / "compose.yaml"
+    wrong.write_text((DOCKER / "compose.yaml").read_text().replace("depends_on:", "depends-on:", 1))
+    assert "depends-on" in complaints(wrong)
 
 
 def test_the_whole_cluster_is_there():

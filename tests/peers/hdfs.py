@@ -20,6 +20,7 @@ import requests
 
 from icecomb.catalog.java import find_java
 from icecomb.format.hdfs.spnego import SpnegoAuth
+from icecomb.format.site_file import read_site_files
 from tests.peers.ivy import fetch, pyspark_jars
 from tests.peers.ports import free_ports
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tests.peers.kdc import Kdc
 
 SUPERUSER = "hdfs"
+_STACK = Path(__file__).resolve().parents[2] / "docker" / "conf" / "hadoop"
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xmx128m"]
 _LOG4J = """status = error
 appender.out.type = Console
@@ -53,7 +55,8 @@ class Hdfs:
 
     Args:
         folder: Where it keeps its data and logs.
-        ha: Two name nodes over a shared edits folder, nameservice `ns1`, `nn1` active.
+        ha: Two name nodes over a shared edits folder, nameservice `ns1`, `nn1` active. What all of them are told is
+            what `docker/conf/hadoop` says, but for addresses and folders.
         settings: Further settings of all daemons.
         kdc: Kerberos for everybody; it has the principals `hdfs/localhost` and `HTTP/localhost`.
     """
@@ -185,14 +188,14 @@ class Hdfs:
         joint = "&" if "?" in path_and_query else "?"
         url = f"http://127.0.0.1:{self.http[self.active()]}/webhdfs/v1{path_and_query}{joint}user.name={user}"
         with urllib.request.urlopen(
-            urllib.request.Request(url, method=method), timeout=30
+            urllib.request.Request(url, method=method), timeout=120
         ) as reply:
             return bytes(reply.read())
 
     def _bean(self, name: str, bean: str) -> dict[str, Any]:
         url = f"http://{self.host}:{self.http[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
         key = self._kdc and SpnegoAuth("hdfs/localhost", str(self._kdc.keytab("hdfs")))
-        with requests.get(url, auth=key, timeout=5) as reply:
+        with requests.get(url, auth=key, timeout=30) as reply:
             found: dict[str, Any] = reply.json()["beans"][0]
         return found
 
@@ -200,7 +203,7 @@ class Hdfs:
         state = self._bean(name, "FSNamesystemState")
         return bool(state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational")
 
-    def _wait(self, what: str, ready: Callable[[], object], timeout: float = 120) -> None:
+    def _wait(self, what: str, ready: Callable[[], object], timeout: float = 180) -> None:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for name, process in self.processes.items():
@@ -219,6 +222,7 @@ class Hdfs:
         conf = self.folder / f"conf-{name}"
         data, web, ipc = self.data_ports
         own: dict[str, object] = {
+            **(_stack("hdfs-site.xml") if self.ha else {}),
             **self.client_settings,
             "dfs.namenode.safemode.extension": 0,
             "dfs.heartbeat.interval": 1,
@@ -234,7 +238,6 @@ class Hdfs:
         if self.ha:
             own |= {
                 "dfs.namenode.shared.edits.dir": (self.folder / "shared").as_uri(),
-                "dfs.ha.fencing.methods": "shell(/bin/true)",
                 "dfs.ha.automatic-failover.enabled": "false",
                 "dfs.ha.tail-edits.period": "1s",
             }
@@ -244,6 +247,7 @@ class Hdfs:
         write_site(
             conf / "core-site.xml",
             {
+                **(_stack("core-site.xml") if self.ha else {}),
                 "fs.defaultFS": self.uri,
                 "hadoop.tmp.dir": self.folder / "tmp",
                 "hadoop.http.staticuser.user": "nobody",
@@ -303,6 +307,10 @@ class Hdfs:
                 f"{main} {arguments} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             )
         return done.stdout
+
+
+def _stack(name: str) -> dict[str, object]:
+    return {key: found.value for key, found in read_site_files([_STACK / name]).items()}
 
 
 def _jars() -> str:
