@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.location import plain_locations
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from icecomb.format.snapshot import Snapshot
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
-_LOCAL: Final = re.compile("^file:/+")
 
 
 class FileAddition(FastAppend):
@@ -113,8 +112,9 @@ def known_paths(
         paths: Locations.
         looked_through: Manifests to pass over; those that are read are added.
     """
-    wanted = {plain_location(path): path for path in paths}
-    values = pa.array(list(wanted), pa.string())
+    names = list(paths)
+    values = plain_locations(pa.array(names, pa.string()), io.properties)
+    wanted = dict(zip(values.to_pylist(), names, strict=True))
     found: set[str] = set()
     for manifest in read_manifests(io, snapshot):
         path = manifest.manifest_path
@@ -124,12 +124,7 @@ def known_paths(
         spec = spec_of(base, manifest.partition_spec_id)
         columns = read_manifest_columns(io, manifest, (), spec=spec)
         locations = columns.column("file_path").filter(columns.live)
-        normal = pc.replace_substring_regex(locations, _LOCAL.pattern, "/")
+        normal = plain_locations(locations, io.properties)
         there: Sequence[str] = normal.filter(pc.is_in(normal, value_set=values)).to_pylist()
         found.update(wanted[name] for name in there)
     return found
-
-
-def plain_location(location: str) -> str:
-    """A location in the one spelling that all spellings of a local file have in common."""
-    return _LOCAL.sub("/", location)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.location import plain_locations
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -106,7 +109,7 @@ def _contents(
     found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
     for manifest in manifests:
         try:
-            paths = _live_paths(io, manifest)
+            paths = _live_paths(io, manifest).to_pylist()
         except (CorruptFileError, FileMissingError):
             unreadable.append(manifest.manifest_path)
             continue
@@ -119,18 +122,28 @@ def _remove_live(
     manifests: Iterable[ManifestFile],
     paths: dict[ManifestContent, dict[str, None]],
 ) -> None:
+    # one file may have been added by several spellings of its location
+    spelled: dict[str, list[str]] = {}
+    everything = [path for candidates in paths.values() for path in candidates]
+    for path, plain in zip(everything, _plain(io, pa.array(everything, pa.string())), strict=True):
+        spelled.setdefault(plain, []).append(path)
     for manifest in manifests:
         if not any(paths.values()):
             return
-        for path in _live_paths(io, manifest):
-            for candidates in paths.values():
-                candidates.pop(path, None)
+        for plain in _plain(io, _live_paths(io, manifest)):
+            for path in spelled.pop(plain, ()):
+                for candidates in paths.values():
+                    candidates.pop(path, None)
 
 
-def _live_paths(io: FileIO, manifest: ManifestFile) -> list[str]:
+def _plain(io: FileIO, locations: pa.Array) -> list[str]:
+    found: list[str] = plain_locations(locations, io.properties, any_cluster=True).to_pylist()
+    return found
+
+
+def _live_paths(io: FileIO, manifest: ManifestFile) -> pa.Array:
     columns = read_manifest_columns(io, manifest, (), cache=None)
-    paths: list[str] = columns.column("file_path").filter(columns.live).to_pylist()
-    return paths
+    return columns.column("file_path").filter(columns.live)
 
 
 def _statistics(metadata: TableMetadata) -> set[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.operation.file_addition import FileAddition, known_paths, plain_location
+from icecomb.format.location import plain_location
+from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.added_file import AddedFiles
 
@@ -44,7 +45,7 @@ def add_files(
     skip = on_duplicate == "skip"
     by_location: dict[str, str] = {}
     for path in paths:
-        location = plain_location(path)
+        location = plain_location(path, target.io.properties)
         if location in by_location and not skip:
             raise ValidationError(f"file {path} is given twice", path=path)
         by_location.setdefault(location, path)

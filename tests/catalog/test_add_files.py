@@ -323,3 +323,39 @@ def test_a_partition_column_that_was_dropped_has_its_values_in_older_snapshots(t
         assert (found.to_arrow().num_rows, found.count()) == (count, count)
     table.commit(RowDelta(table.io).add_deletes(deletes))
     assert table.scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("spelling", ["{}/./x.parquet", "{}//x.parquet", "{}/../d/x.parquet"])
+def test_a_file_is_added_once_however_its_location_is_spelled(tmp_path, new_table, spelling):
+    table = new_table()
+    path = file(tmp_path / "d", frame(1, 2))
+    other = spelling.format(tmp_path / "d")
+    with pytest.raises(ValidationError, match="given twice"):
+        table.add_files([path, other])
+    table.add_files([other])
+    for again in (path, other, f"file:{path}", f"FILE://{other}", f"file://localhost{path}"):
+        with pytest.raises(ValidationError, match="already"):
+            table.add_files([again])
+        table.add_files([again], on_duplicate="skip")
+    assert ids(table) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "spelling", ["file:{}/x.parquet", "{}//x.parquet", "file://{}/./x.parquet"]
+)
+def test_a_file_that_is_needed_stays_when_another_spelling_of_it_expires(
+    tmp_path, new_table, spelling
+):
+    table = new_table()
+    path = file(tmp_path / "d", frame(1, 2))
+    table.add_files([path])
+    table.delete()
+    table.add_files([spelling.format(tmp_path / "d")])
+    soon = dt.datetime.now(dt.timezone.utc) + dt.timedelta(minutes=1)
+    expire = table.expire_snapshots(dry_run=True).older_than(soon)
+    expire.commit()
+    assert expire.result is not None
+    assert expire.result.files.data_files == ()
+    table.expire_snapshots().older_than(soon).commit()
+    assert len(table.snapshots()) == 1
+    assert ids(table) == [1, 2]
