@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.creation import CreateTableTransaction
 from icecomb.catalog.pointer import MetadataVersion
-from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    CorruptFileError,
+    FileMissingError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.paimon.binary_row import read_row
@@ -21,6 +27,7 @@ from icecomb.format.paimon.iceberg import (
     iceberg_schema,
     unreadable,
 )
+from icecomb.format.paimon.obstacle import file_obstacle, table_obstacles, value_change
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.rows.added_file import AddedFiles
 from icecomb.format.schema import Schema
@@ -95,9 +102,21 @@ def plan_import(source: PaimonSource) -> ImportPlan:
     Raises:
         NoSuchTableError: There is no Paimon table.
         CorruptFileError: A schema, snapshot, manifest or data file cannot be read.
+        UnsupportedError: A snapshot or manifest is of an unknown version or form.
+        CommitFailedError: The table changed meanwhile, and files that were looked for are gone.
     """
-    schema = source.schemas.latest()
-    plan = ImportPlan(source, schema, source.snapshots.latest())
+    # A schema is there before the first snapshot that has files of it.
+    snapshot = source.snapshots.latest()
+    plan = ImportPlan(source, source.schemas.latest(), snapshot)
+    try:
+        return _filled(plan)
+    except (CorruptFileError, FileMissingError):
+        _check_unchanged(plan)
+        raise
+
+
+def _filled(plan: ImportPlan) -> ImportPlan:
+    schema, source = plan.schema, plan.source
     _check_table(plan)
     try:
         plan.schema_of_iceberg = iceberg_schema(schema)
@@ -119,6 +138,7 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
 
     Raises:
         ImportBlockedError: The plan has blockers; nothing was changed.
+        CommitFailedError: The Paimon table is not any more what was planned; nothing was changed.
         TableAlreadyExistsError: The name is taken.
         CommitStateUnknownError: It cannot be told whether the table was made.
     """
@@ -128,6 +148,7 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
             hint="icecomb paimon import without --yes lists all reasons.",
             blockers=plan.blockers,
         )
+    _check_unchanged(plan)
     draft = catalog.draft(
         identifier, plan.schema_of_iceberg, None, plan.spec, None, plan.properties
     )
@@ -146,35 +167,41 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     return transaction.commit_transaction()
 
 
-def _check_table(plan: ImportPlan) -> None:
-    schema, snapshot = plan.schema, plan.snapshot
-    if not schema.is_append_table:
-        keys = ", ".join(schema.primary_keys)
-        plan.blockers.append(
-            f"it has a primary key ({keys}): its files hold several versions of a row, which only "
-            "Paimon can merge; write its rows into a new table"
+def _check_unchanged(plan: ImportPlan) -> None:
+    now = plan.source.snapshots.latest()
+    planned, latest = (one.snapshot_id if one else None for one in (plan.snapshot, now))
+    schema = plan.source.schemas.ids()[-1]
+    if (planned, plan.schema.schema_id) != (latest, schema):
+        raise CommitFailedError(
+            f"{plan.source.name} changed while it was read: snapshot {planned} with "
+            f"schema-{plan.schema.schema_id} became snapshot {latest} with schema-{schema}",
+            hint="Nothing was made. Stop what writes or compacts the table, and run it again.",
         )
-    if schema.options.get("data-evolution.enabled", "").lower() == "true":
-        plan.blockers.append("data-evolution.enabled: its rows are spread over several files")
-    if schema.options.get("type", "table") != "table":
-        plan.blockers.append(f"it is a Paimon {schema.options['type']}, not a table")
+
+
+def _check_table(plan: ImportPlan) -> None:
+    plan.blockers += table_obstacles(plan.schema)
+    snapshot = plan.snapshot
     if snapshot is not None and "DELETION_VECTORS" in plan.source.snapshots.index_kinds(snapshot):
-        plan.blockers.append("it has deletion vectors: compact it fully with Paimon first")
+        plan.blockers.append(
+            "it has deletion vectors: rows of its files are deleted; compact it fully with Paimon"
+        )
 
 
 def _check_entries(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
-    columns = {
-        number: {f.name for f in plan.source.schemas.read(number).fields}
-        for number in {entry.schema_id for entry in entries}
-    }
+    written = {number: plan.source.schemas.read(number) for number in _schema_ids(entries)}
     found: dict[str, list[str]] = defaultdict(list)
     for entry in entries:
         if not entry.name.endswith(_FORMATS):
             found["neither Parquet nor ORC"].append(entry.name)
         if entry.deleted_rows:
             found["with deletions of rows"].append(entry.name)
-        if entry.write_columns is not None and set(entry.write_columns) != columns[entry.schema_id]:
+        columns = {f.name for f in written[entry.schema_id].fields}
+        if entry.write_columns is not None and not columns <= set(entry.write_columns):
             found["with only some of the columns"].append(entry.name)
+        obstacle = file_obstacle(written[entry.schema_id], entry.name)
+        if obstacle is not None:
+            found[obstacle].append(entry.name)
     plan.blockers += [
         f"it has {len(names)} data files {what}, the first is {names[0]}"
         for what, names in found.items()
@@ -192,6 +219,7 @@ def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
     for (number, packed), group in groups.items():
         schema = iceberg_schema(written[number])
         reason = unreadable(schema, plan.schema_of_iceberg)
+        reason = reason or value_change(written[number], plan.schema)
         if reason is not None:
             plan.blockers.append(
                 f"{len(group)} data files were written with schema-{number}: {reason}"
@@ -243,6 +271,12 @@ def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple
         candidates = found[entry.name, f"bucket-{entry.bucket}"]
         if entry.external_path is not None:
             candidates = [entry.external_path]
+        if (entry.name, entry.bucket) in out:
+            raise CorruptFileError(
+                f"data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
+                f"of {plan.source.location}",
+                path=plan.source.location,
+            )
         if len(candidates) != 1:
             what = "is missing" if not candidates else f"occurs {len(candidates)} times"
             raise CorruptFileError(
@@ -251,6 +285,10 @@ def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple
             )
         out[entry.name, entry.bucket] = candidates[0]
     return out
+
+
+def _schema_ids(entries: Sequence[DataFileEntry]) -> set[int]:
+    return {entry.schema_id for entry in entries}
 
 
 def _partition(plan: ImportPlan, values: Sequence[Any]) -> Mapping[str, Any]:

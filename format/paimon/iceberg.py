@@ -226,6 +226,8 @@ def unreadable(old: Schema, new: Schema) -> str | None:
             if field.required:
                 return f"it has no {path}, which is NOT NULL"
             continue
+        if field.required and not before.required and "." in (path or ""):
+            return f"{path} may be null in it, and is NOT NULL by now"
         was, is_ = before.field_type, field.field_type
         plain = isinstance(was, PrimitiveType) and isinstance(is_, PrimitiveType)
         if (plain and was != is_ and not can_promote(was, is_)) or (

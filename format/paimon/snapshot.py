@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import CorruptFileError, FileMissingError
+from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
 
 _NAME: Final = re.compile(r"snapshot-(\d+)")
 _ADD, _DELETE = 0, 1
+_NEWEST_VERSION: Final = 3
+_MANIFEST_VERSION: Final = 2
+_FORMATS: Final = {b"PAR1": "Parquet", b"ORC": "ORC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,10 @@ class Snapshots:
             if name is None:
                 continue
             for record in self._records(name):
-                manifest = self._value(record, "_FILE_NAME", str, name)
-                yield manifest, self._value(record, "_SCHEMA_ID", int, name)
+                yield (
+                    self._manifest(record, name),
+                    self._value(record, "_SCHEMA_ID", int, name),
+                )
 
     def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
         """The data files a snapshot has.
@@ -138,7 +143,7 @@ class Snapshots:
         deleted: dict[tuple[bytes, int, int, str], str] = {}
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
             for record in self._records(name):
-                manifest = self._value(record, "_FILE_NAME", str, name)
+                manifest = self._manifest(record, name)
                 for kind, entry in self.entries(manifest):
                     if entry.identity in (added if kind == _ADD else deleted):
                         what = "added" if kind == _ADD else "deleted"
@@ -167,6 +172,7 @@ class Snapshots:
             FileMissingError: There is none.
         """
         for record in self._records(manifest):
+            self._check_version(record, manifest)
             kind = self._value(record, "_KIND", int, manifest)
             if kind not in {_ADD, _DELETE}:
                 raise self._damaged(manifest, f"the kind of an entry is {kind}")
@@ -208,8 +214,34 @@ class Snapshots:
         from icecomb.format.avro.avro_container import parse_container, read_records
 
         location = f"{self.location}/manifest/{name}"
-        container = parse_container(self._io.read(location), location)
+        data = self._io.read(location)
+        for magic, kind in _FORMATS.items():
+            if data.startswith(magic):
+                raise UnsupportedError(
+                    f"{location} is {kind}: icecomb reads Avro manifests only",
+                    hint="Set the option manifest.format=avro and let Paimon compact the manifests "
+                    "(CALL sys.compact_manifest).",
+                    path=location,
+                )
+        container = parse_container(data, location)
         return read_records(container, container.schema)
+
+    def _manifest(self, record: dict[str, Any], name: str) -> str:
+        """The manifest that a record of a manifest list names."""
+        self._check_version(record, name)
+        found: str = self._value(record, "_FILE_NAME", str, name)
+        return found
+
+    def _check_version(self, record: dict[str, Any], name: str) -> None:
+        version = record.get("_VERSION")
+        if version != _MANIFEST_VERSION:
+            location = f"{self.location}/manifest/{name}"
+            raise UnsupportedError(
+                f"{location}: version {version!r} of manifests is unknown; known is "
+                f"{_MANIFEST_VERSION}",
+                hint="Another Paimon wrote this table: use another icecomb.",
+                path=location,
+            )
 
     def _value(self, record: dict[str, Any], key: str, kind: type, name: str) -> Any:
         value = record.get(key)
@@ -228,9 +260,18 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
     Raises:
         CorruptFileError: It is no JSON, cut short, or lacks a member.
         FileMissingError: There is none; it may have expired just now.
+        UnsupportedError: Its version is unknown.
     """
     try:
         raw = json.loads(io.read(location))
+        version = raw.get("version") or 1
+        if version not in range(1, _NEWEST_VERSION + 1):
+            raise UnsupportedError(
+                f"{location}: version {version!r} of snapshots is unknown; known are 1 to "
+                f"{_NEWEST_VERSION}",
+                hint="A newer Paimon wrote this table: use a newer icecomb.",
+                path=location,
+            )
         return Snapshot(
             location=location,
             snapshot_id=int(raw["id"]),
@@ -244,7 +285,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
         )
     except FileMissingError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
             f"{location} is cut short or no snapshot file ({type(error).__name__}: {error})",
             path=location,

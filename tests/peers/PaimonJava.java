@@ -11,6 +11,7 @@ import java.time.LocalTime;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -445,7 +446,7 @@ public final class PaimonJava {
         List<Object> values = elements(map.valueArray(), value(type));
         List<Object> pairs = new ArrayList<>();
         for (int at = 0; at < keys.size(); at++) {
-          pairs.add(List.of(keys.get(at), values.get(at)));
+          pairs.add(Arrays.asList(keys.get(at), values.get(at)));
         }
         return pairs;
       case ROW:

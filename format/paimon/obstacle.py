@@ -1,0 +1,114 @@
+"""Why data files of a Paimon table, read as they are, would not give the rows that Paimon gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from icecomb.format.paimon.data_type import (
+    LOCAL_ZONED,
+    AtomicType,
+    DataType,
+    children,
+)
+from icecomb.format.paimon.table_option import switched_on
+from icecomb.format.paimon.table_schema import TableSchema
+
+_ELSEWHERE: Final = (
+    *("scan.snapshot-id", "scan.tag-name", "scan.version", "scan.timestamp"),
+    *("scan.timestamp-millis", "scan.creation-time-millis", "scan.file-creation-time-millis"),
+    *("scan.watermark", "scan.fallback-branch", "scan.primary-branch"),
+    *("scan.fallback-snapshot-branch", "scan.fallback-delta-branch", "incremental-between"),
+    *("incremental-between-timestamp", "incremental-to-auto-tag"),
+)
+"""Options under which Paimon reads other rows than those of the latest snapshot of this table."""
+_LATEST: Final = frozenset(("default", "latest", "latest-full", "full"))
+_NARROW: Final = {"TINYINT": 1, "SMALLINT": 2, "INT": 3}
+_TEXT: Final = frozenset(("CHAR", "VARCHAR"))
+_BYTES: Final = frozenset(("BINARY", "VARBINARY"))
+_TIMESTAMPS: Final = frozenset(("TIMESTAMP", LOCAL_ZONED))
+_ZONED_AS_WRITTEN: Final = "orc.timestamp-ltz.legacy.type"
+
+
+def table_obstacles(schema: TableSchema) -> Iterator[str]:
+    """What the latest schema says against reading the files as they are, one sentence each."""
+    options = schema.options
+    if not schema.is_append_table:
+        yield (
+            f"it has a primary key ({', '.join(schema.primary_keys)}): its files hold several "
+            "versions of a row, which only Paimon can merge; write its rows into a new table"
+        )
+    if switched_on(options, "data-evolution.enabled"):
+        yield "data-evolution.enabled: its rows are spread over several files"
+    if switched_on(options, "chain-table.enabled"):
+        yield "chain-table.enabled: it has rows of other branches"
+    if options.get("type", "table").lower() != "table":
+        yield f"it is a Paimon {options['type']}, not a table"
+    if options.get("branch", "main") != "main":
+        yield f"option branch={options['branch']}: its rows are those of that branch"
+    if options.get("scan.mode", "default") not in _LATEST:
+        yield f"option scan.mode={options['scan.mode']}: Paimon does not read its latest rows"
+    for key in _ELSEWHERE:
+        if key in options:
+            yield f"option {key}={options[key]}: Paimon does not read (only) its latest rows"
+    for key, value in options.items():
+        if key.startswith("fields.") and key.endswith(".default-value"):
+            yield f"option {key}: Paimon before 1.3 reads its nulls as {value!r}"
+        if key.endswith(".map.storage-layout") and value.lower() != "default":
+            yield f"option {key}={value}: its maps are stored in a form of Paimon's own"
+
+
+def file_obstacle(written: TableSchema, name: str) -> str | None:
+    """What is wrong with a data file for the schema it was written with, None if nothing is.
+
+    Args:
+        written: That schema.
+        name: The file's name.
+    """
+    if name.endswith(".orc") and switched_on(written.options, _ZONED_AS_WRITTEN, default=True):
+        for field in written.all_fields():
+            if any(kind.root == LOCAL_ZONED for kind in _atoms(field.field_type)):
+                return (
+                    f"in ORC with {field.name} {field.field_type}, whose instants Paimon moves by "
+                    f"the zone of the process that writes (option {_ZONED_AS_WRITTEN})"
+                )
+    return None
+
+
+def value_change(old: TableSchema, new: TableSchema) -> str | None:
+    """Which column has values in older files that Paimon reads as others; None if none has.
+
+    Iceberg knows no lengths, nor times of less than microseconds, nor numbers under 32 bits: it
+    reads such values as they stand in the file, where Paimon cuts, pads or wraps them.
+    """
+    before = {field.field_id: field for field in old.all_fields()}
+    for field in new.all_fields():
+        known = before.get(field.field_id)
+        if known is not None and not _kept(known.field_type, field.field_type):
+            was, is_ = known.field_type, field.field_type
+            return f"{field.name} changed from {was} to {is_}, for which Paimon changes the values"
+    return None
+
+
+def _kept(old: DataType, new: DataType) -> bool:
+    if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
+        # Other shapes are compared as types of Iceberg, fields of ROWs by themselves.
+        inner = zip(children(old), children(new), strict=False)
+        same = type(old) is type(new)
+        return not same or all(_kept(was, is_) for was, is_ in inner)
+    if (old.root, old.parameters) == (new.root, new.parameters):
+        return True
+    if old.root in _NARROW and new.root in _NARROW:
+        return _NARROW[old.root] < _NARROW[new.root]
+    if {old.root, new.root} <= _TEXT or {old.root, new.root} <= _BYTES:
+        return new.root.startswith("VAR") and old.parameters[0] <= new.parameters[0]
+    if old.root == new.root and old.root in _TIMESTAMPS:
+        return old.parameters[0] <= new.parameters[0]
+    return True
+
+
+def _atoms(kind: DataType) -> Iterator[AtomicType]:
+    if isinstance(kind, AtomicType):
+        yield kind
+    for child in children(kind):
+        yield from _atoms(child)
