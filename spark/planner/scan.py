@@ -13,6 +13,7 @@ from icecomb.format.partition import PartitionSpec
 from icecomb.format.scan.task import FileScanTask, plan_task_groups
 from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform
+from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
@@ -34,7 +35,8 @@ class Scans:
         """Protocol: plan_scan.
 
         Raises:
-            UnsupportedError: A data file is not Parquet, or equality deletes apply to one.
+            UnsupportedError: A data file is not Parquet, or where Spark cannot open it, or equality
+                deletes apply to one.
         """
         state = self._states.find(params["reference"])
         tasks = _tasks(state, params["filters"], case_sensitive=params["case_sensitive"])
@@ -48,9 +50,11 @@ class Scans:
             state, [field["metadata"][FIELD_ID] for field in params["schema"]["fields"]]
         )
         mapping = state.metadata.name_mapping()
+        locations = HadoopLocations(state.io.properties)
         return {
             "partitions": [
-                [_task_json(task, constants, deletes) for task in group.tasks] for group in groups
+                [_task_json(task, constants, deletes, locations) for task in group.tasks]
+                for group in groups
             ],
             "deletes": deletes.encoded,
             "name_mapping": None if mapping is None else [f.to_json() for f in mapping.fields],
@@ -89,10 +93,12 @@ def _check(state: TableState, task: FileScanTask) -> None:
         )
 
 
-def _task_json(task: FileScanTask, constants: _Constants, deletes: _Deletes) -> dict[str, Any]:
+def _task_json(
+    task: FileScanTask, constants: _Constants, deletes: _Deletes, locations: HadoopLocations
+) -> dict[str, Any]:
     file = task.file
     return {
-        "path": file.file_path,
+        "path": locations.of(file.file_path),
         "start": task.start,
         "length": task.length,
         "size": file.file_size_in_bytes,

@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ConfigurationError, ValidationError
-from icecomb.format.hdfs.hdfs_address import hadoop_properties, resolve_location
+from icecomb.format.hdfs.hdfs_address import (
+    hadoop_properties,
+    resolve_location,
+    rpc_location,
+)
 
 HA = {
     "fs.defaultFS": "hdfs://ns1",
@@ -119,3 +123,49 @@ def test_settings_of_the_cluster_come_from_its_files_and_are_overridden(tmp_path
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     assert hadoop_properties({})["fs.defaultFS"] == "hdfs://ns1"
     assert hadoop_properties({"fs.defaultFS": "hdfs://x"})["fs.defaultFS"] == "hdfs://x"
+
+
+SINGLE = {
+    "fs.defaultFS": "hdfs://h:9000",
+    "dfs.namenode.http-address": "0.0.0.0:1",
+    "dfs.namenode.https-address": "h:2",
+}
+
+
+@pytest.mark.parametrize(
+    ("location", "properties", "expected"),
+    [
+        ("webhdfs://ns1/a//b/", HA, "hdfs://ns1/a//b/"),
+        ("webhdfs://b/a", HA, "hdfs://ns1/a"),
+        ("webhdfs://a:19870/a", HA, "hdfs://ns1/a"),
+        ("SWEBHDFS://a:9871/a", HA, "hdfs://ns1/a"),
+        ("webhdfs://c:9870/%20 é", HA, "hdfs://ns2/%20 é"),
+        ("webhdfs://h:1/a", SINGLE, "hdfs://h:9000/a"),
+        ("swebhdfs://h:2/a", SINGLE, "hdfs://h:9000/a"),
+        ("webhdfs://h/a", {"fs.defaultFS": "hdfs://h"}, "hdfs://h/a"),
+        ("hdfs://elsewhere/a", HA, "hdfs://elsewhere/a"),
+        ("viewfs://all/a", HA, "viewfs://all/a"),
+        ("file:///a", HA, "file:///a"),
+        ("/a", HA, "/a"),
+    ],
+)
+def test_a_web_location_has_a_twin_for_clients_that_speak_hadoops_own_protocol(
+    location, properties, expected
+):
+    assert rpc_location(location, properties) == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "properties"),
+    [
+        ("webhdfs://a:1/x", HA),
+        ("webhdfs://h:3/x", SINGLE),
+        ("swebhdfs://h:1/x", SINGLE),
+        ("webhdfs://h:9870/x", {}),
+        ("webhdfs://h:9870/x", {"fs.defaultFS": "file:///"}),
+    ],
+)
+def test_a_web_location_of_an_unknown_cluster_has_none(location, properties):
+    with pytest.raises(ConfigurationError, match="do not say which hdfs:// address") as caught:
+        rpc_location(location, properties)
+    assert "HADOOP_CONF_DIR" in str(caught.value)

@@ -1,0 +1,48 @@
+"""Locations as Spark's Hadoop client opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+from icecomb.format.errors import ConfigurationError, UnsupportedError
+
+_WEB: Final = ("webhdfs:", "swebhdfs:")
+
+
+class HadoopLocations:
+    """Spark is told `hdfs://` for `webhdfs://`: its shaded Hadoop client cannot open the latter.
+
+    Args:
+        properties: Of the catalog; those of `HADOOP_CONF_DIR` count, too.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = properties
+
+    def of(self, location: str) -> str:
+        """What Spark is told.
+
+        Raises:
+            UnsupportedError: the settings do not say which cluster it is.
+        """
+        if not location[:9].lower().startswith(_WEB):
+            return location
+        from icecomb.format.hdfs.hdfs_address import rpc_location
+
+        try:
+            return rpc_location(location, self._hadoop)
+        except ConfigurationError as error:
+            raise UnsupportedError(
+                f"Spark cannot open {location}: it reads HDFS by hdfs:// only, and the settings "
+                "do not say which hdfs:// address this cluster has",
+                hint=error.hint,
+                path=location,
+            ) from error
+
+    @cached_property
+    def _hadoop(self) -> dict[str, str]:
+        from icecomb.format.hdfs.hdfs_address import hadoop_properties
+
+        return hadoop_properties(self._properties)
