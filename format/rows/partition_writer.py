@@ -92,8 +92,9 @@ class PartitionWriter:
 
     def close(self) -> list[DataFile]:
         """Finish all files and return them."""
-        for key in list(self._partitions):
-            self._finish(key)
+        with self._io.side_by_side(self._locations.root):
+            for key in list(self._partitions):
+                self._finish(key)
         return self._done
 
     def abort(self, problem: BaseException) -> None:

@@ -54,6 +54,33 @@ def test_a_small_read_over_known_manifests_opens_the_list_and_one_data_file(cata
     assert proxy.calls == dict.fromkeys(OPEN, 2)
 
 
+def test_a_commit_sends_each_of_its_five_files_once_and_opens_only_its_base(table, proxy):
+    """Data file, manifest, manifest list, metadata and hint: four calls and the upload each.
+
+    Asked besides: whether the folder is there (before the rows and before the commit), whether the
+    next version is (at once, and in its three spellings), and whether the base is there still.
+    """
+    proxy.calls.clear()
+    table.append(pa.table({"id": pa.array([1000], pa.int64())}))
+    assert proxy.calls == {
+        **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
+        "GETFILESTATUS": 5 + 2 + 4 + 1,
+        **dict.fromkeys(OPEN, 1),
+    }
+
+
+def test_a_commit_of_many_partitions_costs_four_calls_a_file(catalog, proxy):
+    catalog.create_namespace("db")
+    rows = pa.table({"id": pa.array(range(12), pa.int64())})
+    table = catalog.create_table("db.many", rows.schema)
+    with table.update_spec() as update:
+        update.add_identity("id")
+    proxy.calls.clear()
+    table.append(rows)
+    assert proxy.calls["CREATE@data"] == proxy.calls["RENAME"] == 12 + 4
+    assert table.scan().count() == 12
+
+
 @pytest.mark.parametrize("stated", [4_000_000, 2_999_999, 3_000_001, 10, 700_000])
 def test_a_file_of_another_length_than_stated_is_named_by_every_read_to_its_end(
     proxied, place, stated
