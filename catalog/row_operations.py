@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -403,10 +403,13 @@ class RowOperations(ABC):
 
         if change.producer is None:
             return
+        change.producer.written_with = self.metadata.schema()
         try:
             self.commit(change.producer)
         except CommitStateUnknownError:
             raise
         except IcecombError:
-            self.io.delete(change.written)
+            # Our own errors are raised on proof that nothing was committed; see `commit`.
+            with suppress(IcecombError, OSError):
+                self.io.delete(change.written)
             raise

@@ -70,6 +70,12 @@ class History:
         """
         found: list[Snapshot] = []
         at = self.parent
+        if at is None and self.start is not None:
+            raise ValidationError(
+                f"cannot determine the history since snapshot {self.start}: it is not part of the "
+                "branch any more",
+                hint="begin the operation anew on the current snapshot",
+            )
         while at is not None and at.snapshot_id != self.start:
             found.append(at)
             above = at.parent_snapshot_id

@@ -93,7 +93,7 @@ class RowDelta(MergingProducer):
             raise ValidationError(
                 f"data file {both[0]} is removed and also named by new deletes", path=both[0]
             )
-        if parent is None:
+        if parent is None and self.starting_snapshot_id is None:
             return
         history = self.history(base, parent)
         if self.starting_snapshot_id is not None:

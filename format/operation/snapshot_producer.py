@@ -36,6 +36,7 @@ from icecomb.format.manifests.manifest_writer import (
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.metadata_file import metadata_folder
 from icecomb.format.operation.summary import SnapshotSummary, with_totals
+from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
 from icecomb.format.update import (
@@ -69,7 +70,13 @@ class SnapshotProducer(ABC):
         stage_only: Add the snapshot to the table without moving the branch; so it is, too, when
             the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
             true.
+
+    Attributes:
+        written_with: The schema that the added data files were written with; a table that cannot
+            read them any more refuses them. None leaves that unchecked.
     """
+
+    written_with: Schema | None = None
 
     def __init__(
         self,
@@ -138,6 +145,8 @@ class SnapshotProducer(ABC):
                 nothing new refers to it.
         """
         self._check_not_committed(base)
+        if self.written_with is not None:
+            check_written_schema(self.written_with, base.schema())
         parent = self._parent(base)
         self._draw_id(base)
         self.validate(base, parent)

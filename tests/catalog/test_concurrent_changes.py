@@ -82,3 +82,22 @@ def test_a_row_that_was_there_for_an_upsert_may_go_under_snapshot_isolation(lake
     table.delete("k <= 2")
     late.upsert(frame((1, 1), (2, 2)), ["k"])
     assert pairs(table) == [(2, 2), (5, 5)]
+
+
+def test_a_table_that_was_replaced_meanwhile_is_refused(lake):
+    table = lake.create_table("db.t", NUMBERS, properties={"format-version": "2"})
+    table.append(frame((1, 1), (5, 5)))
+    late = [lake.load_table("db.t") for _ in range(4)]
+    lake.replace_table("db.t", NUMBERS)
+    with pytest.raises(ValidationError, match="history"):
+        late[0].upsert(frame((1, 1), (2, 2)), ["k"])
+    with pytest.raises(ValidationError):
+        late[1].delete("k = 1")
+    assert pairs(table) == []
+    # what depends on no row is added to the table as it is
+    late[2].append(frame((3, 3)))
+    assert pairs(table) == [(3, 3)]
+    lake.replace_table("db.t", pa.schema([("k", pa.string())]))
+    with pytest.raises(ValidationError, match="column 'k'"):
+        late[3].append(frame((4, 4)))
+    assert table.refresh().scan().to_arrow().to_pylist() == []

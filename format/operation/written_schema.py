@@ -1,0 +1,47 @@
+"""Whether files that were written with one schema can be read with another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.schema_edit import can_promote
+
+if TYPE_CHECKING:
+    from icecomb.format.schema import Schema
+
+
+def check_written_schema(written: Schema, now: Schema) -> None:
+    """Refuse files whose columns mean something else by now.
+
+    A schema that evolves reads its older files. One that replaced it may have used an id again for
+    a column of another type, or have columns that no older file has and that must have values.
+
+    Args:
+        written: The schema that the files were written with.
+        now: The schema of the table that they are added to.
+
+    Raises:
+        ValidationError: Names the first such column.
+    """
+    if written == now:
+        return
+    for field_id in now.field_ids:
+        field = now.find_field(field_id)
+        name = now.find_column_name(field_id)
+        if not written.contains(field_id):
+            top = now.find_parent_id(field_id) is None
+            if top and field.required and field.initial_default is None:
+                raise _refusal(f"the rows have no column {name!r}, which is required now")
+            continue
+        old = written.find_field(field_id).field_type
+        kept = old.is_primitive and can_promote(old, field.field_type)
+        if not kept and (old.is_primitive or type(old) is not type(field.field_type)):
+            raise _refusal(f"column {name!r} is {field.field_type}, the rows have {old} there")
+
+
+def _refusal(what: str) -> ValidationError:
+    return ValidationError(
+        f"the table was changed while rows were written to it: {what}",
+        hint="Load the table again and write the rows anew.",
+    )
