@@ -24,6 +24,7 @@ from icecomb.catalog.migrate.source_files import THREADS, Place, PlaceFiles, lis
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.file_io import FileIO, FileStatus
+from icecomb.format.location import plain_locations
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
 
@@ -126,7 +127,7 @@ def plan_source(
     findings = [*table_findings(table, choices), *schema_findings(converted)]
     if any(f.severity is Severity.BLOCKER for f in findings):
         return _plan(table, converted, 0, (), findings)
-    places = _places(table, partitions, converted, choices, findings)
+    places = _places(io, table, partitions, converted, choices, findings)
     listed = _listed(io, places, choices, progress, findings, ignored)
     files = [SourceFile(found.place, status, None) for found in listed for status in found.files]
     if footers:
@@ -164,7 +165,8 @@ def _plan(
     )
 
 
-def _places(
+def _places(  # noqa: PLR0917 - one step of a plan, with all it needs
+    io: FileIO,
     table: HiveTable,
     partitions: Iterable[HivePartition],
     converted: SourceSchema,
@@ -176,8 +178,6 @@ def _places(
     places: list[Place] = []
     formats: list[str] = []
     wrong: list[str] = []
-    by_location: dict[str, str] = {}
-    shared: list[str] = []
     for partition in partitions:
         name, location = partition_name(table, partition), partition.storage.location or ""
         if not is_parquet(partition.storage.input_format):
@@ -194,9 +194,6 @@ def _places(
         except ValidationError as error:
             wrong.append(f"{name}: {error.message}")
             continue
-        other = by_location.setdefault(location.rstrip("/"), name)
-        if other != name:
-            shared.append(f"{other} and {name}")
         places.append(Place(name, location, values))
     if formats:
         text = f"{len(formats)} partitions are not Parquet"
@@ -205,12 +202,31 @@ def _places(
         text = f"{len(wrong)} partition values are no exact values of their column's type"
         remedy = "drop these partitions in Hive, or change the type of the partition column there"
         findings.append(blocker("partition-value", text, remedy, tuple(wrong)))
-    if shared:
+    if shared := _sharing(io, places):
         text = f"{len(shared)} pairs of partitions share a folder: its rows would be in both"
         findings.append(
             blocker("shared-folder", text, "drop one partition of each pair", tuple(shared))
         )
     return places
+
+
+def _sharing(io: FileIO, places: Sequence[Place]) -> list[str]:
+    """The pairs of partitions that have one folder, however it is spelled."""
+    first: dict[str, str] = {}
+    folders = _plain_folders(io, (place.location for place in places))
+    pairs = (
+        (first.setdefault(folder, place.name), place.name)
+        for folder, place in zip(folders, places, strict=True)
+    )
+    return [f"{one} and {other}" for one, other in pairs if one != other]
+
+
+def _plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
+    import pyarrow as pa
+
+    given = pa.array([folder.rstrip("/") or "/" for folder in folders], pa.string())
+    plain: list[str] = plain_locations(given, io.properties).to_pylist()
+    return plain
 
 
 def _listed(  # noqa: PLR0917 - one step of a plan, with all it needs
@@ -236,13 +252,8 @@ def _listed(  # noqa: PLR0917 - one step of a plan, with all it needs
     elif missing:
         text = f"{len(missing)} partitions without folder are left out"
         findings.append(warning("missing-folder", text, "accepted", tuple(missing)))
-    roots = {place.location.rstrip("/") for place in places} | set(ignored)
-    nested = {
-        found.place: [
-            status for status in found.nested if not _belongs_to_other(status, found.place, roots)
-        ]
-        for found in listed
-    }
+    roots = {*_plain_folders(io, (*(place.location for place in places), *ignored))}
+    nested = {found.place: _of_no_other(io, found, roots) for found in listed}
     deep = tuple(status.location for some in nested.values() for status in some)
     if deep and "subdirectories" not in choices.accept:
         text = f"{len(deep)} files lie in sub-folders, where Hive readers differ whether they count"
@@ -260,9 +271,19 @@ def _listed(  # noqa: PLR0917 - one step of a plan, with all it needs
     return [found for found in listed if found.exists]
 
 
-def _belongs_to_other(status: FileStatus, place: Place, roots: set[str]) -> bool:
-    folder = status.location.rpartition("/")[0]
-    own = place.location.rstrip("/")
+def _of_no_other(io: FileIO, found: PlaceFiles, roots: set[str]) -> list[FileStatus]:
+    """The files in sub-folders of a place that are no folders of other places, nor below one."""
+    folders = list(dict.fromkeys(_folder(status) for status in found.nested))
+    (own,) = _plain_folders(io, [found.place.location])
+    plain = dict(zip(folders, _plain_folders(io, folders), strict=True))
+    return [s for s in found.nested if not _is_below_other(plain[_folder(s)], own, roots)]
+
+
+def _folder(status: FileStatus) -> str:
+    return status.location.rpartition("/")[0]
+
+
+def _is_below_other(folder: str, own: str, roots: set[str]) -> bool:
     while len(folder) > len(own):
         if folder in roots:
             return True

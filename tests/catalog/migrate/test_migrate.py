@@ -277,7 +277,10 @@ def test_lossy_steps_are_taken_only_when_accepted_by_name(make_hive_table: Any) 
     assert table.state == before
 
 
-def test_two_partitions_in_one_folder_block(make_hive_table: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spelling", ["{}", "file:{}/", "{}/../shared", "file://{}//."])
+def test_two_partitions_in_one_folder_block(
+    make_hive_table: Any, tmp_path: Path, spelling: str
+) -> None:
     place = str(tmp_path / "shared")
     table = make_hive_table(
         {"id": "bigint"},
@@ -285,7 +288,28 @@ def test_two_partitions_in_one_folder_block(make_hive_table: Any, tmp_path: Path
         {("1",): numbers(1), ("2",): numbers(1)},
         folders=[place, place],
     )
+    client, second = table.catalog.client, table.partitions[1]
+    storage = replace(second.storage, location=spelling.format(place))
+    client.partitions.alter(*table.name.split("."), [replace(second, storage=storage)])
     assert codes(migrate.plan(table.catalog, table.name)) == {"shared-folder"}
+
+
+def test_files_of_a_partition_below_another_belong_to_it_alone(
+    make_hive_table: Any, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "outer")
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {("1",): numbers(1), ("2",): numbers(2)},
+        folders=[place, f"{place}/inner"],
+    )
+    client, second = table.catalog.client, table.partitions[1]
+    storage = replace(second.storage, location=f"file:{place}/./inner")
+    client.partitions.alter(*table.name.split("."), [replace(second, storage=storage)])
+    plan = migrate.plan(table.catalog, table.name, migrate.Choices(accept=("subdirectories",)))
+    assert not plan.blockers
+    assert [file.place.values for file in plan.files] == [(1,), (2,)]
 
 
 def test_an_unpartitioned_table_goes_there_and_back(make_hive_table: Any) -> None:
