@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,23 +26,35 @@ from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
 from tests.bench.measure import expect, print_line
 from tests.peers.hdfs import Hdfs
 
-_FOLDER = "hdfs://ns1/warehouse/storm"
 
+def storm(cluster: Hdfs, *, clients: int, files: int, mib: int) -> dict[str, float]:
+    """Write, fail over, read, count.
 
-def storm(cluster: Hdfs, given: argparse.Namespace) -> None:
-    """Write, fail over, read, count."""
+    Args:
+        cluster: Highly available, `nn1` active.
+        clients: So many at once.
+        files: So many of each client.
+        mib: Of each file.
+
+    Returns:
+        How long all of it, the fail-over and the slowest file took, in seconds.
+
+    Raises:
+        SystemExit: something was lost, or is left.
+    """
+    folder = f"hdfs://ns1/warehouse/{uuid.uuid4().hex}"
     properties = {**cluster.client_settings, "hdfs.user": "alice"}
     io = FileIO(properties)
-    io.exists(f"{_FOLDER}/x")
+    io.exists(f"{folder}/x")
     threads, sockets = threading.active_count(), _sockets()
     written = threading.Semaphore(0)
-    slowest = [0.0] * given.clients
+    slowest = [0.0] * clients
 
     def client(number: int) -> dict[str, str]:
         made = {}
-        for turn in range(given.files):
-            location = f"{_FOLDER}/{number}-{turn}"
-            data = random.Random(f"{number}-{turn}").randbytes(given.mib << 20)
+        for turn in range(files):
+            location = f"{folder}/{number}-{turn}"
+            data = random.Random(f"{number}-{turn}").randbytes(mib << 20)
             started = time.perf_counter()
             io.create(location, data)
             written.release()
@@ -51,33 +64,29 @@ def storm(cluster: Hdfs, given: argparse.Namespace) -> None:
         return made
 
     started = time.perf_counter()
-    with ThreadPoolExecutor(given.clients) as pool:
-        running = [pool.submit(client, number) for number in range(given.clients)]
-        for _ in range(given.clients // 2):
+    with ThreadPoolExecutor(clients) as pool:
+        running = [pool.submit(client, number) for number in range(clients)]
+        for _ in range(clients // 2):
             written.acquire()
         before = time.perf_counter()
         cluster.admin("-failover", "nn1", "nn2")
         failover_s = time.perf_counter() - before
         made = {name: digest for each in running for name, digest in each.result().items()}
     seconds = time.perf_counter() - started
-    expect(len(made), given.clients * given.files, "files made")
-    found = {each.location: each.size for each in io.list(_FOLDER)}
-    expect(found, dict.fromkeys(made, given.mib << 20), "files")
+    expect(len(made), clients * files, "files made")
+    found = {each.location: each.size for each in io.list(folder)}
+    expect(found, dict.fromkeys(made, mib << 20), "files")
     for name, digest in made.items():
         read = hashlib.md5(io.read(name), usedforsecurity=False).hexdigest()
         expect(read, digest, name)
-    HdfsFileSystem(properties).cluster(_FOLDER)[0].close()
+    HdfsFileSystem(properties).cluster(folder)[0].close()
     expect(threading.active_count(), threads, "threads")
     expect(max(_sockets() - sockets, 0), 0, "sockets left")
-    print_line(
-        "hdfs_storm",
-        clients=given.clients,
-        files=len(made),
-        mib=given.mib,
-        seconds=round(seconds, 1),
-        failover_s=round(failover_s, 1),
-        slowest_file_s=round(max(slowest), 1),
-    )
+    return {
+        "seconds": round(seconds, 1),
+        "failover_s": round(failover_s, 1),
+        "slowest_file_s": round(max(slowest), 1),
+    }
 
 
 def _sockets() -> int:
@@ -98,7 +107,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     cluster = Hdfs(folder, ha=True)
     try:
-        storm(cluster.start(), given)
+        print_line("hdfs_storm", **vars(given), **storm(cluster.start(), **vars(given)))
     finally:
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import FileExistsAlreadyError
 from icecomb.format.file_io import FileIO
+from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
 from tests.peers.second_try import started
 
@@ -76,6 +77,17 @@ def test_a_storm_of_writers_survives_a_fail_over(cluster, io):
     assert len(won) == sum(len(each.result()) for each in running)
     assert sorted(each.location for each in io.list("hdfs://ns1/warehouse/storm")) == sorted(won)
     assert all(io.read(name) == data[writer] for name, writer in won.items())
+
+
+def test_many_clients_with_files_of_10_mib_survive_a_fail_over(cluster):
+    """Every file is there once and whole, and no thread and no socket is left.
+
+    Twenty clients, to keep this short: `python -m tests.bench.hdfs_storm` does it with a hundred.
+    """
+    if cluster.active() == "nn2":
+        cluster.admin("-failover", "nn2", "nn1")
+    storm(cluster, clients=20, files=1, mib=10)
+    cluster.admin("-failover", "nn2", "nn1")
 
 
 def test_appends_to_a_table_go_on_when_the_active_name_node_is_killed(cluster):
