@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import threading
 
 import pyarrow as pa
@@ -121,6 +122,19 @@ class FileSystemSuite:
                 assert file.read(length) == data[max(start, 0) : max(start, 0) + length]
             file.seek(0)
             assert b"".join(iter(lambda: file.read(99_999), b"")) == data
+
+    def test_a_long_file_is_read_on_and_on_and_from_elsewhere(self, io, place):
+        data = random.Random(1).randbytes(30 << 20)
+        io.create(f"{place}/x", data)
+        with io.open_input(f"{place}/x") as file:
+            for piece in (1_000_003, 8 << 20, 100 << 20):
+                file.seek(5)
+                assert b"".join(iter(lambda piece=piece: file.read(piece), b"")) == data[5:]
+            for start in (0, 17 << 20, 3 << 20):
+                file.seek(start)
+                read = b"".join(file.read(3 << 20) for _ in range(5))
+                assert read == data[start : start + len(read)]
+                assert len(read) == min(15 << 20, len(data) - start)
 
     def test_arrow_reads_and_writes_by_it(self, io, place):
         system, path = io.filesystem(f"{place}/t.parquet")

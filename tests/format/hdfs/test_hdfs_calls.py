@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import threading
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -79,6 +83,23 @@ def test_a_commit_of_many_partitions_costs_four_calls_a_file(catalog, proxy):
     table.append(rows)
     assert proxy.calls["CREATE@data"] == proxy.calls["RENAME"] == 12 + 4
     assert table.scan().count() == 12
+
+
+def test_a_file_that_is_read_on_and_on_takes_few_calls_and_leaves_no_thread(proxied, place, proxy):
+    """Pieces of 1, 1, 2 and 4 MiB, then of 8 MiB, several at a time."""
+    io = FileIO(proxied)
+    data = random.Random(1).randbytes(40 << 20)
+    io.create(f"{place}/x", data)
+    proxy.calls.clear()
+    with io.open_input(f"{place}/x") as file:
+        assert b"".join(iter(lambda: file.read(1 << 20), b"")) == data
+    assert proxy.calls == {"GETFILESTATUS": 1, **dict.fromkeys(OPEN, 4 + 4)}
+    with io.open_input(f"{place}/x") as file:
+        assert b"".join(file.read(1 << 20) for _ in range(10)) == data[: 10 << 20]
+    end = time.monotonic() + 60
+    while any(thread.name.startswith("hdfs-ahead") for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("stated", [4_000_000, 2_999_999, 3_000_001, 10, 700_000])
