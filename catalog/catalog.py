@@ -12,11 +12,16 @@ from icecomb.catalog.view_catalog import ViewCatalog
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
     NoSuchIcebergTableError,
+    NoSuchNamespaceError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import pyarrow as pa
+    from typing_extensions import Self
 
     from icecomb.catalog.creation import CreateTableTransaction, ReplaceTableTransaction
     from icecomb.catalog.pointer import MetadataVersion
@@ -51,6 +56,17 @@ class Catalog(ViewCatalog, ABC):
     def close(self) -> None:
         """Closes the connections that the catalog holds open."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         key = "uri" if "uri" in self.properties else "warehouse"
         value = shown(key, self.properties.get(key, ""))
@@ -82,6 +98,14 @@ class Catalog(ViewCatalog, ABC):
             self.create_namespace(namespace, properties)
         except NamespaceAlreadyExistsError:
             return
+
+    def namespace_exists(self, namespace: Name) -> bool:
+        """Whether there is a namespace of this name."""
+        try:
+            self.load_namespace_properties(namespace)
+        except NoSuchNamespaceError:
+            return False
+        return True
 
     @abstractmethod
     def drop_namespace(self, namespace: Name) -> None:
@@ -187,6 +211,29 @@ class Catalog(ViewCatalog, ABC):
         return self.create_table_transaction(
             identifier, schema, location, partition_spec, sort_order, properties
         ).commit_transaction()
+
+    def create_table_if_not_exists(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        identifier: Name,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec | None = None,
+        sort_order: SortOrder | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Makes an empty table unless it exists; an existing one is loaded as it is.
+
+        The arguments and the other errors are those of `create_table`.
+
+        Raises:
+            NoSuchIcebergTableError: the name is taken by a table that is not Iceberg's.
+        """
+        try:
+            return self.create_table(
+                identifier, schema, location, partition_spec, sort_order, properties
+            )
+        except TableAlreadyExistsError:
+            return self.load_table(identifier)
 
     def create_table_transaction(  # noqa: PLR0917 - PyIceberg's signature
         self,

@@ -45,7 +45,8 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     raise ValidationError(
         f"{type(df).__name__} is no table of rows",
         hint="Give a pyarrow table, record batches or a reader of them, a data frame of pandas or "
-        "polars, a relation of DuckDB, or anything else with __arrow_c_stream__.",
+        "polars, a relation of DuckDB, or anything else with __arrow_c_stream__. For a list of "
+        "dicts: pa.Table.from_pylist(rows, schema=table.schema().as_arrow()).",
     )
 
 

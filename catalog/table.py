@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.catalog.commit import Producer, commit
 from icecomb.catalog.identifier import Identifier
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.inspect.inspection import Inspect
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.name_mapping import NameMapping
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.scan.description import Description
@@ -93,6 +94,10 @@ class Table(RowOperations, MetadataOperations):
         """The current schema."""
         return self.metadata.schema()
 
+    def schemas(self) -> dict[int, Schema]:
+        """All schemas by id."""
+        return {schema.schema_id: schema for schema in self.metadata.schemas}
+
     def spec(self) -> PartitionSpec:
         """The partition spec of new files."""
         return self.metadata.spec()
@@ -104,6 +109,14 @@ class Table(RowOperations, MetadataOperations):
     def sort_order(self) -> SortOrder:
         """The sort order of new files."""
         return self.metadata.sort_order()
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """All sort orders by id."""
+        return {order.order_id: order for order in self.metadata.sort_orders}
+
+    def name_mapping(self) -> NameMapping | None:
+        """Which columns of files without field ids are meant; None if none was set."""
+        return self.metadata.name_mapping()
 
     def location(self) -> str:
         """The table's folder."""
@@ -132,6 +145,28 @@ class Table(RowOperations, MetadataOperations):
     def snapshot_by_name(self, name: str) -> Snapshot | None:
         """The snapshot of a branch or tag; None if there is none of this name."""
         return self.metadata.snapshot_by_name(name)
+
+    def snapshot_as_of_timestamp(
+        self,
+        timestamp_ms: int,
+        inclusive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
+    ) -> Snapshot | None:
+        """The snapshot that was current at a time; None if the log knows of none.
+
+        Args:
+            timestamp_ms: Milliseconds from 1970-01-01 UTC.
+            inclusive: Whether one made in just that millisecond counts.
+        """
+        latest = timestamp_ms if inclusive else timestamp_ms - 1
+        past = [entry for entry in self.metadata.snapshot_log if entry.timestamp_ms <= latest]
+        return self.snapshot_by_id(past[-1].snapshot_id) if past else None
+
+    if not TYPE_CHECKING:  # type checkers are to know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from icecomb.catalog.foreign_name import unknown_attribute
+
+            raise unknown_attribute(name)
 
     def refresh(self) -> Table:
         """Pins this object to the table's state of now, and returns it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.types import (
@@ -19,6 +19,9 @@ from icecomb.format.types import (
     parse_type,
 )
 from icecomb.format.unknown_member import extra_field, unknown_members
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 INITIAL_SCHEMA_ID = 0
 _MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
@@ -84,6 +87,12 @@ class Schema:
     def as_struct(self) -> StructType:
         """The columns as a struct type."""
         return StructType(self.fields)
+
+    def as_arrow(self) -> pa.Schema:
+        """The columns as a schema of pyarrow, as scans give them."""
+        from icecomb.format.rows.arrow import schema_to_pyarrow
+
+        return schema_to_pyarrow(self)
 
     def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:  # noqa: FBT001, FBT002
         """The field of this id or dotted name.

@@ -400,7 +400,15 @@ def can_promote(old: IcebergType, new: IcebergType) -> bool:
 
 
 def _given_type(given: IcebergType | str) -> IcebergType:
-    return parse_type(given) if isinstance(given, str) else given
+    if isinstance(given, str):
+        return parse_type(given)
+    if not isinstance(given, IcebergType):
+        raise SchemaError(
+            f"Not a column's type: {given!r}",
+            hint='Give one like StringType() or "decimal(9, 2)"; for types of pyarrow use '
+            "union_by_name(pa.schema(...)).",
+        )
+    return given
 
 
 def _check_names_inside(field_type: IcebergType, full: str) -> None:

@@ -113,10 +113,18 @@ class ExpireSnapshots(PendingUpdate):
 
         Args:
             dt: A time (one without zone is UTC), or milliseconds since the epoch.
+
+        Raises:
+            ValidationError: It is neither.
         """
         if isinstance(dt, datetime):
             aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
             dt = int(aware.timestamp() * 1000)
+        if not isinstance(dt, int):
+            raise ValidationError(
+                f"Snapshots cannot be older than {dt!r}",
+                hint="Give a datetime, or milliseconds from 1970-01-01 UTC.",
+            )
         self._older_than_ms = dt
         return self
 

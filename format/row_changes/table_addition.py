@@ -42,6 +42,8 @@ def add_files(
         raise ValidationError(
             f"on_duplicate cannot be {on_duplicate!r}", hint=f"Use one of: {', '.join(_ANSWERS)}."
         )
+    # a text is a sequence of texts, too: one file is meant
+    paths = [paths] if isinstance(paths, str) else paths
     skip = on_duplicate == "skip"
     by_location: dict[str, str] = {}
     for path in paths:

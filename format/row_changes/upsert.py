@@ -85,7 +85,8 @@ def upsert_rows(
             hint="Set when_matched_update_all or when_not_matched_insert_all.",
         )
     schema = target.metadata.schema()
-    keys = _key_fields(target, join_cols)
+    # a text is a sequence of texts, too: one name is meant
+    keys = _key_fields(target, [join_cols] if isinstance(join_cols, str) else join_cols)
     missing = [f.name for f in schema.fields if f.name not in data.schema.names]
     if update and missing:
         raise SchemaError(

@@ -75,7 +75,11 @@ class TableScan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_filter", as_expression(self.row_filter))
-        object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
+        # a text is a sequence of texts, too: one name is meant
+        names = self.selected_fields
+        object.__setattr__(
+            self, "selected_fields", (names,) if isinstance(names, str) else tuple(names)
+        )
         if self.limit is not None and self.limit < 0:
             raise ValidationError(f"A limit is not negative: {self.limit}")
         if self.snapshot_id is not None and self.snapshot() is None:
@@ -275,6 +279,7 @@ class TableScan:
 
         Raises:
             UnsupportedError: DuckDB is not installed.
+            ValidationError: This is no connection.
         """
         try:
             import duckdb
@@ -282,6 +287,11 @@ class TableScan:
             raise UnsupportedError(
                 "DuckDB is not installed", hint="pip install 'icecomb[duckdb]'"
             ) from None
+        if isinstance(connection, str):
+            raise ValidationError(
+                f"A connection of DuckDB cannot be {connection!r}",
+                hint=f"Name the relation instead: scan.to_duckdb().create_view({connection!r}).",
+            )
         self.projection()
         return (connection or duckdb.default_connection()).from_arrow(self)
 
@@ -363,6 +373,11 @@ def _millis(timestamp: int | dt.datetime) -> int:
             )
         epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
         return (timestamp - epoch) // dt.timedelta(milliseconds=1)
+    if not isinstance(timestamp, int):
+        raise ValidationError(
+            f"A point in time cannot be {timestamp!r}",
+            hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
+        )
     return timestamp
 
 
