@@ -29,16 +29,20 @@ PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
 # Where these lead pip and Python to is none of our environments.
 ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER", "PYTHONHOME", "PYTHONPATH")
-# A test may stand in either half: those that ask for a Spark are quicker where one runs anyway.
-WITH_SPARK = [
+# A test passes in either half. These share what is slow to start: both Sparks, and Hive 3 and 4.
+BESIDE = [
     "tests/spark",
     "tests/interop",
+    "tests/conformance",
     "tests/test_readme.py",
+    "tests/catalog/paimon/test_paimon_cli.py",
+    "tests/catalog/test_failover.py",
+    "tests/catalog/test_hive_versions.py",
+    "tests/catalog/test_metastore_security.py",
     "tests/catalog/test_namespaces.py",
     "tests/catalog/test_views.py",
-    "tests/catalog/paimon/test_paimon_cli.py",
 ]
-WITHOUT_SPARK = ["tests", *(f"--ignore={each}" for each in WITH_SPARK)]
+OTHERS = ["tests", *(f"--ignore={each}" for each in BESIDE)]
 
 
 def main(arguments: list[str]) -> int:
@@ -68,13 +72,13 @@ def main(arguments: list[str]) -> int:
         return subprocess.run([*pytest, *arguments], check=False).returncode
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    beside = Step("tests with Spark", [*pytest, *WITH_SPARK])
+    beside = Step("tests with Spark or Hive 3 and 4", [*pytest, *BESIDE])
     steps = [
         Step("lint", [_script("ruff"), "check"]).show(),
         Step("layout", [_script("ruff"), "format", "--check"]).show(),
         Step("types", [_script("mypy")]).show(),
         Step("layers", [_script("lint-imports")]).show(),
-        Step("tests without Spark", [*pytest, *WITHOUT_SPARK]).show(),
+        Step("all other tests", [*pytest, *OTHERS]).show(),
         beside.show(),
     ]
     failed = [step for step in steps if step.failed]

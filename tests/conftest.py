@@ -35,6 +35,8 @@ for variable in list(os.environ):
         del os.environ[variable]
 os.environ["ICECOMB_HOME"] = "/nonexistent"
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# A test's Spark is over before the second compiler and parallel collections have paid for themselves.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # Time is never a verdict here: the machine may be busy. A gate repeats the same cases every time;
 # whoever runs the tests by hand gets new ones.
