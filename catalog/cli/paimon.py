@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,8 @@ _COLUMNS = ["change", "id", "path", "before", "after"]
 def paimon() -> None:
     """Look at the schemas of Apache Paimon tables, evolve them, bring append tables over.
 
-    TABLE is a folder, or a table's name in the Hive metastore.
+    TABLE is a folder (/warehouse/db.db/t, ./t, hdfs://...), or a table's name in the Hive
+    metastore (db.t).
     """
 
 
@@ -166,8 +168,8 @@ def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) 
 def import_(application: Application, table: str, target: str, *, yes: bool) -> int:
     """Make an Iceberg table of a Paimon append table's data files, where they are.
 
-    The files belong to the Paimon table on: the Iceberg table gets gc.enabled=false. Stop what
-    writes, compacts or expires the Paimon table first. Exit code 3 if it is blocked.
+    The files go on to belong to the Paimon table: the Iceberg table gets gc.enabled=false. Stop
+    what writes, compacts or expires the Paimon table first. Exit code 3 if it is blocked.
     """
     from icecomb.catalog.paimon.table_import import plan_import, run_import
 
@@ -191,7 +193,11 @@ def _source(application: Application, table: str) -> PaimonSource:
         from icecomb.format.file_io import FileIO
 
         io = FileIO(load_configuration("path", {}).properties)
-        return PaimonSource(table, io, table.rstrip("/"))
+        # Only a local folder can be named from where one is.
+        relative = table.startswith(".") or (":" not in table and not table.startswith("/"))
+        return PaimonSource(
+            table, io, str(Path(table).absolute()) if relative else table.rstrip("/")
+        )
     return find_table(_hive(application), table)
 
 

@@ -12,6 +12,7 @@ from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
     FileExistsAlreadyError,
+    FileMissingError,
     NoSuchTableError,
     SchemaError,
 )
@@ -80,7 +81,14 @@ class SchemaFiles:
             CorruptFileError, UnsupportedError: See `read_table_schema`.
         """
         path = self.path(schema_id)
-        return read_table_schema(self._io.read(path), path, schema_id)
+        try:
+            data = self._io.read(path)
+        except FileMissingError as error:
+            known = ", ".join(map(str, self.ids()))
+            raise FileMissingError(
+                f"there is no {path}", hint=f"There are the schemas {known}.", path=path
+            ) from error
+        return read_table_schema(data, path, schema_id)
 
     def latest(self) -> TableSchema:
         """The schema of the highest number; errors as in `ids` and `read`."""
