@@ -100,6 +100,8 @@ def test_a_table_on_hdfs_is_evolved_and_comes_into_a_catalog_of_folders(uploaded
 
 
 def test_who_may_not_write_is_told_so_and_nothing_changes(uploaded, hdfs, monkeypatch, capsys):
+    schemas = f"{uploaded.location.removeprefix(hdfs.uri)}/schema"
+    hdfs.request("PUT", f"{schemas}?op=SETPERMISSION&permission=755")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(hdfs.conf))
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
     evolve = ["paimon", "evolve", uploaded.location, "--add", "n", "INT"]
