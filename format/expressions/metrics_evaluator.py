@@ -117,7 +117,9 @@ def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArr
     operation, term = predicate.operation, predicate.term
     field_id = term.field_id
     if operation is Operation.IS_NULL:
-        return _not_zero(metrics.null_count(field_id))
+        # Counts of a nested field may leave out the rows in which a struct around it is null.
+        nested = term.reference.nested
+        return _every(metrics) if nested else _not_zero(metrics.null_count(field_id))
     all_null = _all_null(metrics, field_id)
     if operation is Operation.NOT_NULL:
         return pc.invert(all_null)
