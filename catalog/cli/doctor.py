@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.configuration import Configuration
 
-_DOWN: Final = ("hdfs", "name node")
+_DOWN: Final = ("hdfs", "name node", "warehouse")
 _LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pyspark")
 
 

@@ -83,7 +83,7 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
                 level,
                 "name node",
                 node.problem,
-                "start it, or correct dfs.namenode.http-address for it",
+                "start it, or correct dfs.namenode.http-address for it in hdfs-site.xml",
             )
         else:
             said = f"is {node.state}" if node.state else "answers, but hides its state"

@@ -51,16 +51,19 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
     if exception in EXISTS:
         return FileExistsAlreadyError(f"{location} exists already", path=location)
     text = (message or exception).strip().splitlines()[0]
+    advice = _ADVICE.get(exception)
+    if '"user.name"' in text:
+        advice = "the cluster takes no such user name: set hdfs.user or HADOOP_USER_NAME"
     return FileIOError(
         f"cannot {verb} {location}: {exception}: {text}",
-        hint=_ADVICE.get(exception),
+        hint=advice,
         path=location,
     )
 
 
 def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str) -> FileIOError:
     """The error when no name node answered as an active one."""
-    found = "; ".join(f"{node}: {_reach(node)}" for node in name_nodes)
+    found = "; ".join(f"{node}: {reach(node)}" for node in name_nodes)
     return FileIOError(
         f"cannot {verb} {location}: no active name node ({found or cause})",
         hint="check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
@@ -69,12 +72,16 @@ def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str)
     )
 
 
-def _reach(name_node: str) -> str:
+def reach(name_node: str) -> str:
+    """What becomes of an attempt to connect to `host:port`, in plain words."""
     host, _, port = name_node.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=2):
             return "listens, but is not active or not ready"
     except socket.gaierror:
-        return "the host name is unknown"
+        described = (
+            "" if "." in host else "; if it is a nameservice, hdfs-site.xml must describe it"
+        )
+        return f"the host name is unknown{described}"
     except (OSError, ValueError) as error:
         return f"{getattr(error, 'strerror', None) or error}"

@@ -23,7 +23,7 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
-from icecomb.format.hdfs.hdfs_failure import UNREADY, failure, unreachable
+from icecomb.format.hdfs.hdfs_failure import UNREADY, failure, reach, unreachable
 from icecomb.format.hdfs.hdfs_session import HdfsSession
 from icecomb.format.hdfs.hdfs_upload import Upload
 
@@ -107,11 +107,20 @@ class WebHdfs:
         Raises:
             FileIOError: it does not answer.
         """
+        import requests
+
         url = f"{self._client.scheme}://{name_node}/jmx"
-        with self._failures("reach", url):
-            reply = self._session.requests.get(
-                f"{url}?qry=Hadoop:service=NameNode,name={bean}", timeout=_METRICS_S
-            )
+        try:
+            with self._failures("reach", url):
+                reply = self._session.requests.get(
+                    f"{url}?qry=Hadoop:service=NameNode,name={bean}", timeout=_METRICS_S
+                )
+        except FileIOError as error:
+            cause = error.__cause__
+            tls = isinstance(cause, requests.exceptions.SSLError)
+            if tls or not isinstance(cause, requests.ConnectionError):
+                raise
+            raise FileIOError(f"cannot reach {name_node}: {reach(name_node)}") from error
         try:
             beans: list[dict[str, Any]] = reply.json()["beans"] if reply.ok else []
         except (ValueError, KeyError, TypeError):

@@ -122,6 +122,43 @@ def test_of_two_name_nodes_the_active_one_and_the_one_that_is_down_are_named(
     assert [level for level, name, _ in findings if name == "name node"] == ["problem", "problem"]
 
 
+def test_what_cannot_be_reached_is_told_in_plain_words(doctor, hdfs, warehouse):
+    path = warehouse.removeprefix(hdfs.uri)
+    rpc = f"127.0.0.1:{hdfs.rpc['nn1']}"
+    for lake, settings, subject, words in [
+        (
+            f"hdfs://ns1{path}",
+            {"a": "b"},
+            "name node",
+            "ns1:9870: the host name is unknown; if it is",
+        ),
+        (
+            "hdfs://x.invalid/a",
+            {"a": "b"},
+            "name node",
+            "x.invalid:9870: the host name is unknown ->",
+        ),
+        (
+            "webhdfs://127.0.0.1:1/a",
+            {"a": "b"},
+            "name node",
+            "127.0.0.1:1: Connection refused -> start",
+        ),
+        (f"webhdfs://{rpc}{path}", {"a": "b"}, "warehouse", "HTTP request to a Hadoop IPC port"),
+    ]:
+        code, findings = doctor(lake, settings)
+        level, said = of(findings, subject)
+        assert (code, level) == (3, "problem")
+        assert words in said
+
+
+def test_a_user_name_that_the_cluster_does_not_take_is_a_problem(doctor, warehouse, monkeypatch):
+    monkeypatch.setenv("HADOOP_USER_NAME", "no/such user")
+    code, findings = doctor(warehouse)
+    assert code == 3
+    assert "takes no such user name: set hdfs.user" in of(findings, "warehouse")[1]
+
+
 def test_configuration_that_names_no_such_cluster_is_a_problem(doctor, hdfs):
     code, findings = doctor("hdfs://other/lake", {"dfs.nameservices": "ns1"})
     assert code == 3
