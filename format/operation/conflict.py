@@ -27,7 +27,8 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher, Mask
-from icecomb.format.operation.manifest_filter import PartitionValues, partition_key
+from icecomb.format.operation.manifest_filter import partition_key
+from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.snapshot import Operation

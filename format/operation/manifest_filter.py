@@ -20,6 +20,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
+from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
 from icecomb.format.operation.snapshot_producer import spec_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 _DELETED = ManifestEntryStatus.DELETED.value
 _EXISTING = ManifestEntryStatus.EXISTING.value
 
-PartitionValues = tuple[int, tuple[Any, ...]]
-"""A partition: the id of its spec, and its values."""
+_MOST_PLACES = 1000
+"""Files of more partitions are looked for in all manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class ManifestFilter:
         case_sensitive: Whether row filters tell `Id` from `id`.
 
     Attributes:
-        paths: Remove these files.
+        paths: Remove these files; see `remove_file`.
         partitions: Remove all files of these partitions.
         expression: Remove the files whose every row matches; None removes none.
         require_paths: Refuse the commit when one of `paths` is not there.
@@ -59,6 +60,7 @@ class ManifestFilter:
         self.content = content
         self.case_sensitive = case_sensitive
         self.paths: set[str] = set()
+        self._places: set[PartitionValues] | None = set()
         self.partitions: set[PartitionValues] = set()
         self.expression: BooleanExpression | None = None
         self.require_paths = False
@@ -72,6 +74,17 @@ class ManifestFilter:
     def removes_files(self) -> bool:
         """Whether anything was asked to be removed."""
         return bool(self.paths or self.partitions or self.expression is not None)
+
+    def remove_file(self, file: DataFile | str) -> None:
+        """Remove a file, given itself or its path.
+
+        Of a file itself the partition is known, which spares reading most manifests.
+        """
+        self.paths.add(file if isinstance(file, str) else file.file_path)
+        if isinstance(file, str):
+            self._places = None
+        elif self._places is not None:
+            self._places.add((file.spec_id, file.partition))
 
     def add_expression(self, expression: BooleanExpression) -> None:
         """Remove, too, the files whose every row matches."""
@@ -104,21 +117,51 @@ class ManifestFilter:
         if self._schema_id != base.current_schema_id:
             self._done, self._schema_id = {}, base.current_schema_id
         matcher = self._matcher(producer, base)
+        places = None
+        if self._places is not None and len(self._places) <= _MOST_PLACES:
+            places = PartitionPlaces(base, self._places)
+        given = (producer, base, matcher, manifests, min_sequence_number)
+        out = self._filtered(*given, places=places)
+        if places is not None and self._missing():
+            # the table may track a file with other partition values than the caller's
+            out = self._filtered(*given, places=None)
+        self._require()
+        return out
+
+    def _filtered(
+        self,
+        producer: SnapshotProducer,
+        base: TableMetadata,
+        matcher: FileMatcher | None,
+        manifests: Sequence[ManifestFile],
+        min_sequence_number: int,
+        *,
+        places: PartitionPlaces | None,
+    ) -> list[ManifestFile]:
+        self.removed, self.replaced = [], 0
         out = []
         for manifest in manifests:
             key = (manifest.manifest_path, manifest.sequence_number)
             found = self._done.get(key)
             if found is None and manifest.has_live_files():
-                found = self._filter(producer, base, matcher, manifest, min_sequence_number)
-                self._done[key] = found
+                by_filter = matcher is not None and matcher.might_contain(manifest)
+                if by_filter or self._may_name(manifest, places):
+                    active = matcher if by_filter else None
+                    found = self._filter(producer, base, active, manifest, min_sequence_number)
+                    self._done[key] = found
             if found is None:
                 out.append(manifest)
             else:
                 out.append(found.manifest)
                 self.removed += found.removed
                 self.replaced += found.manifest is not manifest and bool(found.removed)
-        self._require()
         return out
+
+    def _may_name(self, manifest: ManifestFile, places: PartitionPlaces | None) -> bool:
+        """Whether a file to remove by its path or partition may be in a manifest."""
+        if self.paths and (places is None or places.may_hold(manifest)):
+            return True
+        return any(spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions)
 
     def forget(self) -> None:
         """Write everything anew the next time."""
@@ -138,21 +181,15 @@ class ManifestFilter:
         min_sequence_number: int,
     ) -> _Filtered:
         nothing = _Filtered(manifest, ())
-        by_filter = matcher is not None and matcher.might_contain(manifest)
-        by_name = bool(self.paths) or any(
-            spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions
-        )
-        if not by_filter and not by_name:
-            return nothing
         spec = spec_of(base, manifest.partition_spec_id)
         columns = (
             matcher.read(manifest)
-            if by_filter and matcher is not None
+            if matcher is not None
             else read_manifest_columns(producer.io, manifest, (), spec=spec)
         )
         live = columns.live.to_numpy(zero_copy_only=False)
         remove = self._named(columns) & live
-        if by_filter and matcher is not None:
+        if matcher is not None:
             remove |= self._matching(columns, matcher, live & ~remove)
         if not remove.any():
             return nothing
@@ -198,10 +235,11 @@ class ManifestFilter:
         found: Mask = rows & must & might
         return found
 
+    def _missing(self) -> list[str]:
+        return sorted(self.paths - {file.file_path for file in self.removed})
+
     def _require(self) -> None:
-        if not self.require_paths or not self.paths:
-            return
-        missing = sorted(self.paths - {file.file_path for file in self.removed})
+        missing = self._missing() if self.require_paths else []
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ValidationError(

@@ -178,7 +178,7 @@ class MergingProducer(SnapshotProducer):
 
     def _remove(self, file: DataFile) -> None:
         content = _DATA if file.content is DataFileContent.DATA else _DELETES
-        self.filters[content].paths.add(file.file_path)
+        self.filters[content].remove_file(file)
         if content is _DATA:
             self.removed_data_files[file.file_path] = file
 

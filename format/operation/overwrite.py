@@ -56,7 +56,7 @@ class DeleteFiles(MergingProducer):
 
     def delete_data_file(self, file: DataFile | str) -> Self:
         """Remove a file, given itself or its path."""
-        self.filters[_DATA].paths.add(file if isinstance(file, str) else file.file_path)
+        self.filters[_DATA].remove_file(file)
         return self
 
     def validate_files_exist(self) -> Self:

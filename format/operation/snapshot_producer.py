@@ -245,7 +245,7 @@ class SnapshotProducer(ABC):
         from icecomb.format.manifests.entry_encoder import EntryEncoder
 
         spec = spec_of(base, spec_id)
-        version, schema = min(base.format_version, 2), _schema_of(base, spec)
+        version, schema = min(base.format_version, 2), schema_of(base, spec)
         return EntryEncoder(version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
@@ -348,7 +348,7 @@ class SnapshotProducer(ABC):
         return ManifestWriter(
             min(base.format_version, 2),
             spec,
-            _schema_of(base, spec),
+            schema_of(base, spec),
             self.snapshot_id,
             content=content,
             codec=base.properties.get(_CODEC_KEY, "gzip"),
@@ -382,7 +382,7 @@ def spec_of(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
     return spec
 
 
-def _schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
+def schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
     """The schema to write a spec with: an old spec may be of a column that was dropped."""
     sources = [field.source_id for field in spec.fields]
     schemas = (metadata.schema(), *reversed(metadata.schemas))
