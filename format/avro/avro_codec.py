@@ -11,6 +11,8 @@ from icecomb.format.errors import UnsupportedError
 _USUAL_RATIO: Final = 4
 """How many times larger a block is than it is packed, to make room for it at once."""
 
+_ISAL_LEVEL: Final = 2
+
 
 def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
     """The function that unpacks a block.
@@ -55,9 +57,11 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
     if kind in ("uncompressed", "none"):
         return "null", bytes
     if kind == "gzip":
+        if level is None:
+            return "deflate", _deflate
 
         def deflate(block: bytes) -> bytes:
-            packer = zlib.compressobj(1 if level is None else level, wbits=-zlib.MAX_WBITS)
+            packer = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
             return packer.compress(block) + packer.flush()
 
         return "deflate", deflate
@@ -77,6 +81,13 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
     raise UnsupportedError(
         f"unknown compression codec {codec!r}", hint="use gzip, zstd, snappy or uncompressed"
     )
+
+
+def _deflate(block: bytes) -> bytes:
+    # as small as zlib's level 1, in a quarter of the time
+    from isal import isal_zlib
+
+    return isal_zlib.compress(block, _ISAL_LEVEL, -zlib.MAX_WBITS)
 
 
 def _inflate(block: bytes) -> bytes:

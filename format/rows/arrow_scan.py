@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from icecomb.format.scan.task import FileScanTask
 
 BATCH_ROWS = 1 << 17
+_TABLE_BATCH_ROWS = 1 << 20
+"""What is to be held as a whole is made in fewer, larger pieces."""
+_NOT_ASCII = 0x80
 
 
 class ArrowScan:
@@ -91,14 +94,18 @@ class ArrowScan:
 
     def to_table(self, tasks: Iterable[FileScanTask]) -> pa.Table:
         """All rows in one table."""
+        rows = self._batch_size
+        # pyarrow cannot read nested values in one piece beyond 2 GiB.
+        if self._limit is None and not any(f.type.num_fields for f in self.schema):
+            rows = max(rows, _TABLE_BATCH_ROWS)
         # What is to be held anyway need not wait: tasks are decoded side by side.
-        batches = self._batches(tasks, use_threads=self._workers == 1, depth=0)
+        batches = self._batches(tasks, rows, use_threads=self._workers == 1, depth=0)
         return pa.Table.from_batches(list(batches), self.schema)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
         """The rows batch by batch; memory is bounded by the batches in flight, not by the table."""
         # In order, a task that is ahead soon waits: columns are decoded side by side instead.
-        return self._batches(tasks, use_threads=self._ordered)
+        return self._batches(tasks, self._batch_size, use_threads=self._ordered)
 
     def to_reader(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
         """The rows as a stream other Arrow libraries can take over."""
@@ -126,12 +133,15 @@ class ArrowScan:
             total += sum(b.num_rows for b in counting.to_record_batches(unknown))
         return total if self._limit is None else min(total, self._limit)
 
-    def read(self, task: FileScanTask, *, use_threads: bool = True) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, task: FileScanTask, *, use_threads: bool = True, batch_size: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of one task in the order of its file.
 
         Args:
             task: A data file, or a part of one.
             use_threads: Whether its columns are decoded side by side.
+            batch_size: The most rows in a batch; None for the scan's.
 
         Raises:
             CorruptFileError: The data file is damaged or does not fit the table.
@@ -145,7 +155,10 @@ class ArrowScan:
             return
         reader = open_data_file(self._io, task.file, self._name_mapping)
         try:
-            yield from self._rows(task, reader, residual, deleted, keys, use_threads=use_threads)
+            parts = partial(
+                reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads
+            )
+            yield from self._rows(task, reader, residual, deleted, keys, parts=parts)
         finally:
             reader.close()
 
@@ -157,7 +170,7 @@ class ArrowScan:
         deleted: Positions | None,
         keys: Sequence[KeySet],
         *,
-        use_threads: bool,
+        parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
     ) -> Iterator[pa.RecordBatch]:
         constants = file_constants(task.file, task.spec)
         if self._flag is not None:
@@ -176,9 +189,7 @@ class ArrowScan:
         if selective:
             row_groups = _matching(row_groups, residual, reader, constants)
         width = len(self._projected.fields)
-        for position, raw in reader.batches(
-            projection.leaves, row_groups, self._batch_size, use_threads=use_threads
-        ):
+        for position, raw in parts(projection.leaves, row_groups):
             rows = raw.num_rows
             check_text(raw, reader.location)
             batch = projection.apply(raw, position)
@@ -200,9 +211,10 @@ class ArrowScan:
                 yield batch
 
     def _batches(
-        self, tasks: Iterable[FileScanTask], *, use_threads: bool, depth: int = 2
+        self, tasks: Iterable[FileScanTask], rows: int, *, use_threads: bool, depth: int = 2
     ) -> Iterator[pa.RecordBatch]:
-        producers = (partial(self.read, task, use_threads=use_threads) for task in tasks)
+        read = partial(self.read, use_threads=use_threads, batch_size=rows)
+        producers = (partial(read, task) for task in tasks)
         batches = stream(producers, self._workers, ordered=self._ordered, depth=depth)
         try:
             yield from batches if self._limit is None else _limited(batches, self._limit)
@@ -258,7 +270,7 @@ def check_text(batch: pa.RecordBatch, location: str) -> None:
         CorruptFileError: There is such text.
     """
     for field, array in zip(batch.schema, batch.columns, strict=True):
-        if _has_text(field.type):
+        if _has_text(field.type) and not _is_ascii(array):
             try:
                 array.validate(full=True)
             except pa.ArrowInvalid as problem:
@@ -268,6 +280,18 @@ def check_text(batch: pa.RecordBatch, location: str) -> None:
                     path=location,
                     column=field.name,
                 ) from problem
+
+
+def _is_ascii(array: pa.Array) -> bool:
+    """Whether that is plain from the bytes, which is told ten times faster than UTF-8."""
+    if not pa.types.is_string(array.type):
+        return False
+    _, places, content = array.buffers()
+    if not content:
+        return True
+    offsets = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1]
+    used = np.frombuffer(content, np.uint8)[offsets[0] : offsets[-1]]
+    return bool(used.max(initial=0) < _NOT_ASCII)
 
 
 def _has_text(kind: pa.DataType) -> bool:
