@@ -80,7 +80,7 @@ def build(
 
 def data_file(number: int, files: int, location: str) -> dict[str, Any]:
     """The record of one data file."""
-    day, bucket = _partition(number, files)
+    day, bucket = partition_of(number, files)
     lower, upper = [], []
     for column, name, kind in COLUMNS:
         low, high = _range(number, files, column, name, kind)
@@ -109,7 +109,7 @@ def data_file(number: int, files: int, location: str) -> dict[str, Any]:
 def position_delete(number: int, files: int, location: str) -> dict[str, Any]:
     """The record of a position-delete file of one data file."""
     target = number * 5 % files
-    day, bucket = _partition(target, files)
+    day, bucket = partition_of(target, files)
     bound = [{"key": _FILE_PATH_ID, "value": data_path(target, files, location).encode()}]
     return {
         **_EMPTY,
@@ -126,7 +126,7 @@ def position_delete(number: int, files: int, location: str) -> dict[str, Any]:
 
 def equality_delete(number: int, files: int, location: str) -> dict[str, Any]:
     """The record of an equality-delete file of one partition."""
-    day, bucket = _partition(number * 100 % files, files)
+    day, bucket = partition_of(number * 100 % files, files)
     low, high = number * 1000, number * 1000 + 999
     return {
         **_EMPTY,
@@ -146,7 +146,7 @@ def equality_delete(number: int, files: int, location: str) -> dict[str, Any]:
 
 def data_path(number: int, files: int, location: str) -> str:
     """Where data file `number` would be."""
-    day, bucket = _partition(number, files)
+    day, bucket = partition_of(number, files)
     date = (_EPOCH + dt.timedelta(days=day)).isoformat()
     name = f"{number:08d}-0-{uuid.UUID(int=number)}.parquet"
     return f"{location}/data/ts_day={date}/id_bucket={bucket}/{name}"
@@ -190,12 +190,13 @@ def _expected(files: int, times: int) -> dict[str, Any]:
     }
 
 
-def _partition(number: int, files: int) -> tuple[int, int]:
+def partition_of(number: int, files: int) -> tuple[int, int]:
+    """The partition tuple of data file `number`."""
     return _FIRST_DAY + number * DAYS // files, number % 16
 
 
 def _range(number: int, files: int, column: int, name: str, kind: str) -> tuple[Any, Any]:
-    day, some = _partition(number, files)[0], _mix(number, column)
+    day, some = partition_of(number, files)[0], _mix(number, column)
     if name == "ts":
         return day * _DAY_US + some, day * _DAY_US + 86_399_000_000 - some
     if name == "key":

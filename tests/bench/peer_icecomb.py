@@ -116,11 +116,15 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
     table.commit(change)
 
 
-def remove_files(table: Any, paths: Sequence[str]) -> None:
-    """Commit that data files are gone."""
+def remove_files(table: Any, files: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+    """Commit that data files are gone, given by path and partition."""
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.overwrite import DeleteFiles
 
     change = DeleteFiles(table.io)
-    for path in paths:
-        change.delete_data_file(path)
+    for path, partition in files:
+        file = DataFile(
+            file_path=path, partition=partition, record_count=1, file_size_in_bytes=1, spec_id=0
+        )
+        change.delete_data_file(file)
     table.commit(change)

@@ -119,18 +119,18 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
             change.append_data_file(own)
 
 
-def remove_files(table: Any, paths: Sequence[str]) -> None:
-    """Commit that data files are gone."""
+def remove_files(table: Any, files: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+    """Commit that data files are gone, given by path and partition."""
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
 
     with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
-        for path in paths:
+        for path, partition in files:
             file = DataFile.from_args(
                 content=DataFileContent.DATA,
                 file_path=path,
                 file_format=FileFormat.PARQUET,
-                partition=Record(None, None),
+                partition=Record(*partition),
                 record_count=0,
                 file_size_in_bytes=0,
             )

@@ -5,8 +5,9 @@
     python -m tests.bench.rewriting --table build/bench/big100k --work build/bench/rewriting \\
         --peers icecomb,iceberg_java --cases one,each,rewrite
 
-one: the commit removes one data file, so that one manifest is written anew and the others are
-searched for it. each: it removes a file of every manifest, so that all are written anew.
+one: the commit removes one data file, so that one manifest is written anew. each: it removes a file
+of every manifest, so that all are written anew. Iceberg Java is given the paths only, the others
+the partitions, too.
 rewrite: all manifests become others of the same entries; PyIceberg has no such thing. icecomb sorts
 the entries by partition, Iceberg Java is asked to leave them as they come.
 """
@@ -19,7 +20,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.bench.big_table import PER_MANIFEST, data_path
+from tests.bench.big_table import PER_MANIFEST, data_path, partition_of
 from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report
 from tests.bench.peer import load_peer
 
@@ -33,27 +34,28 @@ def measure(arguments: argparse.Namespace, name: str, case: str) -> None:
     table_folder = folder / "t"
     made, original, files = _relocated(Path(arguments.table).resolve(), table_folder)
     step = PER_MANIFEST if case == "each" else files
-    paths = [data_path(n, files, original) for n in range(0, files, step)]
-    if case == "rewrite":
-        paths = []
+    numbers = range(0, 0 if case == "rewrite" else files, step)
+    removed = [
+        (data_path(number, files, original), partition_of(number, files)) for number in numbers
+    ]
     if name == "iceberg_java":
         Path(made).rename(table_folder / "metadata" / "v1.metadata.json")
-        found = load_peer(name).rewrite(table_folder, paths)
-        expect(found["files"], files - len(paths), "data files")
+        found = load_peer(name).rewrite(table_folder, [path for path, _ in removed])
+        expect(found["files"], files - len(removed), "data files")
         shutil.rmtree(folder)
         report(**found)
         return
     peer = load_peer(name)
     table = peer.adopt(str(folder), "t", made)
-    work = (lambda: peer.remove_files(table, paths)) if paths else table.rewrite_manifests
+    work = (lambda: peer.remove_files(table, removed)) if removed else table.rewrite_manifests
     _, commit_s, commit_cpu_s = clocked(work)
     peak_mb = memory_mb()
     left = sum(1 for _ in peer.tasks(table.refresh(), []))
-    expect(left, files - len(paths), f"{name} {case}")
+    expect(left, files - len(removed), f"{name} {case}")
     shutil.rmtree(folder)
     report(
         files=files,
-        removed=len(paths),
+        removed=len(removed),
         commit_s=commit_s,
         commit_cpu_s=commit_cpu_s,
         peak_mb=peak_mb,
