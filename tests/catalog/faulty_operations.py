@@ -31,7 +31,7 @@ QUICK: Final = {
     "commit.retry.min-wait-ms": "5",
 }
 SETTINGS: Final = {
-    "hive.metastore.client.socket.timeout": "10",
+    "hive.metastore.client.socket.timeout": "60",
     "iceberg.hive.lock-creation-min-wait-ms": "5",
     **{f"table-default.{key}": value for key, value in QUICK.items()},
     **{f"view-default.{key}": value for key, value in QUICK.items()},
@@ -125,7 +125,8 @@ class World:
         for snapshot in table.metadata.snapshots:
             needed += [snapshot.manifest_list or ""]
             needed += [m.manifest_path for m in read_manifests(table.io, snapshot)]
-        needed += table.scan().to_paths() if hasattr(table.scan(), "to_paths") else []
+            tasks = table.scan(snapshot_id=snapshot.snapshot_id).plan_files()
+            needed += [task.file.file_path for task in tasks]
         assert [one for one in needed if not path(one).is_file()] == []
 
     def check_no_lock(self, name: str) -> None:
@@ -265,6 +266,74 @@ class Append(_Commit):
         return self.row in found
 
 
+class Transact(Append):
+    """Rows, properties and a column in one commit."""
+
+    def act(self) -> None:
+        with self.table.transaction() as transaction:
+            transaction.set_properties({self.mark: "x"})
+            transaction.append(pa.table({"id": pa.array([self.row], pa.int64())}))
+
+    def happened(self) -> bool:
+        done = super().happened()
+        metadata = self.world.metadata(self.name)
+        assert metadata is not None
+        assert (self.mark in metadata["properties"]) == done
+        return done
+
+
+class SetPropertyAndForget(SetProperty):
+    """Each commit deletes the metadata file that falls out of the log."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        forgetful = {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "1",
+        }
+        self.table.transaction().set_properties(forgetful).commit_transaction()
+
+
+class Expire(_Commit):
+    """The files of the first snapshot are deleted, once it is certain that it is gone."""
+
+    length = 1
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.table.append(pa.table({"id": pa.array([1], pa.int64())}))
+        self.first = self.table.metadata.snapshots[0].snapshot_id
+        self.table.overwrite(pa.table({"id": pa.array([2], pa.int64())}))
+
+    def act(self) -> None:
+        with self.table.expire_snapshots() as expire:
+            expire.by_id(self.first)
+
+    def happened(self) -> bool:
+        metadata = self.world.metadata(self.name)
+        assert metadata is not None
+        found = self.world.direct.load_table(self.name).scan().to_arrow()["id"].to_pylist()
+        assert found == [2]
+        return self.first not in [one["snapshot-id"] for one in metadata["snapshots"]]
+
+
+class RewriteManifests(_Commit):
+    length = 1
+
+    def prepare(self) -> None:
+        super().prepare()
+        for row in (1, 2):
+            self.table.append(pa.table({"id": pa.array([row], pa.int64())}))
+
+    def act(self) -> None:
+        self.table.rewrite_manifests()
+
+    def happened(self) -> bool:
+        table = self.world.direct.load_table(self.name)
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+        return len(table.snapshots()) == 3
+
+
 class Replace(_Commit):
     def act(self) -> None:
         schema = pa.schema([("id", pa.int64()), (self.mark, pa.string())])
@@ -277,6 +346,22 @@ class Replace(_Commit):
             one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"]
         )
         return self.mark in [field["name"] for field in schema["fields"]]
+
+
+class ReplaceWithRows(Replace):
+    """The rows are the new table's only ones, and come with it."""
+
+    def act(self) -> None:
+        schema = pa.schema([("id", pa.int64()), (self.mark, pa.string())])
+        with self.world.catalog.replace_table_transaction(self.name, schema) as new:
+            new.append(pa.table({"id": pa.array([1], pa.int64()), self.mark: [self.mark]}))
+
+    def happened(self) -> bool:
+        done = super().happened()
+        if done:
+            found = self.world.direct.load_table(self.name).scan().to_arrow()
+            assert found[self.mark].to_pylist() == [self.mark]
+        return done
 
 
 class Create(Operation):
@@ -402,6 +487,18 @@ class ReplaceView(CreateView):
         return done
 
 
+class SetViewProperty(ReplaceView):
+    def act(self) -> None:
+        self.world.catalog.load_view(self.name).update_properties({self.mark: "x"})
+
+    def happened(self) -> bool:
+        entry = self.world.entry(self.name)
+        assert entry is not None
+        done = self.mark in parse(entry.parameters["metadata_location"])["properties"]
+        assert (self.mark in entry.parameters) == done
+        return done
+
+
 class RenameView(CreateView):
     def prepare(self) -> None:
         super().prepare()
@@ -436,7 +533,12 @@ class DropView(CreateView):
 OPERATIONS: Final[dict[str, type[Operation]]] = {
     "set-property": SetProperty,
     "append": Append,
+    "transact": Transact,
+    "set-property-and-forget": SetPropertyAndForget,
+    "expire": Expire,
+    "rewrite-manifests": RewriteManifests,
     "replace": Replace,
+    "replace-with-rows": ReplaceWithRows,
     "create": Create,
     "create-with-rows": CreateWithRows,
     "register": Register,
@@ -445,6 +547,7 @@ OPERATIONS: Final[dict[str, type[Operation]]] = {
     "purge": Purge,
     "create-view": CreateView,
     "replace-view": ReplaceView,
+    "set-view-property": SetViewProperty,
     "rename-view": RenameView,
     "drop-view": DropView,
 }

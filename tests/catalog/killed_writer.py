@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,7 +38,7 @@ def _steps(fatal: int, told: int) -> None:
         if count > fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    send, create = Calls.send, LocalFileSystem.create_stream
+    send, create, delete = Calls.send, LocalFileSystem.create_stream, LocalFileSystem.delete
 
     def watched_send(self: Calls, method: str, call: Any) -> Any:
         step(f"before {method}")
@@ -49,8 +50,13 @@ def _steps(fatal: int, told: int) -> None:
         step("before a file")
         return create(self, location)
 
+    def watched_delete(self: LocalFileSystem, locations: Iterable[str]) -> None:
+        step("before files are deleted")
+        delete(self, locations)
+
     Calls.send = watched_send  # type: ignore[method-assign,assignment]
     LocalFileSystem.create_stream = watched_create  # type: ignore[method-assign]
+    LocalFileSystem.delete = watched_delete  # type: ignore[method-assign]
 
 
 def _killed(operation: Operation, fatal: int) -> tuple[bool, list[str], int]:

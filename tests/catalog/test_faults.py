@@ -31,13 +31,21 @@ pytestmark = pytest.mark.jvm
 
 LEAST = 500
 """Faults a run."""
-FENCED = {"set-property", "append", "replace"}
+DELETING = ("transact", "set-property-and-forget", "expire", "rewrite-manifests")
+"""Those that delete files, of their own when they fail or of others when they do not."""
+FENCED = {
+    *("set-property", "append", "replace", "replace-with-rows", *DELETING),
+    *("replace-view", "set-view-property"),
+}
 """Those of which a late request can be made impossible from outside."""
 CASES = [
     *((name, "locks") for name in ("set-property", "append", "replace", "create-with-rows")),
-    *((name, "locks") for name in ("rename", "purge", "replace-view")),
+    *((name, "locks") for name in ("rename", "purge", "replace-view", "set-view-property")),
     *((name, "lock-free") for name in ("set-property", "append", "create", "register", "drop")),
-    *((name, "lock-free") for name in ("create-view", "rename-view", "drop-view")),
+    *(
+        (name, "lock-free")
+        for name in (*DELETING, "replace-with-rows", "create-view", "rename-view", "drop-view")
+    ),
     ("set-property", "unknown server"),
 ]
 HERE = Path(__file__).parent
@@ -89,7 +97,8 @@ def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
 
 
 def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore, capsys):
-    names = ["set-property", "create", "rename", "drop"]
+    names = ["replace-with-rows", "create-with-rows", "register", "rename", "purge"]
+    names += ["create-view", "replace-view", "rename-view", "drop-view"]
     done = subprocess.run(
         [
             sys.executable,
