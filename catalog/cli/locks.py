@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.output import moment
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -36,22 +36,30 @@ def locks() -> None:
 @click.argument("table", required=False)
 @click.pass_obj
 def list_locks(application: Application, table: str | None) -> None:
-    """List the locks of the metastore, or of one table."""
+    """List the locks of the metastore, or of one table; `gone`: the process ended on this host."""
+    from icecomb.catalog.hive.lock import describe_age, is_gone, pid_of
     from icecomb.catalog.identifier import database_and_table
 
     database, name = (None, None) if table is None else database_and_table(table)
     rows = _client(application).client.locks(database, name)
+    now_ms = time.time() * 1000
+
+    def age(since_ms: int | None) -> str | None:
+        return None if since_ms is None else describe_age(now_ms - since_ms)
+
     application.output.table(
-        ["lock", "table", "state", "holder", "agent", "acquired", "last heartbeat"],
+        ["lock", "table", "state", "holder", "pid", "gone", "agent", "age", "last heartbeat"],
         [
             [
                 row.lock_id,
                 row.database if row.table is None else f"{row.database}.{row.table}",
                 row.state.name.lower(),
                 f"{row.user}@{row.host}",
+                pid_of(row),
+                is_gone(row),
                 row.agent,
-                _when(row.acquired_ms),
-                _when(row.last_heartbeat_ms),
+                age(row.acquired_ms),
+                row.last_heartbeat_ms and f"{age(row.last_heartbeat_ms)} ago",
             ]
             for row in sorted(rows, key=lambda row: row.lock_id)
         ],
@@ -100,7 +108,3 @@ def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
         f"the metastore has no lock {lock_id}",
         hint="it may have been released or have expired: icecomb locks lists those there are",
     )
-
-
-def _when(timestamp_ms: int | None) -> str | None:
-    return None if timestamp_ms is None else moment(timestamp_ms)

@@ -267,7 +267,8 @@ class TableLock:
             )
         return LockTimeoutError(
             f"{self._name} is locked by {describe_holder(holder)}; waited {waited:.1f} s",
-            hint=f"if its process is dead, release it: icecomb locks break {holder.lock_id} --yes",
+            hint=f"{'' if is_gone(holder) else 'if its process is dead, '}release it: "
+            f"icecomb locks break {holder.lock_id} --yes",
             table=self._name,
             lock_id=holder.lock_id,
         )
@@ -276,20 +277,39 @@ class TableLock:
 def describe_holder(row: LockRow, now_s: float | None = None) -> str:
     """Who holds a lock, for people: user, host, pid, agent, age, last heartbeat."""
     now_ms = (time.time() if now_s is None else now_s) * 1000
-    agent = row.agent or "an unnamed agent"
-    found = _AGENT.fullmatch(agent)
     parts = [f"lock {row.lock_id}"]
-    if found:
-        parts.append(f"pid {found['pid']}")
-    parts.append(f"agent {agent}")
+    if (pid := pid_of(row)) is not None:
+        parts.append(f"pid {pid}{', which does not run here any more' if is_gone(row) else ''}")
+    parts.append(f"agent {row.agent or 'unnamed'}")
     if row.acquired_ms:
-        parts.append(f"held for {_age(now_ms - row.acquired_ms)}")
+        parts.append(f"held for {describe_age(now_ms - row.acquired_ms)}")
     if row.last_heartbeat_ms:
-        parts.append(f"last heartbeat {_age(now_ms - row.last_heartbeat_ms)} ago")
+        parts.append(f"last heartbeat {describe_age(now_ms - row.last_heartbeat_ms)} ago")
     return f"{row.user}@{row.host} ({', '.join(parts)})"
 
 
-def _age(milliseconds: float) -> str:
+def pid_of(row: LockRow) -> int | None:
+    """The process that asked for a lock; None if its stamp does not say."""
+    found = _AGENT.fullmatch(row.agent or "")
+    return int(found["pid"]) if found else None
+
+
+def is_gone(row: LockRow) -> bool:
+    """Whether the process that asked for a lock was one of this host, and has ended."""
+    pid = pid_of(row)
+    if pid is None or row.host != socket.gethostname():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def describe_age(milliseconds: float) -> str:
+    """A span of time for people."""
     total = max(0, round(milliseconds / 1000))
     if total < 120:
         return f"{total} s"

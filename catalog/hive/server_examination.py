@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
 from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
-from icecomb.catalog.hive.lock import describe_holder
+from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.server import enforces_expected_value, lock_expiry_s
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
@@ -47,26 +47,27 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
     yield from _locks(catalog)
 
 
-def silent_locks(
+def abandoned_locks(
     catalog: HiveCatalog, database: str | None = None, table: str | None = None
 ) -> list[LockRow]:
-    """The locks whose holder has not been heard of for so long that it must be dead."""
+    """The locks whose holder has ended on this host, or was not heard of for so long."""
     allowed_s = max(lock_expiry_s(catalog.client) or 0.0, _SILENT_S)
     heard_ms = time.time() * 1000 - allowed_s * 1000
     return [
         row
         for row in catalog.client.locks(database, table)
-        if (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
+        if is_gone(row) or (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
     ]
 
 
-def orphan_lock(row: LockRow) -> Finding:
+def abandoned_lock(row: LockRow) -> Finding:
     """A lock whose holder must be dead, as a finding."""
     name = row.database if row.table is None else f"{row.database}.{row.table}"
     return Finding(
         Level.PROBLEM,
         "lock",
-        f"{name} is locked by a holder that is silent: {describe_holder(row)}",
+        f"{name} is locked, and its holder "
+        f"{'has ended' if is_gone(row) else 'is silent'}: {describe_holder(row)}",
         f"icecomb locks break {row.lock_id} --yes",
     )
 
@@ -146,7 +147,7 @@ def _setting(catalog: HiveCatalog, name: str) -> str:
 def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
     subject = "locks"
     try:
-        silent = silent_locks(catalog)
+        abandoned = abandoned_locks(catalog)
         held = len(catalog.client.locks())
         expiry = lock_expiry_s(catalog.client)
     except IcecombError as error:
@@ -165,4 +166,4 @@ def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
         f"{held} held or waited for; a holder that is silent for {told} loses its lock where the "
         "metastore runs the housekeeper, which is off by default",
     )
-    yield from map(orphan_lock, silent)
+    yield from map(abandoned_lock, abandoned)

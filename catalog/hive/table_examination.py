@@ -12,7 +12,7 @@ from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
-from icecomb.catalog.hive.server_examination import orphan_lock, silent_locks
+from icecomb.catalog.hive.server_examination import abandoned_lock, abandoned_locks
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.trail import TrailFile, newest_ancestor, read_trail
 from icecomb.catalog.identifier import database_and_table
@@ -182,10 +182,10 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 
 def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
     try:
-        silent = silent_locks(catalog, entry.database, entry.name)
+        abandoned = abandoned_locks(catalog, entry.database, entry.name)
     except MetastoreError:
         return
-    yield from map(orphan_lock, silent)
+    yield from map(abandoned_lock, abandoned)
 
 
 def _brief(text: str | None) -> str:

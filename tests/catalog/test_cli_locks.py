@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli
+from icecomb.catalog import cli, load_catalog
+from icecomb.format.errors import LockTimeoutError
 
 pytestmark = pytest.mark.jvm
 
@@ -34,8 +38,39 @@ def test_locks_of_a_table_name_their_holder(metastore, namespace, locked, capsys
         "ann@etl-07",
         "icecomb-0000-pid4711",
     )
+    assert (row["pid"], row["gone"]) == (4711, False), "of a process elsewhere nothing is known"
+    assert row["age"].endswith((" s", " min"))
     assert run(metastore) == 0
     assert locked in [row["lock"] for row in json.loads(capsys.readouterr().out)]
+
+
+def test_a_lock_that_a_process_of_this_host_left_behind_is_known_at_once(
+    metastore, catalog, namespace, rows, capsys
+):
+    table = catalog.create_table(f"{namespace}.left", rows.schema)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    answer = catalog.client.lock(
+        namespace,
+        "left",
+        user="ann",
+        host=socket.gethostname(),
+        agent=f"icecomb-0000-pid{process.pid}",
+    )
+    remedy = f"icecomb locks break {answer.lock_id} --yes"
+    assert run(metastore, f"{namespace}.left") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["pid"], row["gone"]) == (process.pid, True)
+    assert cli.main(["--uri", metastore.uri, "doctor", f"{namespace}.left"]) == 3
+    assert f"-> {remedy}" in capsys.readouterr().out
+    impatient = load_catalog(
+        "impatient", uri=metastore.uri, **{"iceberg.hive.lock-timeout-ms": "100"}
+    )
+    with pytest.raises(LockTimeoutError, match="does not run here any more") as error:
+        impatient.load_table(table.identifier).append(rows)
+    assert error.value.hint == f"release it: {remedy}"
+    impatient.close()
+    assert run(metastore, "break", str(answer.lock_id), "--yes") == 0
 
 
 def test_breaking_a_lock_is_a_dry_run_until_told_otherwise(
