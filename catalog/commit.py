@@ -60,17 +60,17 @@ class RetrySettings:
     def of(cls, properties: Mapping[str, str], *, locked: bool) -> RetrySettings:
         """As the table's properties say, else Iceberg's defaults.
 
-        Without locks a retry is cheap and says little about the next one: the defaults are 40 and
-        2 s then, so that nobody sleeps long while others have their turn again and again.
+        Without locks a retry is cheap and says little about the next one: the defaults are 100 and
+        1 s then, so that nobody sleeps long while others have their turn again and again.
         """
 
         def wait(name: str, default: int) -> float:
             return number(properties, f"commit.retry.{name}-ms", default, least=0) / 1000
 
         return cls(
-            retries=number(properties, "commit.retry.num-retries", 4 if locked else 40, least=0),
+            retries=number(properties, "commit.retry.num-retries", 4 if locked else 100, least=0),
             min_wait_s=wait("min-wait", 100),
-            max_wait_s=wait("max-wait", 60_000 if locked else 2_000),
+            max_wait_s=wait("max-wait", 60_000 if locked else 1_000),
             total_s=wait("total-timeout", 1_800_000),
         )
 

@@ -14,6 +14,7 @@ overwritten. Locks must live longer than such a standstill, or the server must b
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -57,6 +58,8 @@ CHECK_AND_PUT: Final = "hive.check-and-put"
 ``true`` (the default) finds it out, ``trusted`` takes it for granted where it may not be tried,
 ``false`` never tells the server what is expected together with a lock.
 """
+_RECENT_S: Final = 0.1
+"""A retry does not read an entry again that it read so short a time ago."""
 _MOVES: Final = 3
 """How often one alter follows metastores that go away before it is sent."""
 
@@ -89,6 +92,7 @@ class EntryPointer(ABC, Generic[V]):
         self._io = io
         self._properties = properties
         self._held: TableLock | None = None
+        self._read: tuple[V, HiveTable, float] | None = None
 
     @property
     def name(self) -> str:
@@ -123,11 +127,14 @@ class EntryPointer(ABC, Generic[V]):
                 return self._create(new, lock)
             return self._replace(expected, new, lock)
 
-    def queue(self) -> AbstractContextManager[bool]:
+    @contextmanager
+    def queue(self) -> Iterator[bool]:
         """See `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._properties).timeout
-        return turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms")
+        with turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms") as waited:
+            self._read = None
+            yield waited
 
     @contextmanager
     def exclusive(self, metadata: Described) -> Iterator[bool]:
@@ -136,6 +143,9 @@ class EntryPointer(ABC, Generic[V]):
         self._sends_expectation()
         with self.guard(metadata) as lock:
             self._held = lock
+            if lock is not None:
+                # What was read before it may be another's past.
+                self._read = None
             try:
                 yield lock is not None
             finally:
@@ -219,7 +229,7 @@ class EntryPointer(ABC, Generic[V]):
         return Committed()
 
     def _replace(self, expected: V, new: V, lock: TableLock | None) -> Outcome:
-        entry = self._entry()
+        entry = self._recent(expected) or self._entry()
         if entry is None:
             return Conflict("it was dropped", None)
         if entry.metadata_location != expected.location:
@@ -257,6 +267,29 @@ class EntryPointer(ABC, Generic[V]):
             lost = MetastoreError("the lock was lost while the pointer was changed")
             return settlement.after_silence(lost)
         return Committed()
+
+    def remember(self, version: V, entry: HiveTable, since: float) -> None:
+        """Keeps the entry that a version was loaded by, for a swap of the same commit.
+
+        Args:
+            version: What was loaded.
+            entry: The entry.
+            since: When it was asked for, by `time.monotonic`.
+        """
+        self._read = (version, entry, since)
+
+    def _recent(self, expected: V) -> HiveTable | None:
+        """The entry of ``expected``, if this commit read it just now, and under its lock if any.
+
+        Whether the pointer moved since is what the server checks; without that the entry is always
+        read again. Other parameters that were changed since are overwritten, as they are between
+        any reading and the alter, so the time is short.
+        """
+        if self._read is None:
+            return None
+        version, entry, since = self._read
+        is_recent = version is expected and time.monotonic() - since < _RECENT_S
+        return entry if is_recent and self._sends_expectation() else None
 
     def _settlement(self, expected: V | None, new: V, *, checked: bool) -> Settlement:
         return Settlement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +41,12 @@ class HivePointer(EntryPointer[MetadataVersion]):
         """
         from icecomb.format.metadata_file import read_metadata
 
-        location = pointed_at(self._client.table(self._database, self._table))
-        return MetadataVersion(location, read_metadata(self._io, location))
+        since = time.monotonic()
+        entry = self._client.table(self._database, self._table)
+        location = pointed_at(entry)
+        version = MetadataVersion(location, read_metadata(self._io, location))
+        self.remember(version, entry, since)
+        return version
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
         """See `MetadataPointer.stage`: writes a file of a name that nobody else has."""

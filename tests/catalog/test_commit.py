@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.hive import entry_pointer
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.pointer import HivePointer
@@ -114,7 +115,42 @@ def test_an_overtaken_commit_is_made_again_under_the_same_lock(catalog, table, r
     catalog.load_table(table.identifier).append(rows)
     catalog.client.calls.clear()
     table.append(rows)
-    assert catalog.client.calls == {"lock": 1, "get_table_req": 3, ALTER: 1, "unlock": 1}
+    # the third reading is left out unless the machine is so busy that a tenth of a second passed
+    readings = catalog.client.calls.pop("get_table_req")
+    assert readings in {2, 3}
+    assert catalog.client.calls == {"lock": 1, ALTER: 1, "unlock": 1}
+
+
+def test_a_commit_made_again_reads_the_entry_it_loaded_no_second_time(
+    catalog, table, rows, monkeypatch
+):
+    monkeypatch.setattr(entry_pointer, "_RECENT_S", 600)
+    catalog.load_table(table.identifier).append(rows)
+    catalog.client.calls.clear()
+    table.append(rows)
+    assert catalog.client.calls == {"lock": 1, "get_table_req": 2, ALTER: 1, "unlock": 1}
+    # but what was loaded before the lock is read again under it
+    fresh = catalog.load_table(table.identifier)
+    catalog.client.calls.clear()
+    fresh.append(rows)
+    assert catalog.client.calls == {"lock": 1, "get_table_req": 1, ALTER: 1, "unlock": 1}
+    assert table.refresh().scan().to_arrow().num_rows == 9
+
+
+def test_a_writer_without_locks_between_a_retry_and_its_alter_is_not_overwritten(
+    catalog, proxied, proxy, table, rows, monkeypatch
+):
+    monkeypatch.setattr(entry_pointer, "_RECENT_S", 600)
+    mine, other = proxied.load_table(table.identifier), catalog.load_table(table.identifier)
+    other.append(rows)
+    free = load_catalog(
+        "free", uri=catalog.client.uri, **{"iceberg.engine.hive.lock-enabled": "false"}
+    )
+    proxy.before(ALTER, lambda: free.load_table(table.identifier).append(rows))
+    mine.append(rows)
+    free.close()
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 9
+    assert catalog.client.locks(*table.identifier) == []
 
 
 def test_retries_used_up_say_so_and_leave_no_file(catalog, namespace, rows):
