@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.deletes import Deletes
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
@@ -19,6 +20,7 @@ def handlers() -> dict[str, Handler]:
     tables = Tables(catalogs, states, staged)
     scans = Scans(states)
     writes = Writes(catalogs, states, staged)
+    deletes = Deletes(catalogs, states)
     return {
         "open_catalog": catalogs.open_catalog,
         "list_namespaces": catalogs.list_namespaces,
@@ -40,4 +42,6 @@ def handlers() -> dict[str, Handler]:
         "abort_write": writes.abort_write,
         "commit_staged": writes.commit_staged,
         "abort_staged": writes.abort_staged,
+        "can_delete_where": deletes.can_delete_where,
+        "delete_where": deletes.delete_where,
     }

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from icecomb.format.errors import IcecombError
+from icecomb.format.errors import IcecombError, UnsupportedError
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
@@ -74,6 +74,23 @@ def row_filter(
     return conjunction(map(translation.widened, predicates))
 
 
+def exact_filter(
+    predicates: Iterable[Mapping[str, Any]], schema: Schema, *, case_sensitive: bool
+) -> BooleanExpression:
+    """The conjunction of Spark's predicates, true for exactly the rows for which Spark's is.
+
+    Args:
+        predicates: As the protocol has them, columns as lists of names.
+        schema: The schema the names belong to.
+        case_sensitive: Whether Spark resolves names case-sensitively.
+
+    Raises:
+        UnsupportedError: A predicate is not understood exactly.
+    """
+    translation = _Translation(schema, case_sensitive=case_sensitive)
+    return conjunction(map(translation.exact, predicates))
+
+
 class _Translation:
     def __init__(self, schema: Schema, *, case_sensitive: bool) -> None:
         self._schema = schema
@@ -84,6 +101,17 @@ class _Translation:
         if predicate.get("op") == "and":
             return conjunction(map(self.widened, predicate["children"]))
         try:
+            return self.exact(predicate)
+        except UnsupportedError:
+            return AlwaysTrue()
+
+    def exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
+        """The predicate, whole.
+
+        Raises:
+            UnsupportedError: A part of it is not understood.
+        """
+        try:
             return self._exact(predicate)
         except (
             _UnknownPredicateError,
@@ -92,8 +120,11 @@ class _Translation:
             LookupError,
             TypeError,
             ValueError,
-        ):
-            return AlwaysTrue()
+        ) as error:
+            raise UnsupportedError(
+                f"the condition {predicate} cannot be evaluated exactly here",
+                hint="compare columns with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
+            ) from error
 
     def _exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
         op = predicate["op"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
 from icecomb.spark.partitioning import partition_spec, spark_transforms
+from icecomb.spark.planner.alterations import alter_table
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version
@@ -92,11 +93,9 @@ class Tables:
 
     def alter_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: alter_table."""
-        actions = sorted({change["action"].replace("_", " ") for change in params["changes"]})
-        raise UnsupportedError(
-            f"ALTER TABLE cannot {', '.join(actions)} yet",
-            hint="this version creates, fills, reads and drops tables",
-        )
+        table = self._catalogs[params["catalog"]].load_table(_identifier(params))
+        alter_table(table, params["changes"])
+        return table_answer(self._states.pin(params["catalog"], table))
 
 
 def table_answer(state: TableState) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import (
-    CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
     IcecombError,
@@ -22,8 +21,20 @@ from icecomb.format.sort import NullOrder, SortOrder
 from icecomb.format.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
+from icecomb.spark.planner.table_change import (
+    APPEND,
+    OVERWRITE,
+    OVERWRITE_PARTITIONS,
+    REPLACE_FILES,
+    check_same_table,
+    overwrite,
+    overwrite_partitions,
+    replace_files,
+)
 from icecomb.spark.planner.values import value_from_json
 from icecomb.spark.schema import spark_schema
 
@@ -32,6 +43,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
 
 _TARGET: Final = "write.target-file-size-bytes"
 _DEFAULT_TARGET: Final = 512 * 1024 * 1024
@@ -77,6 +89,8 @@ class Writes:
         sort_order = metadata.sort_order()
         sorted_rows = bool(sort_order.fields)
         hashed = _setting(options, "distribution-mode", metadata, "write.distribution-mode", "hash")
+        location = _data_location(metadata)
+        told = HadoopLocations(state.io.properties).of(location["root"])
         return {
             "write": {
                 "catalog": state.catalog,
@@ -85,6 +99,11 @@ class Writes:
                 "schema_id": metadata.current_schema_id,
                 "spec_id": spec.spec_id,
                 "sort_order_id": sort_order.order_id if sorted_rows else 0,
+                "operation": params["operation"],
+                "snapshot_id": metadata.current_snapshot_id,
+                "filters": params.get("filters", []),
+                "command": params.get("command"),
+                "root": {"named": location["root"], "told": told},
                 "summary": {
                     key[len(_SUMMARY_OPTION) :]: value
                     for key, value in (params.get("options") or {}).items()
@@ -93,7 +112,7 @@ class Writes:
             },
             "schema": spark_schema(schema),
             "spec": {"spec_id": spec.spec_id, "fields": _spec_json(spec, schema)},
-            "location": _data_location(metadata),
+            "location": {**location, "root": told},
             "operation_id": str(uuid.uuid4()),
             "distribution": [] if hashed.lower() == "none" else partitioning,
             "ordering": (
@@ -108,24 +127,22 @@ class Writes:
         }
 
     def commit_write(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: commit_write. Without files nothing is committed.
+        """Protocol: commit_write. Nothing is committed when nothing changes.
 
         Raises:
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told; the files must stay.
         """
         write = params["write"]
-        if not params["files"]:
+        if not params["files"] and write["operation"] == APPEND:
             return {"snapshot_id": None}
         catalog = self._catalogs[write["catalog"]]
         table = catalog.load_table(tuple(write["identifier"]))
-        _check_same_table(table, write)
-        files = _data_files(table, write, params["files"])
-        append = table.new_fast_append(self._summary(params))
-        for file in files:
-            append.append_data_file(file)
+        change = self._change(table, params)
+        if change is None:
+            return {"snapshot_id": None}
         with _only_proven_failures(table.identifier):
-            table.commit(append)
+            table.commit(change)
         snapshot = table.current_snapshot()
         return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
 
@@ -171,6 +188,30 @@ class Writes:
             transaction.abandon()
         return {}
 
+    def _change(self, table: Table, params: Mapping[str, Any]) -> SnapshotProducer | None:
+        """What the write does to the table; None when it changes nothing.
+
+        Raises:
+            CommitFailedError: The table is another one than the statement began with.
+        """
+        write = params["write"]
+        operation = write["operation"]
+        names_columns = operation in {OVERWRITE, REPLACE_FILES}
+        check_same_table(table, write["uuid"], write["schema_id"] if names_columns else None)
+        files = _data_files(table, write, params["files"])
+        summary = self._summary(params)
+        if operation == OVERWRITE:
+            return overwrite(table, write, files, summary)
+        if operation == OVERWRITE_PARTITIONS:
+            return overwrite_partitions(table, write, files, summary)
+        if operation == REPLACE_FILES:
+            state = self._states.find(params["replaced"]["reference"])
+            return replace_files(table, state, write, params["replaced"], files, summary)
+        append = table.new_fast_append(summary)
+        for file in files:
+            append.append_data_file(file)
+        return append
+
     def _summary(self, params: Mapping[str, Any]) -> dict[str, str]:
         write = params["write"]
         return {
@@ -202,11 +243,8 @@ def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
             f"a version of table {state.name} cannot be written to",
             hint="write to the table itself, without VERSION or TIMESTAMP AS OF",
         )
-    if params["operation"] != "append":
-        raise UnsupportedError(
-            f"table {state.name}: {params['operation']} from Spark SQL is not there yet",
-            hint="INSERT INTO appends",
-        )
+    if params["operation"] == OVERWRITE:
+        exact_filter(params["filters"], state.schema, case_sensitive=True)
     options = _lowered(params.get("options") or {})
     file_format = _setting(
         options, "write-format", state.metadata, "write.format.default", "parquet"
@@ -239,16 +277,6 @@ def _check_elements(state: TableState) -> None:
                 )
 
 
-def _check_same_table(table: Table, write: Mapping[str, Any]) -> None:
-    if str(table.metadata.table_uuid) != write["uuid"]:
-        name = ".".join(write["identifier"])
-        raise CommitFailedError(
-            f"table {name} was dropped and made anew while Spark wrote to it",
-            hint="run the statement again",
-            table=name,
-        )
-
-
 def _data_files(
     table: Table | Transaction, write: Mapping[str, Any], files: list[dict[str, Any]]
 ) -> list[DataFile]:
@@ -265,7 +293,7 @@ def _data_files(
         replace(
             data_file_from_parquet(
                 table.io,
-                file["path"],
+                _named(file["path"], write["root"]),
                 schema,
                 spec,
                 tuple(map(value_from_json, types, file["partition"])),
@@ -305,6 +333,12 @@ def _sort_fields(order: SortOrder, schema: Schema) -> list[dict[str, Any]]:
 
 def _ascending(transform: dict[str, Any]) -> dict[str, Any]:
     return {"transform": transform, "direction": "asc", "nulls": "first"}
+
+
+def _named(path: str, root: Mapping[str, str]) -> str:
+    """A new file as the table names it, where Spark was told another root."""
+    told = root["told"]
+    return root["named"] + path[len(told) :] if path.startswith(f"{told}/") else path
 
 
 def _data_location(metadata: TableMetadata) -> dict[str, Any]:

@@ -58,11 +58,3 @@ def test_a_renamed_table_keeps_its_rows(spark, catalog, shop):
     spark.sql("ALTER TABLE lake.shop.a RENAME TO lake.shop.b")
     assert [row.x for row in spark.table("lake.shop.b").collect()] == [7]
     assert not catalog.table_exists((shop, "a"))
-
-
-def test_what_alter_table_cannot_do_yet_is_said_and_changes_nothing(spark, catalog, shop):
-    spark.sql("CREATE TABLE lake.shop.t (x INT) USING iceberg")
-    before = catalog.load_table((shop, "t")).metadata_location
-    with pytest.raises(PySparkException, match="ALTER TABLE cannot add column yet"):
-        spark.sql("ALTER TABLE lake.shop.t ADD COLUMN y INT")
-    assert catalog.load_table((shop, "t")).metadata_location == before

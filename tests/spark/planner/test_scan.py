@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 
 import numpy as np
@@ -22,17 +21,9 @@ from icecomb.format.errors import (
 )
 from icecomb.format.schema import Schema
 from icecomb.format.types import ListType, NestedField, UUIDType
-from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.scan import encode_positions
 from icecomb.spark.planner.write import _only_proven_failures
-
-HINTS = {
-    "parallelism": 2,
-    "split_bytes": 1 << 27,
-    "open_cost_bytes": 1 << 22,
-    "max_split_bytes_set": False,
-}
-NAMESPACE = ["planner_tests"]
+from tests.spark.planner.protocol import NAMESPACE, Planner
 
 
 @given(st.sets(st.integers(0, 2**40), min_size=1, max_size=200))
@@ -40,43 +31,6 @@ def test_positions_travel_as_compressed_differences(positions):
     expected = sorted(positions)
     raw = zlib.decompress(base64.b64decode(encode_positions(np.array(expected, np.int64))))
     assert np.cumsum(np.frombuffer(raw, "<i8")).tolist() == expected
-
-
-class Planner:
-    """The planner's methods without the process around them; every answer goes through JSON."""
-
-    def __init__(self, metastore):
-        self._methods = handlers()
-        options = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
-        self.catalog = self.ask(
-            "open_catalog", name="lake", options=options, environment={"spark.version": "4.3.0"}
-        )["catalog"]
-
-    def ask(self, method, **params):
-        return json.loads(json.dumps(self._methods[method](params), allow_nan=False))
-
-    def load(self, name, **version):
-        asked = {"version": None, "timestamp_us": None, **version}
-        return self.ask("load_table", catalog=self.catalog, namespace=NAMESPACE, name=name, **asked)
-
-    def plan(self, table, *filters, columns=None, **options):
-        fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
-        return self.ask(
-            "plan_scan",
-            reference=table["reference"],
-            schema={"type": "struct", "fields": fields},
-            filters=list(filters),
-            case_sensitive=False,
-            hints=HINTS,
-            options=options,
-        )
-
-
-@pytest.fixture(scope="module")
-def planner(metastore):
-    planner = Planner(metastore)
-    planner.ask("create_namespace", catalog=planner.catalog, namespace=NAMESPACE, properties={})
-    return planner
 
 
 @pytest.fixture(scope="module")
@@ -242,11 +196,16 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
 
 
 @pytest.mark.jvm
-def test_altering_and_purging_are_refused_and_change_nothing(planner, name):
-    change = {"action": "add_column", "path": ["n"], "type": "long", "nullable": True}
+def test_unknown_changes_and_purging_are_refused_and_change_nothing(planner, name):
+    before = planner.load(name)["reference"]
+    changes = [
+        {"action": "set_property", "key": "a", "value": "c"},
+        {"action": "unknown", "text": "ClusterBy"},
+    ]
     identifier = {"catalog": planner.catalog, "namespace": NAMESPACE, "name": name}
-    with pytest.raises(UnsupportedError, match="add column"):
-        planner.ask("alter_table", **identifier, changes=[change])
+    with pytest.raises(UnsupportedError, match="cannot do this here: ClusterBy"):
+        planner.ask("alter_table", **identifier, changes=changes)
+    assert planner.load(name)["reference"] == before
     with pytest.raises(UnsupportedError, match="PURGE"):
         planner.ask("drop_table", **identifier, purge=True)
     assert planner.ask("table_exists", **identifier) == {"exists": True}

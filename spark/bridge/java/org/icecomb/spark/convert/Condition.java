@@ -53,6 +53,8 @@ public sealed interface Condition extends Serializable {
   static Condition of(Predicate predicate, StructType schema) {
     Expression[] children = predicate.children();
     switch (predicate.name()) {
+      case "ALWAYS_TRUE", "ALWAYS_FALSE":
+        return new Always(predicate.name().equals("ALWAYS_TRUE"));
       case "AND", "OR":
         Condition left = child(children[0], schema);
         Condition right = child(children[1], schema);
@@ -72,6 +74,29 @@ public sealed interface Condition extends Serializable {
       default:
         return Comparison.of(predicate.name(), children, schema);
     }
+  }
+
+  /**
+   * Understands predicates that all hold.
+   *
+   * @return null when any part of any of them is not understood
+   */
+  static List<Condition> all(Predicate[] predicates, StructType schema) {
+    List<Condition> conditions = new ArrayList<>();
+    for (Predicate predicate : predicates) {
+      Condition condition = of(predicate, schema);
+      if (condition == null) {
+        return null;
+      }
+      conditions.add(condition);
+    }
+    return conditions;
+  }
+
+  static ArrayNode toJson(List<Condition> conditions) {
+    ArrayNode array = Json.array();
+    conditions.forEach(condition -> array.add(condition.toJson()));
+    return array;
   }
 
   private static Condition child(Expression expression, StructType schema) {
@@ -96,6 +121,21 @@ public sealed interface Condition extends Serializable {
 
   private static Object external(Object value, DataType type) {
     return CatalystTypeConverters.convertToScala(value, type);
+  }
+
+  /** What holds for every row, or for none. */
+  record Always(boolean holds) implements Condition {
+
+    @Override
+    public ObjectNode toJson() {
+      return Json.object().put("op", holds ? "always_true" : "always_false");
+    }
+
+    /** Says nothing about a file: the planner has left out what this leaves out. */
+    @Override
+    public Filter onFile(FileColumns columns, boolean weaker) {
+      return null;
+    }
   }
 
   /** AND or OR. */

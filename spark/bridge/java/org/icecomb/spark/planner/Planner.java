@@ -33,7 +33,8 @@ public final class Planner {
       new HashSet<>(
           Arrays.asList(
               "open_catalog", "list_namespaces", "load_namespace", "list_tables", "table_exists",
-              "load_table", "plan_scan", "begin_write", "abort_write", "stage_table", "abort_staged"));
+              "load_table", "plan_scan", "begin_write", "abort_write", "stage_table", "abort_staged",
+              "can_delete_where"));
 
   private final String python;
   private final AtomicLong nextId = new AtomicLong();

@@ -5,8 +5,10 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -29,7 +31,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 
 /** A read of chosen columns and filters; the planner is asked once for its files, when needed. */
-final class IcecombScan implements Batch, SupportsReportStatistics {
+class IcecombScan implements Batch, SupportsReportStatistics {
 
   private static final String SPLIT_BYTES = "spark.sql.files.maxPartitionBytes";
 
@@ -92,11 +94,39 @@ final class IcecombScan implements Batch, SupportsReportStatistics {
     for (JsonNode group : plan().get("partitions")) {
       List<FileTask> files = new ArrayList<>();
       for (JsonNode task : group) {
-        files.add(FileTask.parse(task, deletes, dataColumns));
+        if (isRead(task.get("path").asText())) {
+          files.add(FileTask.parse(task, deletes, dataColumns));
+        }
       }
-      partitions.add(new FileTask.Group(files));
+      if (!files.isEmpty()) {
+        partitions.add(new FileTask.Group(files));
+      }
     }
     return partitions.toArray(new InputPartition[0]);
+  }
+
+  /** Whether a data file of the plan is read. */
+  boolean isRead(String path) {
+    return true;
+  }
+
+  /** The data files of the plan that are read. */
+  final Set<String> files() {
+    Set<String> paths = new LinkedHashSet<>();
+    for (JsonNode group : plan().get("partitions")) {
+      for (JsonNode task : group) {
+        String path = task.get("path").asText();
+        if (isRead(path)) {
+          paths.add(path);
+        }
+      }
+    }
+    return paths;
+  }
+
+  /** What leaves out rows of the files that are read. */
+  List<Condition> conditionsOnRows() {
+    return conditions;
   }
 
   @Override
@@ -114,7 +144,7 @@ final class IcecombScan implements Batch, SupportsReportStatistics {
         ReadSettings.of(conf),
         required,
         dataColumns,
-        conditions,
+        conditionsOnRows(),
         mapping == null || mapping.isNull() ? null : Json.text(mapping));
   }
 
@@ -159,10 +189,8 @@ final class IcecombScan implements Batch, SupportsReportStatistics {
     return request;
   }
 
-  private ArrayNode conditionsJson() {
-    ArrayNode array = Json.array();
-    conditions.forEach(condition -> array.add(condition.toJson()));
-    return array;
+  final ArrayNode conditionsJson() {
+    return Condition.toJson(conditions);
   }
 
   /** Equal scans read the same rows, so that Spark can read them once for a query. */

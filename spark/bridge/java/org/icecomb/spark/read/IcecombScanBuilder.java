@@ -14,7 +14,7 @@ import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 
 /** Collects what a query needs of a table: its columns, its nested fields and its filters. */
-public final class IcecombScanBuilder
+public class IcecombScanBuilder
     implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
 
   private final PlannerSession session;
@@ -68,5 +68,10 @@ public final class IcecombScanBuilder
   @Override
   public Scan build() {
     return new IcecombScan(session, tableName, reference, schemaWithIds, required, conditions, options);
+  }
+
+  /** The scan for a statement that writes the files it reads anew: it reads all their rows. */
+  final RewriteScan buildRewrite() {
+    return new RewriteScan(session, tableName, reference, schemaWithIds, required, conditions, options);
   }
 }

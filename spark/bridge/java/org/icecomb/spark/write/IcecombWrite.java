@@ -28,9 +28,9 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 
 /**
- * An append: tasks write data files, the planner makes one commit of them.
+ * Tasks write data files, the planner makes one commit of them.
  *
- * <p>Files of a failed append are deleted, unless the commit may have happened after all.
+ * <p>Files of a failed write are deleted, unless the commit may have happened after all.
  */
 final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
@@ -57,7 +57,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
   @Override
   public String description() {
-    return "icecomb append to " + tableName;
+    return "icecomb write to " + tableName;
   }
 
   /** Rows of a partition go to one task, so that each partition gets few files. */

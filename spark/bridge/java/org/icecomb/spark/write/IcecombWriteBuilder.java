@@ -11,7 +11,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 
-/** Asks the planner how an append to a table is to be written. */
+/** Asks the planner how rows are to be written into a table. */
 public class IcecombWriteBuilder implements WriteBuilder {
 
   private final PlannerSession session;
@@ -31,7 +31,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
   public final Write build() {
     ObjectNode request = Json.object();
     request.set("reference", reference);
-    request.put("operation", "append");
+    describe(request);
     request.set("options", Json.object(info.options().asCaseSensitiveMap()));
     request.set("schema", Schemas.toJson(Schemas.visible(info.schema())));
     try {
@@ -40,6 +40,11 @@ public class IcecombWriteBuilder implements WriteBuilder {
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
+  }
+
+  /** Says to the planner what the write is to do. */
+  protected void describe(ObjectNode request) {
+    request.put("operation", "append");
   }
 
   /**

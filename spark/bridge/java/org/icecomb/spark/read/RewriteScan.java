@@ -1,0 +1,119 @@
+package org.icecomb.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.convert.Condition;
+
+/**
+ * The files that UPDATE, DELETE or MERGE writes anew, each with all its live rows.
+ *
+ * <p>Filters only choose files here. Before the files are read, Spark runs a query of its own that
+ * finds which of them hold rows that change at all, and names these.
+ */
+public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2Filtering {
+
+  private Set<String> touched;
+  private Set<String> read = Set.of();
+
+  RewriteScan(
+      PlannerSession session,
+      String tableName,
+      JsonNode reference,
+      StructType schemaWithIds,
+      StructType required,
+      List<Condition> conditions,
+      CaseInsensitiveStringMap options) {
+    super(session, tableName, reference, schemaWithIds, required, conditions, options);
+  }
+
+  /** What the planner chose the files by. */
+  public ArrayNode fileConditions() {
+    return conditionsJson();
+  }
+
+  /** The files that the statement replaces: exactly those that its tasks were given to read. */
+  public Set<String> replacedFiles() {
+    return read;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    read = files();
+    return super.planInputPartitions();
+  }
+
+  @Override
+  public NamedReference[] filterAttributes() {
+    return new NamedReference[] {Expressions.column(MetadataColumns.FILE)};
+  }
+
+  @Override
+  public void filter(Predicate[] predicates) {
+    Set<String> planned = files();
+    for (Predicate predicate : predicates) {
+      Set<String> named = files(predicate);
+      if (named == null) {
+        continue;
+      }
+      if (!planned.containsAll(named)) {
+        // Rows that change would be left out: the two queries of one statement saw different tables.
+        throw new IllegalStateException(
+            "A statement changes rows of files it did not plan to read: " + named);
+      }
+      touched = touched == null ? new HashSet<>(named) : touched;
+      touched.retainAll(named);
+    }
+  }
+
+  /** The files that {@code _file IN (…)} names, or null for another predicate. */
+  private static Set<String> files(Predicate predicate) {
+    Expression[] children = predicate.children();
+    if (!predicate.name().equals("IN")
+        || !(children[0] instanceof NamedReference reference)
+        || !List.of(reference.fieldNames()).equals(List.of(MetadataColumns.FILE))) {
+      return null;
+    }
+    Set<String> named = new HashSet<>();
+    for (int i = 1; i < children.length; i++) {
+      if (!(children[i] instanceof Literal<?> literal)) {
+        return null;
+      }
+      named.add(String.valueOf(literal.value()));
+    }
+    return named;
+  }
+
+  @Override
+  boolean isRead(String path) {
+    return touched == null || touched.contains(path);
+  }
+
+  @Override
+  List<Condition> conditionsOnRows() {
+    return List.of();
+  }
+
+  /** Never equal to another one: what it reads is what its statement replaces. */
+  @Override
+  public boolean equals(Object other) {
+    return this == other;
+  }
+
+  @Override
+  public int hashCode() {
+    return System.identityHashCode(this);
+  }
+}

@@ -1,0 +1,123 @@
+"""ALTER TABLE: the changes of one statement, made in one commit."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import UnsupportedError
+from icecomb.spark.schema import iceberg_type, spark_type
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.catalog.transaction import Transaction
+    from icecomb.format.evolution.schema_update import UpdateSchema
+
+_LOCATION: Final = "location"
+_PROPERTIES: Final = frozenset({"set_property", "remove_property"})
+_COLUMNS: Final = frozenset(
+    {
+        "add_column",
+        "rename_column",
+        "update_column_type",
+        "update_column_nullability",
+        "update_column_comment",
+        "update_column_position",
+        "delete_column",
+    }
+)
+
+
+def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
+    """Make the changes of one statement.
+
+    Args:
+        table: The table; afterwards it shows the new state.
+        changes: As the protocol has them, in the statement's order.
+
+    Raises:
+        UnsupportedError: A change, or a type, that Iceberg's format versions 1 and 2 do not have.
+        SchemaError: A column cannot be changed so.
+        ValidationError: A property is reserved, or cannot have this value.
+        CommitFailedError: Others changed the same; nothing was committed.
+        CommitStateUnknownError: It cannot be told whether it was committed.
+    """
+    _check_known(changes)
+    with table.transaction() as transaction:
+        properties = [change for change in changes if change["action"] in _PROPERTIES]
+        if properties:
+            _alter_properties(transaction, properties)
+        columns = [change for change in changes if change["action"] in _COLUMNS]
+        if columns:
+            # Spark resolved the names of existing columns: they come as the table writes them
+            with transaction.update_schema() as update:
+                for change in columns:
+                    _alter_column(transaction, update, change)
+
+
+def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
+    unknown = [
+        change.get("text") or change["action"]
+        for change in changes
+        if change["action"] not in _PROPERTIES | _COLUMNS
+    ]
+    if unknown:
+        raise UnsupportedError(
+            f"ALTER TABLE cannot do this here: {', '.join(sorted(set(unknown)))}",
+            hint="columns, properties, the comment and the location can be altered; "
+            "partitioning, sort order, branches and tags from Python: see docs/spark.md",
+        )
+
+
+def _alter_properties(transaction: Transaction, changes: Sequence[Mapping[str, Any]]) -> None:
+    with transaction.update_properties() as update:
+        for change in changes:
+            if change["action"] == "remove_property":
+                update.remove(change["key"])
+            elif change["key"] != _LOCATION:
+                update.set(change["key"], change["value"])
+    for change in changes:
+        if change["action"] == "set_property" and change["key"] == _LOCATION:
+            transaction.update_location(change["value"])
+
+
+def _alter_column(
+    transaction: Transaction, update: UpdateSchema, change: Mapping[str, Any]
+) -> None:
+    path = tuple(change["path"])
+    match change["action"]:
+        case "add_column":
+            update.add_column(
+                path,
+                iceberg_type(change["type"], itertools.count(1)),
+                change.get("comment"),
+                required=not change["nullable"],
+            )
+            _move(update, path, change.get("position"))
+        case "rename_column":
+            update.rename_column(path, change["new_name"])
+        case "update_column_type":
+            # a uuid is a string for Spark: what it knows the column as already is no change
+            if change["type"] != spark_type(
+                transaction.metadata.schema().find_type(".".join(path))
+            ):
+                update.update_column(path, iceberg_type(change["type"], itertools.count(1)))
+        case "update_column_nullability":
+            update.update_column(path, required=not change["nullable"])
+        case "update_column_comment":
+            update.update_column(path, doc=change["comment"])
+        case "update_column_position":
+            _move(update, path, change["position"])
+        case _:
+            if not change["if_exists"] or transaction.metadata.schema().contains(".".join(path)):
+                update.delete_column(path)
+
+
+def _move(update: UpdateSchema, path: tuple[str, ...], position: Mapping[str, Any] | None) -> None:
+    if position is None:
+        return
+    if "after" in position:
+        update.move_after(path, (*path[:-1], position["after"]))
+    else:
+        update.move_first(path)

@@ -1,0 +1,51 @@
+"""DELETE and TRUNCATE that the planner does alone, without a job of Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icecomb.format.errors import UnsupportedError
+from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.predicates import exact_filter
+from icecomb.spark.planner.states import TableStates
+from icecomb.spark.planner.table_change import check_same_table
+
+
+class Deletes:
+    """The methods of the protocol that delete rows by a filter."""
+
+    def __init__(self, catalogs: Catalogs, states: TableStates) -> None:
+        self._catalogs = catalogs
+        self._states = states
+
+    def can_delete_where(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: can_delete_where. Whether the filters mean here exactly what Spark means."""
+        state = self._states.find(params["reference"])
+        try:
+            exact_filter(params["filters"], state.schema, case_sensitive=True)
+        except UnsupportedError:
+            return {"possible": False}
+        return {"possible": True}
+
+    def delete_where(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Protocol: delete_where. Deletes the rows that match all filters, in one commit.
+
+        Files whose every row matches go unread; of others, rows go as ``write.delete.mode`` says.
+
+        Raises:
+            UnsupportedError: A filter is not understood exactly, or the table is a version.
+            ValidationError: Others contradicted the change meanwhile.
+            CommitFailedError: Certainly not committed.
+            CommitStateUnknownError: It cannot be told.
+        """
+        state = self._states.find(params["reference"])
+        if state.time_travel:
+            raise UnsupportedError(
+                f"a version of table {state.name} cannot be changed",
+                hint="delete from the table itself, without VERSION or TIMESTAMP AS OF",
+            )
+        rows = exact_filter(params["filters"], state.schema, case_sensitive=True)
+        table = self._catalogs[state.catalog].load_table(state.identifier)
+        check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
+        table.delete(rows, self._catalogs.engine(state.catalog))
+        return {}

@@ -1,0 +1,170 @@
+"""What the data files of a write do to a table: the change that its commit makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import CommitFailedError
+from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.predicates import exact_filter, row_filter
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.operation.overwrite import OverwriteFiles
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.scan.task import FileScanTask
+    from icecomb.spark.planner.states import TableState
+
+APPEND: Final = "append"
+OVERWRITE: Final = "overwrite"
+OVERWRITE_PARTITIONS: Final = "overwrite_partitions"
+REPLACE_FILES: Final = "replace_files"
+
+
+def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> None:
+    """Refuse a change that was made for another table, or for columns that have changed since.
+
+    Args:
+        table: The table as it is now.
+        uuid: What it was when the statement began.
+        schema_id: The schema that names of columns in the statement belong to, if there are any.
+
+    Raises:
+        CommitFailedError: It is another one.
+    """
+    name = ".".join(table.identifier)
+    if str(table.metadata.table_uuid) != uuid:
+        raise CommitFailedError(
+            f"table {name} was dropped and made anew while Spark wrote to it",
+            hint="run the statement again",
+            table=name,
+        )
+    if schema_id is not None and table.metadata.current_schema_id != schema_id:
+        raise CommitFailedError(
+            f"the columns of table {name} were changed while the statement ran",
+            hint="run the statement again",
+            table=name,
+        )
+
+
+def overwrite(
+    table: Table, write: Mapping[str, Any], files: Sequence[DataFile], summary: Mapping[str, str]
+) -> SnapshotProducer:
+    """Replace the rows that match the write's filters; their files must match whole."""
+    rows = exact_filter(write["filters"], table.metadata.schema(), case_sensitive=True)
+    change = _overwrite_since(table, write["snapshot_id"], summary).overwrite_by_row_filter(rows)
+    return _guarded(change, table, "delete", files)
+
+
+def overwrite_partitions(
+    table: Table, write: Mapping[str, Any], files: Sequence[DataFile], summary: Mapping[str, str]
+) -> SnapshotProducer | None:
+    """Replace the partitions that the new files belong to."""
+    from icecomb.format.operation.overwrite import ReplacePartitions
+
+    if not files:
+        return None
+    change = ReplacePartitions(table.io, summary)
+    change.validate_from_snapshot(write["snapshot_id"]).validate_no_conflicting_deletes()
+    if _is_serializable(table, "delete"):
+        change.validate_no_conflicting_data()
+    for file in files:
+        change.append_data_file(file)
+    return change
+
+
+def replace_files(  # noqa: PLR0917 - a write and what it replaces
+    table: Table,
+    state: TableState,
+    write: Mapping[str, Any],
+    replaced: Mapping[str, Any],
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer | None:
+    """Replace files by others that hold their rows, as UPDATE, DELETE or MERGE changed them.
+
+    Args:
+        table: The table as it is now.
+        state: The table as the statement read it.
+        write: What began the write.
+        replaced: The filters that the statement planned its files by, and the files it read.
+        files: The new files.
+        summary: More keys of the snapshot's summary.
+
+    Raises:
+        CommitFailedError: The statement did not read what it is to replace.
+    """
+    rows = row_filter(replaced["filters"], state.schema, case_sensitive=True)
+    tasks = _read_tasks(state, rows, replaced["files"])
+    if not tasks and not files:
+        return None
+    if write["command"] == "update":
+        _check_row_count(state, tasks, files)
+    change = _overwrite_since(table, state.snapshot_id, summary)
+    change.conflict_detection_filter(rows)
+    for task in tasks:
+        change.delete_data_file(task.file)
+    return _guarded(change, table, write["command"], files)
+
+
+def _overwrite_since(
+    table: Table, snapshot_id: int | None, summary: Mapping[str, str]
+) -> OverwriteFiles:
+    from icecomb.format.operation.overwrite import OverwriteFiles
+
+    return OverwriteFiles(table.io, summary).validate_from_snapshot(snapshot_id)
+
+
+def _guarded(
+    change: OverwriteFiles, table: Table, command: str, files: Sequence[DataFile]
+) -> OverwriteFiles:
+    """The change with its new files, refused when others contradict it meanwhile."""
+    for file in files:
+        change.append_data_file(file)
+    change.validate_no_conflicting_deletes()
+    if _is_serializable(table, command):
+        change.validate_no_conflicting_data()
+    return change
+
+
+def _is_serializable(table: Table, command: str) -> bool:
+    from icecomb.format.row_changes.write_target import WriteTarget
+
+    return WriteTarget(table.io, table.metadata).is_serializable(command)
+
+
+def _read_tasks(
+    state: TableState, rows: BooleanExpression, paths: Sequence[str]
+) -> list[FileScanTask]:
+    """The whole files that were read, as the state that was read has them."""
+    wanted, told = set(paths), HadoopLocations(state.io.properties)
+    tasks = [
+        t for t in state.scan().filter(rows).plan_files() if told.of(t.file.file_path) in wanted
+    ]
+    if len(tasks) != len(wanted):
+        raise CommitFailedError(
+            f"table {state.name}: {len(wanted)} data files were read, of which the planned scan "
+            f"has {len(tasks)}",
+            hint="nothing was changed; please report it with the statement",
+            table=state.name,
+        )
+    return tasks
+
+
+def _check_row_count(
+    state: TableState, tasks: Sequence[FileScanTask], files: Sequence[DataFile]
+) -> None:
+    """UPDATE keeps the number of rows, whatever Spark made of the statement."""
+    if any(task.delete_files for task in tasks):
+        return
+    before = sum(task.file.record_count for task in tasks)
+    after = sum(file.record_count for file in files)
+    if before != after:
+        raise CommitFailedError(
+            f"table {state.name}: UPDATE read {before} rows and wrote {after}",
+            hint="nothing was changed; please report it with the statement",
+            table=state.name,
+        )

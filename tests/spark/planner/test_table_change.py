@@ -1,0 +1,164 @@
+"""What the commit of a write does to a table, asked over the planner's methods."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
+from tests.spark.planner.protocol import NAMESPACE
+
+pytestmark = pytest.mark.jvm
+
+NUMBERS = itertools.count(1)
+ROWS = pa.table({"id": [1, 2, 3], "k": ["a", "a", "b"]})
+ONE = {"op": "eq", "column": ["id"], "type": "long", "value": 1}
+
+
+@pytest.fixture
+def table(planner, catalog):  # the planner has made the namespace
+    """Two files of three rows."""
+    table = catalog.create_table((*NAMESPACE, f"change{next(NUMBERS)}"), ROWS.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("k")
+    table.append(ROWS)
+    yield table
+    catalog.drop_table(table.identifier)
+
+
+def begin(planner, table, operation, **more):
+    """The table as a statement sees it, the files it reads, and its write."""
+    loaded = planner.load(table.identifier[-1])
+    plan = planner.plan(loaded)
+    paths = [task["path"] for group in plan["partitions"] for task in group]
+    begun = planner.ask(
+        "begin_write",
+        reference=loaded["reference"],
+        operation=operation,
+        options={},
+        schema=loaded["schema"],
+        **more,
+    )
+    replaced = {"reference": loaded["reference"], "filters": [], "files": paths}
+    return {"write": begun["write"], "files": [], "properties": {}, "replaced": replaced}
+
+
+def ids(table):
+    return sorted(table.refresh().scan(selected_fields="id").to_arrow()["id"].to_pylist())
+
+
+def test_replaced_files_are_gone_and_no_others(planner, table):
+    request = begin(planner, table, "replace_files", command="delete")
+    kept = request["replaced"]["files"].pop()
+    planner.ask("commit_write", **request)
+    [left] = table.refresh().inspect.files()["file_path"].to_pylist()
+    assert left == kept
+    assert table.current_snapshot().operation == "delete"
+
+
+@pytest.mark.parametrize("command", ["delete", "merge"])
+def test_files_are_not_replaced_when_others_added_rows_meanwhile(planner, table, command):
+    request = begin(planner, table, "replace_files", command=command)
+    table.append(ROWS)
+    with pytest.raises(ValidationError, match="added"):
+        planner.ask("commit_write", **request)
+    assert ids(table) == [1, 1, 2, 2, 3, 3]
+
+
+def test_under_snapshot_isolation_rows_that_others_add_stay(planner, table):
+    with table.update_properties() as update:
+        update.set("write.merge.isolation-level", "snapshot")
+    request = begin(planner, table, "replace_files", command="merge")
+    table.append(ROWS)
+    planner.ask("commit_write", **request)
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_that_others_delete_meanwhile_do_not_come_back(planner, table, mode):
+    with table.update_properties() as update:
+        update.set("write.delete.mode", mode)
+        update.set("write.merge.isolation-level", "snapshot")
+    request = begin(planner, table, "replace_files", command="merge")
+    table.refresh().delete("id = 1")
+    with pytest.raises((ValidationError, CommitFailedError)):
+        planner.ask("commit_write", **request)
+    assert ids(table) == [2, 3]
+
+
+def test_an_update_that_would_lose_rows_is_refused(planner, table):
+    request = begin(planner, table, "replace_files", command="update")
+    with pytest.raises(CommitFailedError, match="UPDATE read 3 rows and wrote 0"):
+        planner.ask("commit_write", **request)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_files_that_the_statement_did_not_plan_are_not_replaced(planner, table):
+    request = begin(planner, table, "replace_files", command="delete")
+    request["replaced"]["files"].append("/no/such/file.parquet")
+    with pytest.raises(CommitFailedError, match="3 data files were read, of which"):
+        planner.ask("commit_write", **request)
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("operation", ["overwrite", "replace_files"])
+def test_a_statement_whose_columns_were_renamed_meanwhile_is_refused(planner, table, operation):
+    request = begin(planner, table, operation, filters=[ONE], command="delete")
+    with table.update_schema() as change:
+        change.rename_column("id", "was_id")
+    with table.update_schema() as change:
+        change.add_column("id", "long")
+    with pytest.raises(CommitFailedError, match="columns of table"):
+        planner.ask("commit_write", **request)
+    assert table.refresh().scan().count() == 3
+
+
+def test_a_delete_whose_columns_were_renamed_meanwhile_is_refused(planner, table):
+    loaded = planner.load(table.identifier[-1])
+    with table.update_schema() as change:
+        change.rename_column("id", "was_id")
+    with table.update_schema() as change:
+        change.add_column("id", "long")
+    with pytest.raises(CommitFailedError, match="columns of table"):
+        planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
+    assert table.refresh().scan().count() == 3
+
+
+def test_what_cannot_be_evaluated_exactly_deletes_and_overwrites_nothing(planner, table):
+    loaded = planner.load(table.identifier[-1])
+    other = {"op": "eq", "column": ["id"], "type": "string", "value": "1"}
+    assert planner.ask("can_delete_where", reference=loaded["reference"], filters=[ONE]) == {
+        "possible": True
+    }
+    filters = [ONE, {"op": "not", "child": other}]
+    assert planner.ask("can_delete_where", reference=loaded["reference"], filters=filters) == {
+        "possible": False
+    }
+    with pytest.raises(UnsupportedError, match="cannot be evaluated exactly"):
+        planner.ask("delete_where", reference=loaded["reference"], filters=filters)
+    with pytest.raises(UnsupportedError, match="cannot be evaluated exactly"):
+        begin(planner, table, "overwrite", filters=filters)
+
+
+def test_rows_of_an_overwritten_partition_that_others_add_are_not_lost(planner, table):
+    in_a = {"op": "eq", "column": ["k"], "type": "string", "value": "a"}
+    request = begin(planner, table, "overwrite", filters=[in_a])
+    table.append(ROWS.slice(0, 1))
+    with pytest.raises(ValidationError, match="added"):
+        planner.ask("commit_write", **request)
+    assert ids(table) == [1, 1, 2, 3]
+    request = begin(planner, table, "overwrite", filters=[in_a])
+    table.refresh().append(ROWS.slice(2, 1))
+    planner.ask("commit_write", **request)
+    assert ids(table) == [3, 3]
+
+
+def test_nothing_is_committed_where_nothing_changes(planner, table):
+    before = table.metadata_location
+    for operation in ("append", "overwrite_partitions", "replace_files"):
+        request = begin(planner, table, operation, command="merge")
+        request["replaced"]["files"] = []
+        assert planner.ask("commit_write", **request) == {"snapshot_id": None}
+    assert table.refresh().metadata_location == before
