@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from icecomb.format.rows.value_codes import ValueCodes
 
 Rows = npt.NDArray[np.int64]
 
@@ -24,11 +25,11 @@ class KeyIndex:
     """
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
-        self._values = [_plain(c).unique() for c in columns]
+        self._values = [ValueCodes(_plain(c).unique()) for c in columns]
         self._levels: list[Rows] = []
-        codes = _codes(_plain(columns[0]), self._values[0])
+        codes = self._values[0].of(_plain(columns[0]))
         for column, values in zip(columns[1:], self._values[1:], strict=True):
-            pairs = codes * len(values) + _codes(_plain(column), values)
+            pairs = codes * values.count + values.of(_plain(column))
             level, codes = np.unique(pairs, return_inverse=True)
             self._levels.append(level)
             codes = codes.reshape(-1)
@@ -47,12 +48,12 @@ class KeyIndex:
         Args:
             columns: The key's columns of other rows, in the same types.
         """
-        codes = _codes(_plain(columns[0]), self._values[0])
+        codes = self._values[0].of(_plain(columns[0]))
         found = codes >= 0
         rest = zip(columns[1:], self._values[1:], self._levels, strict=True)
         for column, values, level in rest:
-            inner = _codes(_plain(column), values)
-            pairs = codes * len(values) + inner
+            inner = values.of(_plain(column))
+            pairs = codes * values.count + inner
             codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
             found &= (inner >= 0) & (level[codes] == pairs)
         return np.where(found, self._rows[np.where(found, codes, 0)], -1)
@@ -88,8 +89,3 @@ class KeyIndex:
 
 def _plain(array: pa.Array) -> pa.Array:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
-
-
-def _codes(array: pa.Array, values: pa.Array) -> Rows:
-    numbers = pc.index_in(array, value_set=values).fill_null(-1)
-    return np.asarray(numbers).astype(np.int64)
