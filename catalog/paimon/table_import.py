@@ -19,7 +19,7 @@ from icecomb.format.errors import (
 from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.paimon.binary_row import read_row
-from icecomb.format.paimon.data_file_identity import misidentified
+from icecomb.format.paimon.data_file_identity import examine
 from icecomb.format.paimon.iceberg import (
     iceberg_name_mapping,
     iceberg_partition_spec,
@@ -232,7 +232,7 @@ def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
         for entry in group:
             location = locations[entry.name, entry.bucket]
             try:
-                with_ids, wrong = misidentified(plan.source.io, location, schema)
+                with_ids, wrong = examine(plan.source.io, location, schema)
                 if wrong is not None:
                     plan.blockers.append(f"{location}: {wrong}")
                     continue

@@ -1,4 +1,4 @@
-"""Whether the field ids in a data file are those of the schema it was written with."""
+"""Whether a data file can be an Iceberg table's: its field ids, and the units of its times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from icecomb.format.schema import Schema
 
 
-def misidentified(io: FileIO, location: str, schema: Schema) -> tuple[bool, str | None]:
-    """Whether a file has field ids, and which of them is wrong.
+def examine(io: FileIO, location: str, schema: Schema) -> tuple[bool, str | None]:
+    """Whether a file has field ids, and what is wrong with it.
 
     A file with ids is read by them alone: one that lacks some, or has others than its schema, would
-    lose columns. ORC files of Paimon have no ids that Iceberg knows.
+    lose columns. ORC files of Paimon have no ids that Iceberg knows. Times in Parquet files of
+    Iceberg are microseconds (spec, Appendix A): Iceberg Java reads others, too, but its filters
+    take the numbers in a row group's statistics for microseconds and skip rows that match.
 
     Args:
         io: Where the file lies.
@@ -26,7 +28,7 @@ def misidentified(io: FileIO, location: str, schema: Schema) -> tuple[bool, str 
         schema: What it was written with.
 
     Returns:
-        Whether there are ids; a sentence on the first wrong one, None if all are right.
+        Whether there are ids; a sentence on the first thing that is wrong, None if nothing is.
 
     Raises:
         CorruptFileError: Its footer cannot be read.
@@ -39,9 +41,26 @@ def misidentified(io: FileIO, location: str, schema: Schema) -> tuple[bool, str 
     with io.open_input(location) as source, reading(location):
         found = pq.read_metadata(source).schema.to_arrow_schema()
     fields = file_fields(found, NameMapping(), location)
+    coarse = _coarse(fields, "")
     if not any(_identified(f) for f in fields):
-        return False, None
-    return True, _wrong(fields, create_name_mapping(schema).fields, "")
+        return False, coarse
+    return True, coarse or _wrong(fields, create_name_mapping(schema).fields, "")
+
+
+def _coarse(fields: Sequence[FileField], path: str) -> str | None:
+    import pyarrow as pa
+
+    for field in fields:
+        name, kind = f"{path}{field.name}", field.arrow_type
+        if (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit != "us":
+            return (
+                f"column {name} is {kind}, Iceberg has microseconds in Parquet: filters of other "
+                "engines would skip rows; write the rows into a new table"
+            )
+        inner = _coarse(field.children, f"{name}.")
+        if inner is not None:
+            return inner
+    return None
 
 
 def _identified(field: FileField) -> bool:

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.file_io import FileIO
-from icecomb.format.paimon.data_file_identity import misidentified
+from icecomb.format.paimon.data_file_identity import examine
 from icecomb.format.paimon.data_type import DataField
 from icecomb.format.paimon.iceberg import iceberg_schema
 from icecomb.format.paimon.table_schema import TableSchema
@@ -56,10 +56,32 @@ def test_a_file_is_known_by_the_ids_of_its_schema_or_by_none(tmp_path, ids, expe
     )
     path = tmp_path / "data-0.parquet"
     pq.write_table(schema.empty_table(), path)
-    assert misidentified(FileIO(), str(path), SCHEMA) == expected
+    assert examine(FileIO(), str(path), SCHEMA) == expected
 
 
 def test_a_column_that_its_schema_lacks_is_named(tmp_path):
     path = tmp_path / "data-0.parquet"
     pq.write_table(pa.schema([numbered("other", pa.int32(), 0)]).empty_table(), path)
-    assert misidentified(FileIO(), str(path), SCHEMA) == (True, "its schema has no column other")
+    assert examine(FileIO(), str(path), SCHEMA) == (True, "its schema has no column other")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fine"),
+    [
+        (pa.timestamp("us"), True),
+        (pa.timestamp("us", "UTC"), True),
+        (pa.time64("us"), True),
+        (pa.timestamp("ms"), False),
+        (pa.timestamp("ms", "UTC"), False),
+        (pa.timestamp("ns"), False),
+        (pa.time32("ms"), False),
+        (pa.struct([("deep", pa.list_(pa.timestamp("ms")))]), False),
+    ],
+)
+def test_times_that_are_no_microseconds_are_named(tmp_path, kind, fine):
+    path = tmp_path / "data-0.parquet"
+    pq.write_table(pa.schema([("id", pa.int32()), ("at", kind)]).empty_table(), path)
+    identified, fault = examine(FileIO(), str(path), SCHEMA)
+    assert not identified
+    assert fine is (fault is None)
+    assert fine or fault.startswith("column at")
