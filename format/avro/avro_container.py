@@ -167,7 +167,9 @@ def read_table(
             raise _damaged(container, error) from error
         if frame.height != container.record_count:
             raise _damaged(container, None)
-        return frame.rechunk().to_arrow()
+        # Of a frame that is in one piece already it would make a copy.
+        whole = frame if max(frame.n_chunks("all"), default=1) == 1 else frame.rechunk()
+        return whole.to_arrow()
     records = read_records(container, schema)
     chosen = {**schema, "fields": fields}
     try:
