@@ -69,6 +69,7 @@ class ManifestFilter:
         # A manifest of the same transaction gets another sequence number when it is tried again.
         self._done: dict[tuple[str, int], _Filtered] = {}
         self._schema_id: int | None = None
+        self._oldest = 0
 
     @property
     def removes_files(self) -> bool:
@@ -114,8 +115,10 @@ class ManifestFilter:
         self.removed, self.replaced = [], 0
         if not self.removes_files:
             return list(manifests)
-        if self._schema_id != base.current_schema_id:
-            self._done, self._schema_id = {}, base.current_schema_id
+        # older data than at the last attempt, after a rollback, needs older deletes
+        if self._schema_id != base.current_schema_id or min_sequence_number < self._oldest:
+            self._done = {}
+        self._schema_id, self._oldest = base.current_schema_id, min_sequence_number
         matcher = self._matcher(producer, base)
         places = None
         if self._places is not None and len(self._places) <= _MOST_PLACES:

@@ -6,6 +6,7 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.snapshot_management import ManageSnapshots
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import (
@@ -449,6 +450,20 @@ def test_deletes_that_apply_to_no_file_any_more_go_when_their_manifest_is_rewrit
     assert live(table) == {"new", "p1", "p2"}
     table = commit(table, RowDelta(IO).remove_deletes(deletes("p1")).add_rows(data_file("z")))
     assert live(table) == {"new", "z"}
+
+
+def test_a_retry_on_an_older_state_keeps_the_deletes_that_apply_there(tmp_path):
+    table = append(new_table(tmp_path), data_file("m1"), data_file("t1", "tue"))
+    deleted = row_delta(table, deletes("pm"), deletes("pt", "tue"))
+    rewrite = RewriteFiles(IO).rewrite_files(
+        [data_file("m1"), data_file("t1", "tue")], [data_file("m2"), data_file("t2", "tue")]
+    )
+    rewritten = commit(deleted, rewrite.validate_from_snapshot(deleted.current_snapshot_id))
+    removal = RewriteFiles(IO).rewrite_files([deletes("pm")], [])
+    assert live(commit(rewritten, removal)) == {"m2", "t2"}
+    rollback = ManageSnapshots(rewritten).rollback_to_snapshot(deleted.current_snapshot_id)
+    rolled_back = commit(rewritten, rollback)
+    assert live(commit(rolled_back, removal)) == {"m1", "t1", "pt"}
 
 
 def test_a_rewrite_keeps_the_sequence_number_it_is_given(tmp_path):
