@@ -95,6 +95,35 @@ def test_a_hive_table_is_taken_over_written_by_all_and_given_back(
     spark.sql(f"DROP TABLE spark_catalog.{name}")
 
 
+def test_spark_reads_and_writes_tables_whose_files_are_named_by_their_web_address(spark, hdfs):
+    """Spark's own webhdfs:// does not work: it is told hdfs://, and the table keeps its names."""
+    warehouse = f"webhdfs://127.0.0.1:{hdfs.http['nn1']}/warehouse/{uuid.uuid4().hex}"
+    user = {"hdfs.user": getpass.getuser()}
+    for name, settings in {"on_web": hdfs.client_settings, "on_web_alone": {}}.items():
+        prefix = f"spark.sql.catalog.{name}"
+        options = {"python": sys.executable, "type": "hadoop", "warehouse": warehouse}
+        spark.conf.set(prefix, CATALOG_CLASS)
+        for key, value in {**options, **user, **settings}.items():
+            spark.conf.set(f"{prefix}.{key}", value)
+    files = load_catalog("files", type="hadoop", warehouse=warehouse, **user)
+    files.create_namespace("db")
+    table = files.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    spark.sql("INSERT INTO on_web.db.t VALUES (3)")
+    assert ids(spark.sql("SELECT id FROM on_web.db.t").collect()) == [1, 2, 3]
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    named = [task.file.file_path for task in table.scan().plan_files()]
+    assert len(named) == 2
+    assert all(path.startswith(f"{warehouse}/db/t/data/") for path in named)
+    for statement in (
+        "SELECT id FROM on_web_alone.db.t",
+        "INSERT INTO on_web_alone.db.t VALUES (4)",
+    ):
+        with pytest.raises(Exception, match=rf"(?s)Spark cannot open {warehouse}.*HADOOP_CONF_DIR"):
+            spark.sql(statement).collect()
+    assert table.refresh().scan().count() == 3
+
+
 def test_file_system_tables_are_shared_with_iceberg_java(hdfs, iceberg_java):
     warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
     iceberg_java.sql("SET spark.sql.catalog.ice_hdfs=org.apache.iceberg.spark.SparkCatalog")
