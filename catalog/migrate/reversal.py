@@ -229,21 +229,35 @@ class Reversal:
         if original is None:
             # Without the migration's snapshot nobody can tell old files from new ones.
             return []
-        kept = set(files_of(self._place.io, metadata, original))
         folders = (
             {p.storage.location or "" for page in old_partitions(journal) for p in page}
             if old.partition_keys
-            else {(old.storage.location or "").rstrip("/")}
+            else {old.storage.location or ""}
         )
-        return sorted(
-            {
-                name
-                for snapshot in metadata.snapshots
-                if snapshot.snapshot_id != first
-                for name in files_of(self._place.io, metadata, snapshot)
-                if name not in kept and _is_visible(name, folders, deep=not old.partition_keys)
-            }
-        )
+        visible = set(self._plain([folder.rstrip("/") for folder in folders]))
+        kept = set(self._plain(list(files_of(self._place.io, metadata, original))))
+        found = {
+            name
+            for snapshot in metadata.snapshots
+            if snapshot.snapshot_id != first
+            for name in files_of(self._place.io, metadata, snapshot)
+        }
+        names = sorted(found)
+        return [
+            name
+            for name, plain in zip(names, self._plain(names), strict=True)
+            if plain not in kept and _is_visible(plain, visible, deep=not old.partition_keys)
+        ]
+
+    def _plain(self, locations: list[str]) -> list[str]:
+        """The one spelling of each: an old file may have been added again by another one."""
+        import pyarrow as pa
+
+        from icecomb.format.location import plain_locations
+
+        given, properties = pa.array(locations, pa.string()), self._place.io.properties
+        plain: list[str] = plain_locations(given, properties, any_cluster=True).to_pylist()
+        return plain
 
 
 def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:

@@ -312,6 +312,23 @@ def test_files_of_a_partition_below_another_belong_to_it_alone(
     assert [file.place.values for file in plan.files] == [(1,), (2,)]
 
 
+def test_old_files_that_were_added_again_by_other_names_stay_when_going_back(
+    make_hive_table: Any,
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    before, files = table.state, table.files()
+    migrate.apply(table.catalog, table.name)
+    loaded = table.catalog.load_table(table.name)
+    (task,) = loaded.scan().plan_files()
+    loaded.delete()
+    folder, _, name = task.file.file_path.rpartition("/")
+    loaded.add_files([f"{folder}//./{name}"])
+    assert sorted(row["id"] for row in table.rows()) == [1]
+    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert table.state == before
+    assert files.items() <= table.files().items()
+
+
 def test_an_unpartitioned_table_goes_there_and_back(make_hive_table: Any) -> None:
     table = make_hive_table(
         {"id": "bigint", "n": "tinyint"},
