@@ -26,6 +26,7 @@ from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift import server
 from icecomb.catalog.hive.thrift.entity import LockState
 from icecomb.format.errors import CommitFailedError, LockTimeoutError
+from tests.peers.child_process import ended
 
 pytestmark = pytest.mark.jvm
 
@@ -75,6 +76,7 @@ def _every_fault(metastore, catalog, name, mode):
         world.close()
 
 
+@pytest.mark.timeout(1800)
 def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
     metastore, catalog, monkeypatch, capsys
 ):
@@ -122,6 +124,7 @@ def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore
 def test_a_metastore_killed_in_a_storm_of_commits_loses_and_repeats_none(tmp_path):
     first = embedded.start(tmp_path)
     proxy = ThriftProxy(first.port)
+    script, back, writers = HERE / "storming_writer.py", tmp_path / "back", []
     try:
         with closing(load_catalog("direct", uri=first.uri, warehouse=str(tmp_path))) as direct:
             direct.create_namespace("db")
@@ -130,7 +133,7 @@ def test_a_metastore_killed_in_a_storm_of_commits_loses_and_repeats_none(tmp_pat
             table = direct.create_table("db.t", schema, properties=quick)
             writers = [
                 subprocess.Popen(
-                    [sys.executable, HERE / "storming_writer.py", proxy.uri, "db.t", str(n), "15"],
+                    [sys.executable, script, proxy.uri, "db.t", str(n), "15", back],
                     stdout=subprocess.PIPE,
                     text=True,
                 )
@@ -141,12 +144,14 @@ def test_a_metastore_killed_in_a_storm_of_commits_loses_and_repeats_none(tmp_pat
         os.kill(first.pid, signal.SIGKILL)
         again = embedded.start(tmp_path)
         proxy.target = again.port
-        said = [json.loads(writer.communicate(timeout=300)[0]) for writer in writers]
+        back.touch()
+        said = [json.loads(writer.communicate(timeout=500)[0]) for writer in writers]
         with closing(load_catalog("direct", uri=again.uri, warehouse=str(tmp_path))) as direct:
             found = direct.load_table("db.t").scan().to_arrow()["id"].to_pylist()
             locks = direct.client.locks("db", "t")
     finally:
-        proxy.close()
+        with ended(*writers):
+            proxy.close()
         embedded.stop(tmp_path)
     done, failed, unknown = (
         {row for one in said for row in one[word]} for word in ("done", "failed", "unknown")

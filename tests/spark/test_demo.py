@@ -18,7 +18,7 @@ MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
 def demo(warehouse: Path, *options: str, form: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", MAIN, "--output", form, "--warehouse", str(warehouse), "demo"]
     return subprocess.run(
-        [*command, *options], cwd="/", capture_output=True, text=True, timeout=500, check=False
+        [*command, *options], cwd="/", capture_output=True, text=True, timeout=800, check=False
     )
 
 
@@ -31,6 +31,7 @@ def test_the_flights_are_whole_and_their_gaps_are_nulls() -> None:
     assert str(table["time_hour"][0]) == "2013-01-01 10:00:00+00:00"
 
 
+@pytest.mark.timeout(1800)
 def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     first = demo(tmp_path / "lake", form="text")
     assert first.returncode == 0, first.stderr

@@ -27,10 +27,10 @@ def wheel(tmp_path_factory):
 def python_with_wheel(wheel, tmp_path_factory):
     """A new environment: icecomb from the wheel, everything else from the one that runs the tests."""
     folder = tmp_path_factory.mktemp("venv")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
-    subprocess.run(install, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
     [mine] = (folder / "lib").glob("python*/site-packages")
     [others] = (Path(sys.prefix) / "lib").glob("python*/site-packages")
     # a line of a .pth is appended to the path and its own .pth files are not read: the checkout's
