@@ -118,6 +118,9 @@ def test_the_life_of_a_paimon_table(orders, run, iceberg_java, pyiceberg):
     assert (plan["imported"], plan["files"], plan["rows"], plan["blockers"]) == (False, 2, 2, [])
     run("describe", "paimons.iced", code=1)
     assert run("paimon", "import", "paimons.orders", "--to", "paimons.iced", "--yes")["imported"]
+    for taken in ("paimons.iced", "paimons.orders"):
+        again = ["paimon", "import", "paimons.orders", "--to", taken, "--yes"]
+        assert f"{taken} exists already" in run(*again, code=1)
     expected = [["a", 1, "1970-01-01", 1, None], [None, 2, "1970-01-02", None, None]]
     assert (
         iceberg_java.sql("SELECT remark, id, day, spot.x, spot.y FROM ice.paimons.iced ORDER BY id")

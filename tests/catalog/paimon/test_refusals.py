@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +13,13 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
-from icecomb.format.errors import CommitFailedError, CorruptFileError, UnsupportedError
+from icecomb.format.errors import (
+    CommitFailedError,
+    CorruptFileError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.file_io import FileIO
 from icecomb.format.paimon.schema_change import AddColumn, SetOption
 from icecomb.format.paimon.type_parser import parse_type
@@ -280,3 +287,19 @@ def test_rows_appended_after_an_import_stay_where_they_were_appended(paimon_java
     assert paimon_java.read("apart") == [*IN_ROWS, [3, "c"]]
     table.delete("id = 2")
     assert paimon_java.read("apart") == [*IN_ROWS, [3, "c"]]
+
+
+def test_an_imports_second_run_and_a_purge_leave_all_files(copied, lake):
+    files = {path: path.read_bytes() for path in Path(copied.location).rglob("*") if path.is_file()}
+    run_import(plan_import(copied), lake, "db.once")
+    with pytest.raises(TableAlreadyExistsError):
+        run_import(plan_import(copied), lake, "db.once")
+    with pytest.raises(ValidationError, match=r"gc\.enabled is false"):
+        lake.purge_table("db.once")
+    table = lake.load_table("db.once")
+    assert rows_of(table) == IN_ROWS
+    table.delete("id = 1")
+    with pytest.raises(ValidationError, match=r"gc\.enabled"), table.expire_snapshots() as expire:
+        expire.older_than(dt.datetime.now(dt.timezone.utc))
+    assert files == {path: path.read_bytes() for path in files}
+    assert rows_of(run_import(plan_import(copied), lake, "db.again")) == IN_ROWS
