@@ -141,6 +141,7 @@ class Writes:
         change = self._change(table, params)
         if change is None:
             return {"snapshot_id": None}
+        change.written_with = table.metadata.schema_by_id(write["schema_id"])
         with _only_proven_failures(table.identifier):
             table.commit(change)
         snapshot = table.current_snapshot()

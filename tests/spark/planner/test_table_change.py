@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 
 import pyarrow as pa
@@ -113,6 +114,22 @@ def test_a_statement_whose_columns_were_renamed_meanwhile_is_refused(planner, ta
     with pytest.raises(CommitFailedError, match="columns of table"):
         planner.ask("commit_write", **request)
     assert table.refresh().scan().count() == 3
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite_partitions"])
+def test_rows_for_a_table_that_was_replaced_meanwhile_by_other_columns_are_refused(
+    planner, table, catalog, operation
+):
+    request = begin(planner, table, operation)
+    file = next(table.scan("k = 'b'").plan_files()).file
+    content = table.io.read(file.file_path)
+    footer = base64.b64encode(content).decode()
+    written = {"path": f"{file.file_path}.new", "size": len(content), "footer": footer}
+    request["files"] = [{**written, "partition": ["b"]}]
+    catalog.replace_table(table.identifier, pa.schema([("id", pa.string()), ("k", pa.string())]))
+    with pytest.raises(ValidationError, match="column 'id' is string, the rows have long"):
+        planner.ask("commit_write", **request)
+    assert table.refresh().scan().count() == 0
 
 
 def test_a_delete_whose_columns_were_renamed_meanwhile_is_refused(planner, table):
