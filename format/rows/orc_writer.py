@@ -236,10 +236,35 @@ class _PatientStream:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as a copy if it is nested: of a slice of structs pyarrow writes other rows."""
+    """The column as a copy if it is nested: of a slice of structs pyarrow writes other rows.
+
+    Of a struct in a null struct it writes other values, too, unless what is inside is null.
+    """
     if not column.type.num_fields:
         return column
-    return column.take(pa.array(np.arange(len(column))))
+    copied = column.take(pa.array(np.arange(len(column))))
+    return pa.chunked_array([_null_inside(chunk) for chunk in copied.chunks], column.type)
+
+
+def _null_inside(array: pa.Array) -> pa.Array:
+    """The array with nulls in what is inside of null structs, at any depth."""
+    kind = array.type
+    if not kind.num_fields:
+        return array
+    if pa.types.is_struct(kind):
+        children = [_null_inside(child) for child in array.flatten()]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        fields = [kind.key_field, kind.item_field]
+        entries = [_null_inside(array.keys), _null_inside(array.items)]
+        inside = pa.StructArray.from_arrays(entries, fields=fields)
+    else:
+        inside = _null_inside(array.values)
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), buffers, array.null_count, array.offset, [inside]
+    )
 
 
 def _check_moments(array: pa.Array, path: str) -> None:

@@ -195,6 +195,39 @@ def test_any_rows_of_any_types_are_read_back_as_written(tmp_path_factory, file_f
     assert repr(found.to_pylist()) == repr(data.to_pylist())
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("kind", PRIMITIVES, ids=str)
+def test_what_stands_behind_a_null_struct_is_no_value(tmp_path, file_format, kind):
+    """Arrow's null structs may hold anything; pyarrow's ORC writer moves it to other rows."""
+    inner = StructType((NestedField(3, "v", kind),))
+    outer = StructType((NestedField(2, "inner", inner),))
+    again = StructType((NestedField(7, "v", kind),))
+    listed = ListType(5, StructType((NestedField(6, "inner", again),)))
+    fields = (NestedField(1, "st", outer), NestedField(4, "li", listed))
+    schema = assign_fresh_schema_ids(Schema(fields))
+    (value,) = {
+        BooleanType: [True],
+        DecimalType: [Decimal((0, (1,), -getattr(kind, "scale", 0)))],
+        DateType: [dt.date(2024, 1, 2)],
+        TimeType: [dt.time(3)],
+        TimestampType: [dt.datetime(2024, 1, 2)],  # noqa: DTZ001 - a type without a zone
+        TimestamptzType: [dt.datetime(2024, 1, 2, tzinfo=UTC)],
+        StringType: ["text"],
+        UUIDType: [b"0123456789abcdef"],
+        FixedType: [b"abc"],
+        BinaryType: [b"bytes"],
+    }.get(type(kind), [7])
+    rows = [
+        {"st": {"inner": found}, "li": [{"inner": found}, {"inner": None}, {"inner": found}]}
+        for found in ({"v": value}, None, {"v": None}, {"v": value}, None, {"v": value})
+    ]
+    data = frame(rows, schema)
+    metadata = new_table(tmp_path, schema, **{"write.format.default": file_format})
+    for cut in range(4):
+        found = read(metadata, write_data(IO, metadata, data.slice(cut)))
+        assert repr(found.to_pylist()) == repr(data.slice(cut).to_pylist())
+
+
 @pytest.mark.parametrize(
     ("array", "path"),
     [
