@@ -22,7 +22,7 @@ _FILE_REMEDIES: Final = {
     "partition-column-in-file": "rewrite the file without that column",
     "foreign-field-ids": "rewrite the file without field ids: Iceberg readers trust them most",
     "type-differs": "rewrite the file, or change the column's type in Hive",
-    "timestamp-nanos": "rewrite the file with microseconds",
+    "timestamp-unit": "rewrite the file with microseconds",
     "timestamp-zone": "choose the other --timestamp, or rewrite the file",
 }
 _FILE_MESSAGES: Final = {
@@ -33,7 +33,7 @@ _FILE_MESSAGES: Final = {
     "partition-column-in-file": "files hold a partition column with values of its own",
     "foreign-field-ids": "files carry Parquet field ids of another table",
     "type-differs": "files hold another type than the table says",
-    "timestamp-nanos": "files hold timestamps in nanoseconds",
+    "timestamp-unit": "files hold timestamps that are no microseconds",
     "timestamp-zone": "files and table disagree whether a timestamp has a zone",
 }
 

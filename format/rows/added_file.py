@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,8 @@ class AddedFiles:
         Raises:
             FileMissingError: There is no such file.
             CorruptFileError: It is no Parquet, ORC or Avro file.
-            SchemaError: Its columns do not fit the table's.
+            SchemaError: Its columns do not fit the table's, or times in a Parquet file are neither
+                microseconds nor INT96.
             ValidationError: A required column holds nulls, or a partition value is not known, or
                 not the same in all rows.
         """
@@ -101,6 +103,7 @@ class AddedFiles:
         with self._io.open_input(location) as source, reading(location):
             footer = pq.read_metadata(source)
             arrow_schema = footer.schema.to_arrow_schema()
+        _check_units(footer.schema, location)
         fields = file_fields(arrow_schema, self._name_mapping, location)
         everything = parquet_metrics(footer, fields, self._schema, _FULL)
         return fields, everything, parquet_metrics(footer, fields, self._schema, self._config)
@@ -240,6 +243,24 @@ class AddedFiles:
                     "null",
                     path=location,
                 )
+
+
+def _check_units(schema: pq.ParquetSchema, location: str) -> None:
+    """Times in Parquet are microseconds (spec, Appendix A).
+
+    Iceberg Java reads others, too, but its filters take the numbers in a row group's statistics
+    for microseconds, and skip rows that match. INT96 has no statistics.
+    """
+    for index in range(len(schema)):
+        column = schema.column(index)
+        kind = json.loads(column.logical_type.to_json())
+        if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
+            raise SchemaError(
+                f"cannot add {location}: column {column.path!r} holds {kind['timeUnit']}, Iceberg "
+                "has microseconds: filters of other engines would skip rows",
+                hint="Append its rows instead, or write it with coerce_timestamps='us'.",
+                path=location,
+            )
 
 
 def _proven(

@@ -152,6 +152,18 @@ def test_a_file_that_does_not_fit_is_refused_and_kept(new_table, tmp_path, data,
     assert Path(bad).exists()
 
 
+@pytest.mark.parametrize(("unit", "name"), [("ms", "milliseconds"), ("ns", "nanoseconds")])
+def test_times_in_parquet_that_are_no_microseconds_are_refused(new_table, tmp_path, unit, name):
+    # filters of Iceberg Java read the statistics of a row group as microseconds
+    table = new_table()
+    other = frame(1).set_column(2, "ts", pa.array([DAY], pa.timestamp(unit)))
+    with pytest.raises(SchemaError, match=f"column 'ts' holds {name}"):
+        table.add_files([file(tmp_path, other)])
+    assert table.refresh().current_snapshot() is None
+    table.add_files([file(tmp_path, other, use_deprecated_int96_timestamps=True)])
+    assert ids(table) == [1]
+
+
 def test_an_optional_column_may_be_missing_and_a_narrower_type_is_promoted(new_table, tmp_path):
     table = new_table()
     table.add_files([file(tmp_path, pa.table({"id": pa.array([5], pa.int32())}))])

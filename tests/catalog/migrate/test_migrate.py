@@ -149,6 +149,13 @@ def test_int96_timestamps_become_instants_and_the_choice_is_recorded(make_hive_t
     assert migrate.verify(table.catalog, table.name).difference_count == 0
 
 
+@pytest.mark.parametrize("unit", ["ms", "ns"])
+def test_timestamps_that_are_no_microseconds_stay_hives(make_hive_table: Any, unit: str) -> None:
+    data = pa.table({"ts": pa.array([0], pa.timestamp(unit, "UTC"))})
+    table = make_hive_table({"ts": "timestamp"}, rows=data)
+    assert codes(migrate.plan(table.catalog, table.name)) == {"timestamp-unit"}
+
+
 def test_local_timestamps_need_the_other_choice(make_hive_table: Any) -> None:
     moment = dt.datetime(2024, 1, 2)  # noqa: DTZ001 - local time
     data = pa.table({"ts": pa.array([moment], pa.timestamp("us"))})
