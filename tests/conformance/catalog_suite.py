@@ -99,9 +99,10 @@ def files_of(table: Any) -> set[str]:
 
 
 def entries_of(catalog: Catalog) -> tuple[list[str], set[str]]:
-    """The folders, and all the files, of its warehouse."""
+    """The folders, and all the files, of its warehouse, but for the metastore's own: Derby changes them at any time."""
     warehouse, io = catalog.properties["warehouse"], FileIO(catalog.properties)
-    return list(io.folders(warehouse)), {each.location for each in io.list(warehouse)}
+    files = {each.location for each in io.list(warehouse)}
+    return list(io.folders(warehouse)), {each for each in files if "/.metastore/" not in each}
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
