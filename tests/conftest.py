@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -35,6 +36,9 @@ for variable in list(os.environ):
         del os.environ[variable]
 os.environ["ICECOMB_HOME"] = "/nonexistent"
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# PySpark and Iceberg Java answer in the machine's zone: answers are compared in one.
+os.environ["TZ"] = "UTC"
+time.tzset()
 # A test's Spark is over before the second compiler and parallel collections have paid for themselves.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
