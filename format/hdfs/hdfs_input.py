@@ -125,7 +125,7 @@ class HdfsInput:
         else:
             self._forget()
             self._ahead = _LEAST
-        if self._ahead == _FARTHEST:
+        if self._ahead == _FARTHEST and self._web.reads_ahead:
             self._window = self._next(start)
             self._start = start
             return 0

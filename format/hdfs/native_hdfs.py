@@ -51,6 +51,8 @@ class NativeHdfs(WebHdfs):
         FileIOError: no name node is active.
     """
 
+    reads_ahead = False
+
     def __init__(
         self,
         name_nodes: tuple[str, ...],

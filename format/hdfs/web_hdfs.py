@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from icecomb.format.errors import (
@@ -63,6 +63,9 @@ class WebHdfs:
         secure: Whether to use HTTPS.
         properties: `hdfs.user`, and Hadoop's settings for security, time-outs and fail-over.
     """
+
+    reads_ahead: ClassVar[bool] = True
+    """Whether a reader is faster when several ranges are asked for at once."""
 
     def __init__(
         self, name_nodes: tuple[str, ...], *, secure: bool, properties: Mapping[str, str]
