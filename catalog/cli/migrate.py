@@ -162,8 +162,7 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
 def finalize(application: Application, table: str, *, yes: bool) -> None:
     """Give up the way back, so that maintenance may remove old files."""
     catalog = _catalog(application)
-    if yes:
-        migration.finalize(catalog, table)
+    migration.finalize(catalog, table, dry_run=not yes)
     application.output.facts(migration.status(catalog, table))
     if not yes:
         application.warn("dry run: add --yes to do it")

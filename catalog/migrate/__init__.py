@@ -122,15 +122,22 @@ def revert(
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
 
-def finalize(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> None:
+def finalize(
+    catalog: HiveCatalog, identifier: str | tuple[str, ...], *, dry_run: bool = False
+) -> None:
     """Give up the way back: from now on maintenance may remove the old files.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table.
+        dry_run: Only find out whether it can be done.
 
     Raises:
         MigrationError: there is no finished migration.
     """
     from icecomb.catalog.migrate.ending import finalize as end
 
-    end(_workplace(catalog, identifier, _SILENT), catalog)
+    end(_workplace(catalog, identifier, _SILENT), catalog, dry_run=dry_run)
 
 
 def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:

@@ -36,8 +36,13 @@ def status(place: Workplace) -> dict[str, Any]:
     }
 
 
-def finalize(place: Workplace, catalog: HiveCatalog) -> None:
+def finalize(place: Workplace, catalog: HiveCatalog, *, dry_run: bool = False) -> None:
     """Allow maintenance to remove old files, and record that there is no way back.
+
+    Args:
+        place: The table's migration.
+        catalog: The catalog.
+        dry_run: Only find out whether it can be done.
 
     Raises:
         MigrationError: there is no finished migration.
@@ -51,6 +56,8 @@ def finalize(place: Workplace, catalog: HiveCatalog) -> None:
             hint=f"icecomb migrate status {table.full_name}",
             table=table.full_name,
         )
+    if dry_run:
+        return
     loaded = catalog.load_table(f"{place.database}.{place.name}")
     if loaded.metadata.properties.get(_UNPURGED) == "false":
         loaded.commit(_AllowPurge())

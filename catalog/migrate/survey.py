@@ -246,11 +246,11 @@ def _listed(  # noqa: PLR0917 - one step of a plan, with all it needs
         return []
     missing = [found.place.name or found.place.location for found in listed if not found.exists]
     if missing and not ("missing-partitions" in choices.accept and places[0].name):
-        text = f"{len(missing)} folders do not exist"
+        text = f"folders that do not exist: {len(missing)}"
         remedy = "restore them, drop the partitions in Hive, or --accept missing-partitions"
         findings.append(blocker("missing-folder", text, remedy, tuple(missing)))
     elif missing:
-        text = f"{len(missing)} partitions without folder are left out"
+        text = f"partitions without a folder, left out: {len(missing)}"
         findings.append(warning("missing-folder", text, "accepted", tuple(missing)))
     roots = {*_plain_folders(io, (*(place.location for place in places), *ignored))}
     nested = {found.place: _of_no_other(io, found, roots) for found in listed}

@@ -65,7 +65,11 @@ def check_possible(database: str, name: str) -> None:
 
 
 def _no_table(database: str, name: str) -> NoSuchTableError:
-    return NoSuchTableError(f"there is no table {database}.{name}", table=f"{database}.{name}")
+    return NoSuchTableError(
+        f"there is no table {database}.{name}",
+        hint=f"list_tables({database!r}), or `icecomb tables {database}`, shows what there is",
+        table=f"{database}.{name}",
+    )
 
 
 @contextmanager

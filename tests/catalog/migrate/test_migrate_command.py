@@ -67,6 +67,19 @@ def test_the_whole_way_there_and_back_by_commands(make_hive_table: Any, run: Any
     assert "state:       reverted" in run("status", table.name)[1]
 
 
+def test_a_dry_run_of_finalize_refuses_what_finalize_refuses(
+    make_hive_table: Any, run: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    assert run("apply", table.name)[0] == 0
+    assert run("finalize", table.name)[0] == 0
+    assert run("revert", table.name, "--yes")[0] == 0
+    for choice in ((), ("--yes",)):
+        code, out, err = run("finalize", table.name, *choice)
+        assert (code, out) == (1, "")
+        assert "has no finished migration" in err
+
+
 def test_a_blocked_plan_and_apply_are_exit_code_3(make_hive_table: Any, run: Any) -> None:
     table = make_hive_table(
         {"id": "bigint"}, {"k": "int"}, {("x",): numbers(1), ("y",): numbers(1)}
