@@ -193,18 +193,25 @@ def _compare(op: str, name: str, field_type: IcebergType, value: Any) -> Boolean
 
 
 def _compare_with_nan(op: str, name: str) -> BooleanExpression:
-    """NaN equals itself and is greater than every other number."""
+    """NaN equals itself and is greater than every other number: it alone is above infinity."""
     if op in {"eq", "gt_eq"}:
-        return IsNaN(name)
+        return _above_infinity(name)
     if op in {"not_eq", "lt"}:
-        return And(NotNaN(name), NotNull(name))
+        return _compare("lt_eq", name, DoubleType(), math.inf)
     # nothing is greater than NaN, everything is at most NaN: neither says anything about a file
     raise _UnknownPredicateError
+
+
+def _above_infinity(name: str) -> BooleanExpression:
+    """True for NaN; not simply `IsNaN`, whose negation is true for null."""
+    return _compare("gt", name, DoubleType(), math.inf)
 
 
 def _in(name: str, values: list[Any]) -> BooleanExpression:
     numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
     found: BooleanExpression = In(name, numbers) if numbers else AlwaysFalse()
     if any(isinstance(value, float) for value in values):
-        return Or(found, IsNaN(name)) if len(numbers) < len(values) else And(found, NotNaN(name))
+        if len(numbers) < len(values):
+            return disjunction((found, _above_infinity(name)))
+        return And(found, NotNaN(name))
     return found

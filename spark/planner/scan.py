@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+# read options of Iceberg's Spark integration that ask for other rows than the table's
+_OTHER_ROWS: Final = (
+    "snapshot-id",
+    "as-of-timestamp",
+    "branch",
+    "tag",
+    "start-snapshot-id",
+    "end-snapshot-id",
+    "start-timestamp",
+    "end-timestamp",
+)
+
 
 class Scans:
     """The method of the protocol that plans a scan."""
@@ -36,9 +48,10 @@ class Scans:
 
         Raises:
             UnsupportedError: A data file is not Parquet, or where Spark cannot open it, or equality
-                deletes apply to one.
+                deletes apply to one; or a read option asks for other rows.
         """
         state = self._states.find(params["reference"])
+        _check_options(state, params.get("options") or {})
         tasks = _tasks(state, params["filters"], case_sensitive=params["case_sensitive"])
         total = sum(task.file.file_size_in_bytes for task in tasks)
         size = split_size(
@@ -63,6 +76,17 @@ class Scans:
                 "bytes": total,
             },
         }
+
+
+def _check_options(state: TableState, options: Mapping[str, str]) -> None:
+    for option in options:
+        if option.lower() in _OTHER_ROWS:
+            raise UnsupportedError(
+                f"table {state.name}: the read option {option} is not there yet",
+                hint="a snapshot, branch or tag is read with VERSION AS OF or the option "
+                "versionAsOf, a time with TIMESTAMP AS OF or timestampAsOf",
+                table=state.name,
+            )
 
 
 def _tasks(

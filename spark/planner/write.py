@@ -260,6 +260,18 @@ def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
         raise UnsupportedError(
             "writing to a branch from Spark is not there yet", hint="write to main"
         )
+    if "validate-from-snapshot-id" in options:
+        raise UnsupportedError(
+            "the write option validate-from-snapshot-id is not there yet",
+            hint="a write is checked against all that happened since its statement began",
+        )
+    # the rows of all other partitions would be lost
+    if params["operation"] == OVERWRITE and options.get("overwrite-mode", "").lower() == "dynamic":
+        raise UnsupportedError(
+            "the write option overwrite-mode=dynamic is not there yet",
+            hint="use writeTo(…).overwritePartitions(), or set "
+            "spark.sql.sources.partitionOverwriteMode to dynamic",
+        )
 
 
 def _check_elements(state: TableState) -> None:

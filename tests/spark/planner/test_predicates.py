@@ -6,9 +6,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from icecomb.format.errors import UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.rows.row_filter import row_mask
@@ -22,7 +23,7 @@ from icecomb.format.types import (
     StructType,
     UUIDType,
 )
-from icecomb.spark.planner.predicates import row_filter
+from icecomb.spark.planner.predicates import exact_filter, row_filter
 
 SCHEMA = Schema(
     (
@@ -110,6 +111,18 @@ def test_every_row_spark_selects_is_selected(predicates):
     for value, selected in zip(VALUES, mask, strict=True):
         if all(_spark(p, value) is True for p in predicates):
             assert selected, (value, predicates)
+
+
+@given(st.lists(PREDICATES, max_size=3))
+@example([{"op": "not", "child": {"op": "eq", "column": ["x"], "type": "double", "value": "NaN"}}])
+def test_an_exact_filter_selects_the_rows_that_spark_selects_and_no_others(predicates):
+    try:
+        exact = exact_filter(predicates, SCHEMA, case_sensitive=True)
+    except UnsupportedError:
+        return
+    mask = row_mask(bind(SCHEMA, exact), {1: pa.array(VALUES, pa.float64())}, len(VALUES))
+    expected = [all(_spark(p, value) is True for p in predicates) for value in VALUES]
+    assert mask.to_pylist() == expected
 
 
 @pytest.mark.parametrize(

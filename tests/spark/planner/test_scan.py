@@ -69,6 +69,13 @@ def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, 
 
 
 @pytest.mark.jvm
+@pytest.mark.parametrize("option", ["snapshot-id", "As-Of-Timestamp", "branch", "end-snapshot-id"])
+def test_options_that_ask_for_other_rows_are_refused_and_not_passed_over(planner, name, option):
+    with pytest.raises(UnsupportedError, match=f"read option {option} is not there"):
+        planner.plan(planner.load(name), **{option: "1"})
+
+
+@pytest.mark.jvm
 def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):
     table = planner.load(name)
     tasks = _tasks(planner.plan(table))

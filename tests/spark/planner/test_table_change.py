@@ -38,9 +38,8 @@ def begin(planner, table, operation, **more):
         "begin_write",
         reference=loaded["reference"],
         operation=operation,
-        options={},
         schema=loaded["schema"],
-        **more,
+        **{"options": {}, **more},
     )
     replaced = {"reference": loaded["reference"], "filters": [], "files": paths}
     return {"write": begun["write"], "files": [], "properties": {}, "replaced": replaced}
@@ -179,3 +178,12 @@ def test_nothing_is_committed_where_nothing_changes(planner, table):
         request["replaced"]["files"] = []
         assert planner.ask("commit_write", **request) == {"snapshot_id": None}
     assert table.refresh().metadata_location == before
+
+
+@pytest.mark.parametrize(
+    "option", [{"overwrite-mode": "dynamic"}, {"Validate-From-Snapshot-Id": "1"}]
+)
+def test_options_that_would_spare_rows_are_refused_and_not_passed_over(planner, table, option):
+    everything = [{"op": "always_true"}]
+    with pytest.raises(UnsupportedError, match="is not there yet"):
+        begin(planner, table, "overwrite", filters=everything, options=option)
