@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from icecomb.catalog.metadata_operations import MetadataOperations
@@ -77,7 +77,8 @@ class Transaction(RowOperations, MetadataOperations):
             changes = producer.apply(self._metadata)
             metadata = _changed(self._metadata, changes)
         except IcecombError:
-            producer.clean_up(None)
+            with suppress(IcecombError, OSError):
+                producer.clean_up(None)
             raise
         self._staged.append((producer, self._metadata))
         self._metadata = metadata

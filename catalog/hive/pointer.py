@@ -13,7 +13,7 @@ from icecomb.catalog.hive.settlement import table_history
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.pointer import MetadataVersion
-from icecomb.format.errors import NoSuchIcebergTableError
+from icecomb.format.errors import FileMissingError, NoSuchIcebergTableError
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -38,13 +38,22 @@ class HivePointer(EntryPointer[MetadataVersion]):
         Raises:
             NoSuchTableError: there is no such table.
             NoSuchIcebergTableError: it is no Iceberg table.
+            FileMissingError: its metadata file is lost.
         """
         from icecomb.format.metadata_file import read_metadata
 
         since = time.monotonic()
         entry = self._client.table(self._database, self._table)
         location = pointed_at(entry)
-        version = MetadataVersion(location, read_metadata(self._io, location))
+        try:
+            version = MetadataVersion(location, read_metadata(self._io, location))
+        except FileMissingError as error:
+            raise FileMissingError(
+                f"{self.name}: its metadata file is lost: {error.message}",
+                hint=f"icecomb doctor {self.name} names the newest one that is left",
+                path=location,
+                table=self.name,
+            ) from error
         self.remember(version, entry, since)
         return version
 

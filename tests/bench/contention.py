@@ -6,7 +6,8 @@
 Starts a metastore 2.3.10 of its own. `4x10` is four processes that append ten times one row each,
 `1x40` is one, `threads4x10` are four threads on one catalog object. They are started, connected and
 warm (each has appended to a table of its own) before the clock runs. Modes: `locks` and `lockfree`
-are icecomb's, `pyiceberg` is PyIceberg. An append that raises is not repeated; afterwards exactly
+are icecomb's, `pyiceberg` is PyIceberg; `iceberg_java` and `iceberg_java_lockfree` are Iceberg Java,
+a JVM a process. An append that raises is not repeated; afterwards exactly
 the rows of those that did not must be in the table.
 """
 
@@ -38,7 +39,7 @@ def main() -> None:
     )
     parser.add_argument("--work", type=Path, required=True, help="a folder for tables")
     parser.add_argument("--cases", default="1x40,4x10,threads4x10,16x10,8x20")
-    parser.add_argument("--modes", default="locks,lockfree,pyiceberg")
+    parser.add_argument("--modes", default="locks,lockfree,pyiceberg,iceberg_java")
     parser.add_argument("--writer", nargs=7, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.writer:
@@ -65,26 +66,12 @@ def _run(catalog: Any, uri: str, warehouse: str, case: str, mode: str) -> None:
     assert parsed is not None, case
     writers, times = int(parsed[2]), int(parsed[3])
     processes, threads = (1, writers) if parsed[1] else (writers, 1)
-    properties = {"engine.hive.lock-enabled": str(mode != "lockfree").lower()}
+    properties = {"engine.hive.lock-enabled": str("lockfree" not in mode).lower()}
     name = f"db.t{mode}_{case}"
     table = catalog.create_table(name, _rows(0).schema, properties=properties)
     started = [
         subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.bench.contention",
-                "--work",
-                ".",
-                "--writer",
-                mode,
-                uri,
-                warehouse,
-                name,
-                str(number * threads),
-                str(threads),
-                str(times),
-            ],
+            _command(mode, uri, warehouse, name, number * threads, threads, times),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -118,6 +105,16 @@ def _run(catalog: Any, uri: str, warehouse: str, case: str, mode: str) -> None:
         slowest_s=round(max(one["slowest"] for one in told), 2),
         **({"failures": dict(failures)} if failures else {}),
     )
+
+
+def _command(mode: str, *arguments: object) -> list[str]:
+    """What starts a writer."""
+    if mode.startswith("iceberg_java"):
+        from tests.bench.peer_iceberg_java import hive_writer
+
+        return hive_writer(*arguments)
+    own = [sys.executable, "-m", "tests.bench.contention", "--work", "."]
+    return [*own, "--writer", mode, *map(str, arguments)]
 
 
 def _line(process: subprocess.Popen[str]) -> str:

@@ -26,10 +26,12 @@ from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     ConfigurationError,
+    FileIOError,
     LockTimeoutError,
     MetastoreError,
     ValidationError,
 )
+from icecomb.format.file_io import LocalFileSystem
 from icecomb.format.rows.data_writer import write_data
 from tests.peers.child_process import ended
 
@@ -141,15 +143,16 @@ def test_a_writer_without_locks_between_a_retry_and_its_alter_is_not_overwritten
     catalog, proxied, proxy, table, rows, monkeypatch
 ):
     monkeypatch.setattr(entry_pointer, "_RECENT_S", 600)
-    mine, other = proxied.load_table(table.identifier), catalog.load_table(table.identifier)
-    other.append(rows)
+    mine = proxied.load_table(table.identifier)
+    mine.append(rows)  # also finds out what the metastore checks, which alters a view
+    catalog.load_table(table.identifier).append(rows)
     free = load_catalog(
         "free", uri=catalog.client.uri, **{"iceberg.engine.hive.lock-enabled": "false"}
     )
     proxy.before(ALTER, lambda: free.load_table(table.identifier).append(rows))
     mine.append(rows)
     free.close()
-    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 9
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 12
     assert catalog.client.locks(*table.identifier) == []
 
 
@@ -170,6 +173,29 @@ def _lock_of_somebody(catalog, table, agent="icecomb-00000000-0000-0000-0000-000
     answer = catalog.client.lock(*table.identifier, user="ann", host="etl-07", agent=agent)
     assert answer.state is LockState.ACQUIRED
     return answer.lock_id
+
+
+@pytest.mark.parametrize("way", ["append", "transaction"])
+def test_a_failed_commit_says_why_also_when_its_files_cannot_be_deleted(
+    catalog, namespace, rows, monkeypatch, way
+):
+    table = catalog.create_table(
+        f"{namespace}.t", rows.schema, properties={"commit.retry.num-retries": "0"}
+    )
+    catalog.load_table(table.identifier).append(rows)
+
+    def full(self, locations):
+        raise FileIOError("the storage is gone")
+
+    def transact():
+        with table.transaction() as transaction:
+            transaction.append(rows)
+
+    monkeypatch.setattr(LocalFileSystem, "delete", full)
+    with pytest.raises(CommitFailedError, match="another writer was first"):
+        table.append(rows) if way == "append" else transact()
+    assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
+    assert catalog.client.locks(*table.identifier) == []
 
 
 def test_a_lock_time_out_names_the_holder(catalog, metastore, table, rows):
