@@ -12,8 +12,8 @@ from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
-from icecomb.catalog.hive.server_examination import abandoned_lock, abandoned_locks
-from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.server_examination import abandoned_locks
+from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
 from icecomb.catalog.hive.trail import TrailFile, newest_ancestor, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError
@@ -46,7 +46,6 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         yield from _trail(catalog, entry, metadata)
         yield from _lock_mode(catalog, entry, metadata)
         yield from _stale(catalog, entry, metadata)
-    yield from _held(catalog, entry)
 
 
 def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Finding:
@@ -78,6 +77,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     # and so was the one that the pointer left last.
     proven = {name for one in trail for name in one.ancestors} - known
     proven |= {entry.parameters.get(PREVIOUS_METADATA_LOCATION, current)} - known
+    proven |= {one.location for one in trail if _is_described(entry, one, metadata)}
     later = [
         one
         for one in trail
@@ -121,6 +121,14 @@ def _newest(files: list[TrailFile]) -> TrailFile:
     return max(files, key=lambda one: one.metadata.last_updated_ms)
 
 
+def _is_described(entry: HiveTable, one: TrailFile, metadata: TableMetadata) -> bool:
+    """Whether an entry says of itself what a file says, and the one that it points at does not."""
+    snapshot = one.metadata.current_snapshot()
+    if snapshot is None or metadata.has_snapshot(snapshot.snapshot_id):
+        return False
+    return entry.parameters.get("current-snapshot-id") == str(snapshot.snapshot_id)
+
+
 def _is_younger(one: TrailFile, oldest_ms: int) -> bool:
     return one.metadata.last_updated_ms > oldest_ms
 
@@ -143,6 +151,7 @@ def _lock_mode(
     else:
         yield Finding(Level.OK, "lock mode", f"commits are made {mode} locks")
     if chosen:
+        yield from _held(catalog, entry)
         return
     if not catalog.refuses_late((entry.database, entry.name), told=True):
         yield Finding(
@@ -181,11 +190,21 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 
 
 def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
+    """Who has the lock now; of holders that must be dead the metastore's examination tells."""
+    place = entry.database, entry.name
     try:
-        abandoned = abandoned_locks(catalog, entry.database, entry.name)
+        abandoned = abandoned_locks(catalog, *place)
+        rows = [row for row in catalog.client.locks(*place) if row not in abandoned]
     except MetastoreError:
         return
-    yield from map(abandoned_lock, abandoned)
+    for row in rows[:_SHOWN]:
+        if row.state is LockState.ACQUIRED:
+            yield Finding(
+                Level.NOTE,
+                "lock",
+                f"it is held now: {describe_holder(row)}",
+                f"if its process is dead: icecomb locks break {row.lock_id} --yes",
+            )
 
 
 def _brief(text: str | None) -> str:

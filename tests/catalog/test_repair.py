@@ -22,7 +22,7 @@ from icecomb.format.errors import (
     FileMissingError,
     ValidationError,
 )
-from icecomb.format.metadata_file import write_metadata
+from icecomb.format.metadata_file import read_metadata, write_metadata
 from icecomb.format.update import update_table_metadata
 
 pytestmark = pytest.mark.jvm
@@ -200,7 +200,12 @@ def test_a_table_without_any_readable_metadata_says_so(icecomb, table):
 def _point(catalog: Any, table: Any, location: str) -> None:
     """What a late request of a writer without a check does."""
     entry = catalog.client.table(*table.name())
-    changed = {**entry.parameters, "metadata_location": location}
+    past = read_metadata(catalog.io, location)
+    changed = {
+        **entry.parameters,
+        "metadata_location": location,
+        "current-snapshot-id": str(past.current_snapshot_id),
+    }
     changed.pop("previous_metadata_location")
     catalog.client.alter_table(*table.name(), replace(entry, parameters=changed))
 
@@ -234,6 +239,22 @@ def test_a_pointer_that_went_backwards_is_found_out_and_repaired(icecomb, catalo
     register = shlex.split(problem["remedy"].partition(": icecomb ")[2])
     assert icecomb(*register)[0] == 0
     assert count(catalog, catalog.load_table(name(table) + "_lost")) >= 6
+
+
+def test_a_pointer_set_back_by_hand_is_known_by_what_the_entry_still_says(
+    icecomb, catalog, table, rows
+):
+    table.append(rows)
+    older = table.metadata_location
+    table.append(rows)
+    entry = catalog.client.table(*table.name())
+    changed = {**entry.parameters, "metadata_location": older}
+    catalog.client.alter_table(*table.name(), replace(entry, parameters=changed))
+    code, said, _ = icecomb("doctor", name(table))
+    (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
+    assert (code, problem["subject"]) == (3, "pointer")
+    assert problem["remedy"] == f"icecomb repair {name(table)} --to {table.metadata_location}"
+    assert not [one for one in said["findings"] if one["subject"] == "leftover"]
 
 
 def test_only_files_of_the_table_that_are_of_use_are_pointed_at(
@@ -316,7 +337,10 @@ def test_a_lock_whose_holder_is_silent_is_told(icecomb, catalog, table, monkeypa
     import time
 
     answer = catalog.client.lock(*table.name(), user="ann", host="h", agent="dead")
-    assert icecomb("doctor", name(table))[0] == 0
+    code, said, _ = icecomb("doctor", name(table))
+    (held,) = [one for one in said["findings"] if one["subject"] == "lock"]
+    assert (code, held["level"]) == (0, "note")
+    assert f"ann@h (lock {answer.lock_id}, agent dead" in held["message"]
     later = SimpleNamespace(time=lambda: time.time() + 7200, perf_counter=time.perf_counter)
     monkeypatch.setattr(server_examination, "time", later)
     code, said, _ = icecomb("doctor", name(table))
