@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.java import find_java
 from icecomb.format.delegation_token import DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from tests.peers.second_try import started
 
 REALM = "TEST.LAB"
 SASL = {
@@ -32,8 +34,8 @@ def client(uri, properties):
 def kdc(tmp_path_factory):
     from tests.peers.kdc import Kdc
 
-    found = Kdc(tmp_path_factory.mktemp("kdc"), "hive/localhost", "alice", "impostor/localhost")
-    found.start()
+    principals = ("hive/localhost", "alice", "impostor/localhost")
+    found = started(lambda: Kdc(tmp_path_factory.mktemp("kdc"), *principals).start())
     yield found
     found.stop()
 
@@ -46,31 +48,53 @@ def alice(kdc, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def kerberized(kdc, metastores, tmp_path_factory):
-    """A metastore over the database of 4.0.1 that lets in who Kerberos knows, and encrypts on request."""
-    from tests.peers.hive_metastore import HiveMetastore
+def kerberized_by_version(kdc, metastores, tmp_path_factory):
+    """Metastores that let in who Kerberos knows, and encrypt on request; all start at once.
 
-    found = HiveMetastore(
-        "4.0.1",
-        tmp_path_factory.mktemp("kerberized"),
-        database=metastores["4.0.1"].database,
-        made=True,
-        settings={
-            "metastore.sasl.enabled": "true",
-            "metastore.kerberos.keytab.file": str(kdc.keytab("hive")),
-            "metastore.kerberos.principal": f"hive/localhost@{REALM}",
-        },
-        core={
-            "hadoop.security.authentication": "kerberos",
-            "hadoop.security.auth_to_local": "RULE:[2:$1](.*)\nDEFAULT",
-            "hadoop.rpc.protection": "authentication,privacy",
-        },
-        jvm=[f"-Djava.security.krb5.conf={kdc.configuration}"],
-    )
-    try:
-        yield found.start().wait()
-    finally:
-        found.stop()
+    4.0.1 is over the database of the plain one.
+    """
+    from tests.peers.hive_metastore import HiveMetastore, HiveMetastore2
+
+    def asking(prefix):
+        return {
+            f"{prefix}.sasl.enabled": "true",
+            f"{prefix}.kerberos.keytab.file": str(kdc.keytab("hive")),
+            f"{prefix}.kerberos.principal": f"hive/localhost@{REALM}",
+        }
+
+    core = {
+        "hadoop.security.authentication": "kerberos",
+        "hadoop.security.auth_to_local": "RULE:[2:$1](.*)\nDEFAULT",
+        "hadoop.rpc.protection": "authentication,privacy",
+    }
+    jvm = [f"-Djava.security.krb5.conf={kdc.configuration}"]
+    new = asking("metastore")
+    shared = metastores["4.0.1"].database
+    folder = tmp_path_factory.mktemp("kerberized")
+    found = {
+        "3.1.3": HiveMetastore("3.1.3", folder / "3", settings=new, core=core, jvm=jvm),
+        "4.0.1": HiveMetastore(
+            "4.0.1", folder / "4", database=shared, made=True, settings=new, core=core, jvm=jvm
+        ),
+        "2.3.10": HiveMetastore2(folder / "2", asking("hive.metastore"), core, jvm),
+    }
+    with ExitStack() as stack:
+        for each in found.values():
+            stack.callback(each.stop)
+            each.start()
+        for each in found.values():
+            each.wait()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def kerberized(kerberized_by_version):
+    return kerberized_by_version["4.0.1"]
+
+
+@pytest.fixture(params=["2.3.10", "3.1.3", "4.0.1"])
+def any_kerberized(kerberized_by_version, request):
+    return kerberized_by_version[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +126,7 @@ def private(metastores, tmp_path_factory):
     )
     found.authority = authority
     try:
-        yield found.start().wait()
+        yield started(lambda: found.start().wait())
     finally:
         found.stop()
 
@@ -121,9 +145,9 @@ def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
 
 
 @pytest.mark.jvm
-def test_tables_are_made_and_written_with_a_ticket(kerberized, alice, tmp_path):
+def test_tables_are_made_and_written_with_a_ticket(any_kerberized, alice, tmp_path):
     rows = pa.table({"id": pa.array([1, 2], pa.int64())})
-    found = load_catalog("secure", uri=by_name(kerberized), warehouse=str(tmp_path), **SASL)
+    found = load_catalog("secure", uri=by_name(any_kerberized), warehouse=str(tmp_path), **SASL)
     found.create_namespace("secure")
     table = found.create_table("secure.t", rows.schema)
     for _ in range(2):
@@ -135,20 +159,22 @@ def test_tables_are_made_and_written_with_a_ticket(kerberized, alice, tmp_path):
 
 
 @pytest.mark.jvm
-def test_a_keytab_opens_a_kerberized_metastore(kerberized, kdc, monkeypatch):
+def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
     keytab = {
         "hive.metastore.client.principal": f"alice@{REALM}",
         "hive.metastore.client.keytab": str(kdc.keytab("alice")),
     }
-    with client(by_name(kerberized), SASL | keytab) as found:
+    with client(by_name(any_kerberized), SASL | keytab) as found:
         assert "default" in found.databases()
 
 
 @pytest.mark.jvm
-def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_path, monkeypatch):
-    with client(by_name(kerberized), SASL) as found:
+def test_a_delegation_token_opens_a_kerberized_metastore(
+    any_kerberized, alice, tmp_path, monkeypatch
+):
+    with client(by_name(any_kerberized), SASL) as found:
         text = found._calls.read("get_delegation_token", "alice", "alice")
     token = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     file = tmp_path / "tokens"
@@ -156,14 +182,14 @@ def test_a_delegation_token_opens_a_kerberized_metastore(kerberized, alice, tmp_
     file.write_bytes(b"HDTS\0\1" + b"\5alias" + token + b"\0")
     monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(file))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
-    with client(by_name(kerberized), SASL) as found:
+    with client(by_name(any_kerberized), SASL) as found:
         assert "default" in found.databases()
     damaged = file.read_bytes().replace(
         find_token(str(file), "HIVE_DELEGATION_TOKEN").password, bytes(20)
     )
     file.write_bytes(damaged)
     with (
-        client(by_name(kerberized), SASL) as found,
+        client(by_name(any_kerberized), SASL) as found,
         pytest.raises(UnreachableError, match="does not let us in"),
     ):
         found.databases()
