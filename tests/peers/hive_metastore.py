@@ -1,4 +1,7 @@
-"""Real Hive metastores 3.1.3 and 4.0.1 on 127.0.0.1, from Hive's own tarballs on pyspark's Hadoop."""
+"""Real Hive metastores 3.1.3 and 4.0.1 on 127.0.0.1, from Hive's own tarballs on pyspark's Hadoop.
+
+And 2.3.10, from pyspark's jars.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from icecomb.catalog import metastore
 from icecomb.catalog.java import find_java
+from icecomb.catalog.metastore.site import write_configuration
 from tests.peers.hdfs import write_site
 from tests.peers.ivy import KEPT, fetch, pyspark_jars
 from tests.peers.ports import free_ports
@@ -72,7 +77,7 @@ class HiveMetastore:
         self.warehouse = folder / "warehouse"
         (self.port,) = free_ports(1)
         self.uri = f"thrift://127.0.0.1:{self.port}"
-        self._home = unpacked(version)
+        self._home = self._release()
         self.database = database
         self._made = made
         self._settings = settings or {}
@@ -84,9 +89,8 @@ class HiveMetastore:
         """Begins to start; `wait` ends it."""
         self.warehouse.mkdir(parents=True, exist_ok=True)
         conf = self.folder / "conf"
-        write_site(conf / "metastore-site.xml", {**self._site(), **self._settings})
+        self._configure(conf)
         write_site(conf / "core-site.xml", self._core)
-        (conf / "log4j2.properties").write_text(_LOG4J)
         package = "schematool." if self.version > "4" else ""
         tool = f"org.apache.hadoop.hive.metastore.tools.{package}MetastoreSchemaTool"
         kind = "made" if self._made else "postgres" if self.database else "derby"
@@ -135,6 +139,14 @@ class HiveMetastore:
             self._process.wait()
         self._process = None
 
+    def _release(self) -> Path:
+        """The folder of the release."""
+        return unpacked(self.version)
+
+    def _configure(self, conf: Path) -> None:
+        write_site(conf / "metastore-site.xml", {**self._site(), **self._settings})
+        (conf / "log4j2.properties").write_text(_LOG4J)
+
     def _site(self) -> dict[str, object]:
         service = "service." if self.version > "4" else ""
         reaper = f"org.apache.hadoop.hive.metastore.txn.{service}AcidHouseKeeperService"
@@ -172,6 +184,40 @@ class HiveMetastore:
         if self.version > "4":
             fetched.append(fetch(f"org.apache.hadoop:hadoop-client-minicluster:{hadoop}"))
         return os.pathsep.join(map(str, (conf, *own, *carried, *fetched)))
+
+
+class HiveMetastore2(HiveMetastore):
+    """2.3.10 from pyspark's jars, as Hive itself starts it; the embedded one has no Kerberos.
+
+    Args:
+        folder: Where configuration, logs, Derby and the warehouse go.
+        settings: Further settings of `hivemetastore-site.xml`.
+        core: Settings of `core-site.xml`.
+        jvm: Further arguments of the JVM.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        core: Mapping[str, str],
+        jvm: Sequence[str],
+    ) -> None:
+        super().__init__("2.3.10", folder, made=True, settings=settings, core=core, jvm=jvm)
+
+    def _release(self) -> Path:
+        return pyspark_jars()
+
+    def _configure(self, conf: Path) -> None:
+        seed = self.folder / "seed"
+        metastore.start(seed)
+        metastore.stop(seed)
+        shutil.move(seed / ".metastore" / "derby", self.folder / "derby")
+        write_configuration(self.folder, self.warehouse, self.folder / "derby")
+        write_site(conf / "hivemetastore-site.xml", self._settings)
+
+    def _class_path(self, conf: Path) -> str:
+        return f"{conf}{os.pathsep}{self._home}/*"
 
 
 def unpacked(version: str) -> Path:
