@@ -106,7 +106,8 @@ def table_answer(state: TableState) -> dict[str, Any]:
         "partitioning": _partitioning(state),
         "properties": _shown_properties(state),
         "uuid": str(state.metadata.table_uuid),
-        "version": None if state.snapshot_id is None else str(state.snapshot_id),
+        # never null: Spark would read an empty table as empty for ever, see V2TableRefreshUtil
+        "version": _version(state),
         "writable": not state.time_travel,
     }
 
@@ -120,15 +121,18 @@ def _partitioning(state: TableState) -> list[dict[str, Any]]:
 
 def _shown_properties(state: TableState) -> dict[str, str]:
     metadata = state.metadata
-    snapshot = "none" if state.snapshot_id is None else str(state.snapshot_id)
     return {
         **metadata.properties,
         "provider": "iceberg",
         "location": metadata.location,
         "format": f"iceberg/{metadata.properties.get('write.format.default', 'parquet')}",
         "format-version": str(metadata.format_version),
-        "current-snapshot-id": snapshot,
+        "current-snapshot-id": _version(state),
     }
+
+
+def _version(state: TableState) -> str:
+    return "none" if state.snapshot_id is None else str(state.snapshot_id)
 
 
 def _definition(

@@ -470,3 +470,16 @@ def test_a_dead_planner_is_started_again_and_the_query_still_answers(spark, even
     os.kill(planner, signal.SIGKILL)
     assert frame.count() == 4
     assert spark.sql(f"SELECT id FROM {events} WHERE id = 2").collect() == [Row(id=2)]
+
+
+def test_a_frame_and_a_view_of_a_table_that_was_empty_show_the_rows_that_came_later(spark, name):
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    frame = spark.table(name)
+    frame.createOrReplaceTempView("was_empty")
+    try:
+        for rows in (0, 3, 6):
+            assert frame.count() == rows
+            assert spark.sql("SELECT id FROM was_empty").count() == rows
+            spark.sql(f"INSERT INTO {name} SELECT id FROM range(3)")
+    finally:
+        spark.catalog.dropTempView("was_empty")
