@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.catalog.commit import Producer, commit
@@ -11,6 +11,7 @@ from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.row_operations import RowOperations
+from icecomb.format.errors import NoSuchSnapshotError
 from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
@@ -157,9 +158,9 @@ class Table(RowOperations, MetadataOperations):
             timestamp_ms: Milliseconds from 1970-01-01 UTC.
             inclusive: Whether one made in just that millisecond counts.
         """
-        latest = timestamp_ms if inclusive else timestamp_ms - 1
-        past = [entry for entry in self.metadata.snapshot_log if entry.timestamp_ms <= latest]
-        return self.snapshot_by_id(past[-1].snapshot_id) if past else None
+        with suppress(NoSuchSnapshotError):
+            return self.metadata.snapshot_as_of(timestamp_ms if inclusive else timestamp_ms - 1)
+        return None
 
     if not TYPE_CHECKING:  # type checkers are to know what there is
 

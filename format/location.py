@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError
@@ -23,14 +23,15 @@ _HDFS: Final = re.compile(r"(?:hdfs|webhdfs|swebhdfs|viewfs):.*", re.IGNORECASE)
 _DOTS: Final = r"/\.{1,2}(?:/|$)"
 
 
-def plain_location(
-    location: str, properties: Mapping[str, str], *, any_cluster: bool = False
-) -> str:
-    """The one spelling of a location; see `plain_locations`."""
+def plain_texts(
+    locations: Iterable[str], properties: Mapping[str, str], *, any_cluster: bool = False
+) -> list[str]:
+    """The one spelling of each location; see `plain_locations`."""
     import pyarrow as pa
 
-    found = plain_locations(pa.array([location]), properties, any_cluster=any_cluster)
-    return str(found[0].as_py())
+    given = pa.array(list(locations), pa.string())
+    plain: list[str] = plain_locations(given, properties, any_cluster=any_cluster).to_pylist()
+    return plain
 
 
 def plain_locations(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
@@ -47,15 +47,13 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
     yield from _locks(catalog)
 
 
-def abandoned_locks(
-    catalog: HiveCatalog, database: str | None = None, table: str | None = None
-) -> list[LockRow]:
-    """The locks whose holder has ended on this host, or was not heard of for so long."""
+def abandoned_locks(catalog: HiveCatalog, rows: Iterable[LockRow]) -> list[LockRow]:
+    """Those of some locks whose holder has ended on this host, or is silent for so long."""
     allowed_s = max(lock_expiry_s(catalog.client) or 0.0, _SILENT_S)
     heard_ms = time.time() * 1000 - allowed_s * 1000
     return [
         row
-        for row in catalog.client.locks(database, table)
+        for row in rows
         if is_gone(row) or (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
     ]
 
@@ -147,8 +145,8 @@ def _setting(catalog: HiveCatalog, name: str) -> str:
 def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
     subject = "locks"
     try:
-        abandoned = abandoned_locks(catalog)
-        held = len(catalog.client.locks())
+        rows = catalog.client.locks()
+        abandoned = abandoned_locks(catalog, rows)
         expiry = lock_expiry_s(catalog.client)
     except IcecombError as error:
         needed = locks_by_default(catalog.properties)
@@ -163,7 +161,7 @@ def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
     yield Finding(
         Level.OK,
         subject,
-        f"{held} held or waited for; a holder that is silent for {told} loses its lock where the "
-        "metastore runs the housekeeper, which is off by default",
+        f"{len(rows)} held or waited for; a holder that is silent for {told} loses its lock where "
+        "the metastore runs the housekeeper, which is off by default",
     )
     yield from map(abandoned_lock, abandoned)

@@ -191,13 +191,12 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
 
 def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
     """Who has the lock now; of holders that must be dead the metastore's examination tells."""
-    place = entry.database, entry.name
     try:
-        abandoned = abandoned_locks(catalog, *place)
-        rows = [row for row in catalog.client.locks(*place) if row not in abandoned]
+        rows = catalog.client.locks(entry.database, entry.name)
+        abandoned = abandoned_locks(catalog, rows)
     except MetastoreError:
         return
-    for row in rows[:_SHOWN]:
+    for row in [row for row in rows if row not in abandoned][:_SHOWN]:
         if row.state is LockState.ACQUIRED:
             yield Finding(
                 Level.NOTE,

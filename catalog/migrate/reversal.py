@@ -251,13 +251,9 @@ class Reversal:
 
     def _plain(self, locations: list[str]) -> list[str]:
         """The one spelling of each: an old file may have been added again by another one."""
-        import pyarrow as pa
+        from icecomb.format.location import plain_texts
 
-        from icecomb.format.location import plain_locations
-
-        given, properties = pa.array(locations, pa.string()), self._place.io.properties
-        plain: list[str] = plain_locations(given, properties, any_cluster=True).to_pylist()
-        return plain
+        return plain_texts(locations, self._place.io.properties, any_cluster=True)
 
 
 def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:

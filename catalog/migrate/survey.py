@@ -24,7 +24,7 @@ from icecomb.catalog.migrate.source_files import THREADS, Place, PlaceFiles, lis
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.file_io import FileIO, FileStatus
-from icecomb.format.location import plain_locations
+from icecomb.format.location import plain_texts
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
 
@@ -222,11 +222,7 @@ def _sharing(io: FileIO, places: Sequence[Place]) -> list[str]:
 
 
 def _plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
-    import pyarrow as pa
-
-    given = pa.array([folder.rstrip("/") or "/" for folder in folders], pa.string())
-    plain: list[str] = plain_locations(given, io.properties).to_pylist()
-    return plain
+    return plain_texts((folder.rstrip("/") or "/" for folder in folders), io.properties)
 
 
 def _listed(  # noqa: PLR0917 - one step of a plan, with all it needs

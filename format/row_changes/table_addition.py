@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.location import plain_location
+from icecomb.format.location import plain_texts
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.added_file import AddedFiles
@@ -46,8 +46,7 @@ def add_files(
     paths = [paths] if isinstance(paths, str) else paths
     skip = on_duplicate == "skip"
     by_location: dict[str, str] = {}
-    for path in paths:
-        location = plain_location(path, target.io.properties)
+    for location, path in zip(plain_texts(paths, target.io.properties), paths, strict=True):
         if location in by_location and not skip:
             raise ValidationError(f"file {path} is given twice", path=path)
         by_location.setdefault(location, path)

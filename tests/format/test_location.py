@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.format.location import plain_location, plain_locations
+from icecomb.format.location import plain_locations, plain_texts
 
 ONE_NODE = {"fs.defaultFS": "hdfs://nn:8020"}
 PAIR = {
@@ -39,7 +39,7 @@ def no_site_files(monkeypatch):
     ids=["local", "without settings", "one name node", "mounted"],
 )
 def test_all_spellings_of_one_file_are_one(properties, spellings):
-    one = {plain_location(each, properties) for each in spellings}
+    one = {plain_texts([each], properties)[0] for each in spellings}
     assert len(one) == 1
     assert plain_locations(pa.array(spellings), properties).unique().to_pylist() == list(one)
 
@@ -54,7 +54,7 @@ def test_different_files_stay_different():
 
 def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():
     names = ["hdfs://nn/a/x", "hdfs://10.0.0.1:8020/a//x", "hdfs:///a/x", "webhdfs://nn/a/x"]
-    assert len({plain_location(n, {}, any_cluster=True) for n in names}) == 1
-    there = {plain_location(n, PAIR, any_cluster=True) for n in ("viewfs:/lake/x", "hdfs:/lake/x")}
+    assert len(set(plain_texts(names, {}, any_cluster=True))) == 1
+    there = set(plain_texts(("viewfs:/lake/x", "hdfs:/lake/x"), PAIR, any_cluster=True))
     assert there == {"hdfs:/warehouse/x", "hdfs:/lake/x"}
-    assert plain_location("/a/x", {}, any_cluster=True) == "/a/x"
+    assert plain_texts(["/a/x"], {}, any_cluster=True) == ["/a/x"]

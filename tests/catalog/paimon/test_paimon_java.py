@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.format.paimon.schema_change import (
     AddColumn,
@@ -94,14 +93,6 @@ def row(number, **more):
         "spots": [{"a": number, "b": [(1, {"c": dt.date(2024, 1, number)})]}, None],
         **more,
     }
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "iceberg"))
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.close()
 
 
 def brought_over(paimon_java, lake, name):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
 from icecomb.format.errors import CorruptFileError, TableAlreadyExistsError
 from icecomb.format.paimon.schema_change import (
@@ -61,14 +60,6 @@ def rows(*numbers):
         ],
         schema=SCHEMA,
     )
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "iceberg"))
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.close()
 
 
 def by_id(table):

@@ -10,7 +10,6 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
 from icecomb.format.errors import (
@@ -28,14 +27,6 @@ from tests.peers.paimon_java import plain
 COLUMNS = {"id": "INT", "name": "STRING"}
 ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
 IN_ROWS = [[1, "a"], [2, "b"]]
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "iceberg"))
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.close()
 
 
 @pytest.fixture(scope="module")
