@@ -1,10 +1,11 @@
-"""SQL text as expressions: `"day >= '2024-01-01' and id in (1, 2)"`.
+r"""SQL text as expressions: `"day >= '2024-01-01' and id in (1, 2)"`.
 
 Understood are comparisons of a column with a constant (`= == != <> < <= > >= <=>`), `IN`,
-`BETWEEN`, `LIKE` with a prefix pattern, `IS [NOT] NULL`, `IS [NOT] NAN`, `IS [NOT] TRUE`,
-`isnan(x)`, `starts_with(x, 'a')`, boolean columns alone, `AND OR NOT` and parentheses. Constants
-are numbers, `'text'`, `true`, `X'cafe'`, and `DATE '2024-01-31'` or `TIMESTAMP '...'`. Names may
-be quoted with double quotes or backticks, and dots lead into structs.
+`BETWEEN`, `LIKE` with a prefix pattern (`'a%'`; a `%` that is meant itself is `\%`),
+`IS [NOT] NULL`, `IS [NOT] NAN`, `IS [NOT] TRUE`, `isnan(x)`, `starts_with(x, 'a')`, boolean columns
+alone, `AND OR NOT` and parentheses. Constants are numbers, `'text'`, `true`, `X'cafe'`, and
+`DATE '2024-01-31'` or `TIMESTAMP '...'`. Names may be quoted with double quotes or backticks, and
+dots lead into structs.
 
 In place of a column there may be a partition transform: `bucket(16, id)`, `truncate(4, s)`, and
 `year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)` in calendar units (2024, '2024-01', '2024-01-31',
@@ -275,16 +276,25 @@ class _Parser:
         is_text = isinstance(pattern, str) and isinstance(escape, str | None)
         if not is_text or (escape is not None and len(escape) != 1):
             raise self._no_predicate(start, self._tokens[self._at - 1])
+        asked = self._span(start, self._tokens[self._at - 1])
+        if (escape is None and "\\\\" in pattern) or (escape and _ends_open(pattern, escape)):
+            raise ExpressionError(
+                f"The escape characters of a pattern have no clear meaning: {asked!r}",
+                hint="Say which character escapes, and double it where it is meant itself: "
+                "LIKE 'a!!b%' ESCAPE '!'",
+                predicate=self._text,
+            )
         prefix, rest = _like_prefix(pattern, escape)
         if not rest:
             return EqualTo(name, prefix)
         if rest.strip("%"):
             raise ExpressionError(
-                "Only patterns that are a prefix can be looked for, like 'abc%': "
-                f"{self._span(start, self._tokens[self._at - 1])!r}",
+                f"Only patterns that are a prefix can be looked for, like 'abc%': {asked!r}",
+                hint="Where % or _ is meant itself, write \\% or \\_.",
                 predicate=self._text,
             )
-        return StartsWith(name, prefix) if prefix else NotNull(name)
+        # also for '': NotNull says the same of text, but its negation selects null
+        return StartsWith(name, prefix)
 
     def _calculation(self) -> _Operand:
         operand = self._cast()
@@ -501,17 +511,30 @@ def _cast(operand: _Operand) -> _Operand:
 
 
 def _like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
+    """The text before the first wildcard, and the rest.
+
+    Without `ESCAPE` a backslash before a wildcard takes its meaning away, as in Spark, Hive and
+    PyIceberg; elsewhere it is a character like others.
+    """
     prefix, position = "", 0
     while position < len(pattern):
         character = pattern[position]
-        if character == escape and position + 1 < len(pattern):
+        following = pattern[position + 1 : position + 2]
+        if (escape and character == escape) or (
+            escape is None and character == "\\" and following and following in "%_"
+        ):
             position += 1
-            character = pattern[position]
+            character = following
         elif character in "%_":
             break
         prefix += character
         position += 1
     return prefix, pattern[position:]
+
+
+def _ends_open(pattern: str, escape: str) -> bool:
+    """Whether the last character is an escape character that nothing follows."""
+    return pattern.replace(escape * 2, "").endswith(escape)
 
 
 def _number(text: str) -> int | float | Decimal:

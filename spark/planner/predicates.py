@@ -147,7 +147,10 @@ class _Translation:
     ) -> BooleanExpression:
         if op == "in":
             values = [value_from_json(field_type, value) for value in predicate["values"]]
-            return _in(name, [value for value in values if value is not None])
+            if None in values:
+                # not found is unknown then, instead of false: no expression says that under NOT
+                raise _UnknownPredicateError
+            return _in(name, values)
         value = value_from_json(field_type, predicate["value"])
         if op == "eq_null_safe":
             return (

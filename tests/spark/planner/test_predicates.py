@@ -135,6 +135,11 @@ def test_an_exact_filter_selects_the_rows_that_spark_selects_and_no_others(predi
         {"op": "eq", "column": ["u"], "type": "string", "value": "no uuid"},
         {"op": "gt", "column": ["d"], "type": "decimal(10,3)", "value": "1.005"},
         {"op": "is_null", "column": []},
+        {"op": "in", "column": ["n"], "type": "long", "values": [1, None]},
+        {
+            "op": "not",
+            "child": {"op": "in", "column": ["n"], "type": "long", "values": [1, None]},
+        },
         {"op": "or", "children": [{"op": "is_null", "column": ["n"]}, {"op": "what"}]},
         {
             "op": "not",
