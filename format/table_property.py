@@ -7,7 +7,7 @@ belong to other programs, which may put into them what they like.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,14 @@ RESERVED_PROPERTIES: Final = frozenset(
     }
 )
 """Names under which the metastore shows the state of a table: they can be set by changing that."""
+
+ENTRY_PROPERTIES: Final = frozenset(
+    {"metadata_location", "previous_metadata_location", "table_type"}
+)
+"""Names by which a metastore's entry points at a table or view.
+
+Nobody sets them as properties, but what has one from another writer may lose it.
+"""
 
 _METRICS_MODE: Final = re.compile(r"none|counts|full|truncate\([1-9]\d*\)", re.IGNORECASE)
 _COLUMN_METRICS: Final = "write.metadata.metrics.column."
@@ -70,6 +78,9 @@ _ISOLATION: Final = _one_of("serializable", "snapshot")
 _DISTRIBUTION: Final = _one_of("none", "hash", "range")
 _METRICS: Final = _Rule(
     "none, counts, full or truncate(n)", lambda text: _METRICS_MODE.fullmatch(text) is not None
+)
+_EXTERNAL: Final = _Rule(
+    "TRUE; otherwise Hive's DROP TABLE deletes the files", lambda text: text.lower() == "true"
 )
 _ANY_NUMBER, _COUNT, _SIZE = _number(None), _number(0), _number(1)
 _RULES: Final[dict[str, _Rule]] = {
@@ -120,6 +131,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "gc.enabled": _BOOLEAN,
     "engine.hive.enabled": _BOOLEAN,
     "engine.hive.lock-enabled": _BOOLEAN,
+    "EXTERNAL": _EXTERNAL,
     "schema.name-mapping.default": _Rule("the JSON of a name mapping", _is_name_mapping),
 }
 
@@ -131,6 +143,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
         ValidationError: Names the property, its value, and what it may be.
     """
     check_not_reserved(properties)
+    check_no_entry_properties(properties)
     for key, value in properties.items():
         if not isinstance(value, str):
             raise ValidationError(f"Property {key!r} must be text, not {value!r}")
@@ -147,9 +160,25 @@ def check_not_reserved(names: Iterable[str]) -> None:
     Raises:
         ValidationError: There are some among these.
     """
-    reserved = sorted(RESERVED_PROPERTIES.intersection(names))
+    _refuse(
+        RESERVED_PROPERTIES.intersection(names),
+        "They show a table's state, and follow it when that changes.",
+    )
+
+
+def check_no_entry_properties(names: Iterable[str]) -> None:
+    """Refuse to set, on a table or a view, what would point its entry elsewhere.
+
+    Raises:
+        ValidationError: There are such names among these.
+    """
+    _refuse(
+        ENTRY_PROPERTIES.intersection(names),
+        "They say where a metastore's entry points: register_table makes a table of a file.",
+    )
+
+
+def _refuse(reserved: Collection[str], hint: str) -> None:
     if reserved:
-        raise ValidationError(
-            f"Cannot set reserved properties: {', '.join(reserved)}",
-            hint="They show a table's state, and follow it when that changes.",
-        )
+        names = ", ".join(sorted(reserved))
+        raise ValidationError(f"Cannot set reserved properties: {names}", hint=hint)

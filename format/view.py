@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.schema import Schema, assign_fresh_schema_ids
+from icecomb.format.table_property import check_no_entry_properties
 from icecomb.format.unknown_member import extra_field
 
 VIEW_FORMAT_VERSION: Final = 1
@@ -180,6 +181,7 @@ def new_view_metadata(
         ValidationError: a property makes no sense.
     """
     _history_size(properties)
+    check_no_entry_properties(properties)
     schema = replace(assign_fresh_schema_ids(definition.schema), schema_id=0)
     version = _version(definition, _FIRST_VERSION, schema.schema_id)
     return ViewMetadata(
@@ -208,8 +210,10 @@ def replace_view(
         location: Where further metadata files go; default where they are.
 
     Raises:
-        ValidationError: a dialect would be lost, and ``replace.drop-dialect.allowed`` is not true.
+        ValidationError: a property makes no sense; or a dialect would be lost, and
+            ``replace.drop-dialect.allowed`` is not true.
     """
+    check_no_entry_properties(properties)
     merged = MappingProxyType({**base.properties, **properties})
     _check_lost_dialects(base.current_version, definition.queries, merged)
     schemas, schema_id = _with_schema(base, definition.schema)
@@ -237,7 +241,12 @@ def replace_view(
 def with_properties(
     base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()
 ) -> ViewMetadata:
-    """The view with properties set and removed; ``base`` itself if they are so already."""
+    """The view with properties set and removed; ``base`` itself if they are so already.
+
+    Raises:
+        ValidationError: a property is set that would point the view's entry elsewhere.
+    """
+    check_no_entry_properties(updates)
     gone = set(removals)
     kept = {key: value for key, value in base.properties.items() if key not in gone}
     changed = {**kept, **updates}

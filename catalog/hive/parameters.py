@@ -15,6 +15,7 @@ from icecomb.catalog.configuration import flag, number
 from icecomb.catalog.hive.hive_schema import hive_columns
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.table_property import ENTRY_PROPERTIES
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -29,6 +30,8 @@ DO_NOT_UPDATE_STATS: Final = "DO_NOT_UPDATE_STATS"
 _MAX_SIZE: Final = "iceberg.hive.table-property-max-size"
 _DEFAULT_MAX_SIZE: Final = 32672
 _NO_RETENTION: Final = 2**31 - 1
+_EXTERNAL: Final = "EXTERNAL"
+_NOT_CARRIED: Final = ENTRY_PROPERTIES | {OWNER, _EXTERNAL}
 _RENAMED: Final = {"gc.enabled": "external.table.purge"}
 _STATISTICS: Final = {
     "total-data-files": "numFiles",
@@ -75,7 +78,7 @@ def new_table(
         create_time=now,
         last_access_time=now,
         retention=_NO_RETENTION,
-        parameters={"EXTERNAL": "TRUE"},
+        parameters={_EXTERNAL: "TRUE"},
         table_type="EXTERNAL_TABLE",
     )
     return pointed(blank, None, metadata, location, settings)
@@ -118,11 +121,10 @@ def described(
     )
     parameters = dict(entry.parameters)
     if base is not None:
-        for key in base.properties.keys() - metadata.properties.keys():
+        for key in base.properties.keys() - metadata.properties.keys() - _NOT_CARRIED:
             parameters.pop(_RENAMED.get(key, key), None)
-    for key, value in metadata.properties.items():
-        if key != OWNER:
-            parameters[_RENAMED.get(key, key)] = value
+    for key, value in carried(metadata.properties).items():
+        parameters[_RENAMED.get(key, key)] = value
     if metadata.table_uuid is not None:
         parameters["uuid"] = str(metadata.table_uuid)
     parameters[TABLE_TYPE] = ICEBERG
@@ -136,6 +138,20 @@ def described(
     _describe(parameters, metadata, settings)
     storage = storage_of(metadata.schema(), metadata.location, by_hive=by_hive)
     return replace(entry, parameters=parameters, storage=storage)
+
+
+def carried(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table or view that its entry repeats.
+
+    Not where it points, which other writers may have left among them, nor what would give its files
+    to Hive: the metastore makes an entry of EXTERNAL=FALSE a managed table, whose files DROP
+    deletes.
+    """
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in _NOT_CARRIED or (key == _EXTERNAL and value.lower() == "true")
+    }
 
 
 def storage_of(schema: Schema, location: str, *, by_hive: bool = False) -> StorageDescriptor:

@@ -44,6 +44,7 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         snapshots = len(metadata.snapshots)
         yield Finding(Level.OK, "metadata file", f"{location} can be read: {snapshots} snapshots")
         yield from _trail(catalog, entry, metadata)
+        yield from _kind(entry)
         yield from _lock_mode(catalog, entry, metadata)
         yield from _stale(catalog, entry, metadata)
 
@@ -131,6 +132,16 @@ def _is_described(entry: HiveTable, one: TrailFile, metadata: TableMetadata) -> 
 
 def _is_younger(one: TrailFile, oldest_ms: int) -> bool:
     return one.metadata.last_updated_ms > oldest_ms
+
+
+def _kind(entry: HiveTable) -> Iterator[Finding]:
+    if entry.table_type == "MANAGED_TABLE":
+        yield Finding(
+            Level.WARNING,
+            "type",
+            "the metastore holds it for a managed table: DROP TABLE in Hive deletes its files",
+            "set the table's property EXTERNAL=TRUE",
+        )
 
 
 def _lock_mode(

@@ -15,6 +15,7 @@ from icecomb.catalog.hive.parameters import (
     OWNER,
     PREVIOUS_METADATA_LOCATION,
     TABLE_TYPE,
+    carried,
     description_of,
     storage_of,
 )
@@ -150,7 +151,7 @@ def _pointed(
     parameters = dict(entry.parameters)
     for key in (base.properties.keys() if base else set()) - metadata.properties.keys():
         parameters.pop(key, None)
-    parameters |= {key: value for key, value in metadata.properties.items() if key != OWNER}
+    parameters |= carried(metadata.properties)
     parameters |= {"uuid": metadata.view_uuid, TABLE_TYPE: ICEBERG_VIEW}
     if previous := entry.metadata_location:
         parameters[PREVIOUS_METADATA_LOCATION] = previous

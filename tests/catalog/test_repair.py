@@ -318,6 +318,96 @@ def test_stale_parameters_are_found_out_and_written_anew(icecomb, catalog, table
     assert count(catalog, table) == 3
 
 
+STALE = {
+    "metadata_location": "file:/nowhere/else.metadata.json",
+    "previous_metadata_location": "file:/nowhere/before.metadata.json",
+    "table_type": "HIVE",
+    "EXTERNAL": "FALSE",
+}
+
+
+def _with_properties(catalog: Any, table: Any, properties: dict[str, str]) -> str:
+    """What another writer's commit leaves that keeps such names among the properties."""
+    metadata = catalog.load_table(table.name()).metadata
+    changed = replace(metadata, properties={**metadata.properties, **properties})
+    location = table.metadata_location.rpartition("/")[0] + "/00007-theirs.metadata.json"
+    write_metadata(catalog.io, changed, location)
+    entry = catalog.client.table(*table.name())
+    parameters = {**entry.parameters, "metadata_location": location, "numRows": "77"}
+    catalog.client.alter_table(*table.name(), replace(entry, parameters=parameters))
+    return location
+
+
+def _still_ours(entry: Any) -> bool:
+    return entry.table_type == "EXTERNAL_TABLE" and entry.is_iceberg
+
+
+def test_properties_of_other_writers_point_an_entry_nowhere(icecomb, catalog, table, rows):
+    table.append(rows)
+    location = _with_properties(catalog, table, STALE)
+    _, said, _ = icecomb("repair", name(table))
+    assert set(said["parameters"]) == {"numRows"}
+    assert icecomb("repair", name(table), "--yes")[0] == 0
+    entry = catalog.client.table(*table.name())
+    assert (entry.metadata_location, _still_ours(entry)) == (location, True)
+
+    table.refresh().append(rows)
+    entry = catalog.client.table(*table.name())
+    assert (entry.metadata_location, _still_ours(entry)) == (table.metadata_location, True)
+    assert entry.parameters["previous_metadata_location"] == location
+    with table.transaction() as transaction, transaction.update_properties() as change:
+        for key in STALE:
+            change.remove(key)
+    entry = catalog.client.table(*table.name())
+    assert (entry.metadata_location, _still_ours(entry)) == (table.metadata_location, True)
+    assert not STALE.keys() & table.properties.keys()
+    assert count(catalog, table) == 6
+
+
+def test_a_file_with_such_properties_is_registered_as_a_table_of_its_own(
+    icecomb, catalog, namespace, table, rows
+):
+    table.append(rows)
+    location = _with_properties(catalog, table, STALE)
+    assert icecomb("register", f"{namespace}.again", location)[0] == 0
+    entry = catalog.client.table(namespace, "again")
+    assert (entry.metadata_location, _still_ours(entry)) == (location, True)
+    assert "previous_metadata_location" not in entry.parameters
+
+
+@pytest.mark.parametrize("key", [*STALE, "uuid"])
+def test_no_operation_sets_such_a_property(catalog, namespace, table, rows, key):
+    before = catalog.client.table(*table.name())
+    given = {key: STALE.get(key, "x")}
+    with pytest.raises(ValidationError, match=key):
+        catalog.create_table(f"{namespace}.made", rows.schema, properties=given)
+    with pytest.raises(ValidationError, match=key):
+        catalog.create_or_replace_table(table.name(), rows.schema, properties=given)
+    with pytest.raises(ValidationError, match=key), table.update_properties() as change:
+        change.set(key, given[key])
+    with pytest.raises(ValidationError, match=key), table.transaction() as transaction:
+        transaction.set_properties(given)
+    assert catalog.client.table(*table.name()) == before
+    assert not catalog.table_exists(f"{namespace}.made")
+
+
+def test_a_table_whose_files_hive_would_delete_is_told(icecomb, catalog, table):
+    entry = catalog.client.table(*table.name())
+    managed = replace(entry, parameters={**entry.parameters, "EXTERNAL": "FALSE"})
+    catalog.client.alter_table(*table.name(), managed)
+    assert catalog.client.table(*table.name()).table_type == "MANAGED_TABLE"
+    code, said, _ = icecomb("doctor", name(table))
+    (told,) = [one for one in said["findings"] if one["subject"] == "type"]
+    assert (code, told["level"]) == (0, "warning")
+    assert "DROP TABLE in Hive deletes its files" in told["message"]
+    assert "EXTERNAL" in told["remedy"]
+    with table.update_properties() as change:
+        change.set("EXTERNAL", "TRUE")
+    assert catalog.client.table(*table.name()).table_type == "EXTERNAL_TABLE"
+    _, said, _ = icecomb("doctor", name(table))
+    assert not [one for one in said["findings"] if one["subject"] == "type"]
+
+
 def test_mixed_lock_modes_are_told(icecomb, catalog, namespace, table, rows):
     free = {"engine.hive.lock-enabled": "false"}
     mixed = catalog.create_table(f"{namespace}.free", rows.schema, properties=free)

@@ -47,6 +47,20 @@ def view(catalog: Any, namespace: str) -> Any:
     return catalog.create_view(f"{namespace}.v", SCHEMA, QUERIES, properties={"comment": "words"})
 
 
+@pytest.mark.parametrize("key", ["metadata_location", "previous_metadata_location", "table_type"])
+def test_no_property_of_a_view_says_where_its_entry_points(catalog, namespace, view, key):
+    before = catalog.client.table(namespace, "v")
+    for attempt in (
+        lambda: catalog.create_view(f"{namespace}.w", SCHEMA, QUERIES, properties={key: "x"}),
+        lambda: catalog.replace_view(f"{namespace}.v", SCHEMA, QUERIES, properties={key: "x"}),
+        lambda: view.update_properties({key: "x"}),
+    ):
+        with pytest.raises(ValidationError, match=f"Cannot set reserved properties: {key}"):
+            attempt()
+    assert catalog.client.table(namespace, "v") == before
+    assert not catalog.view_exists(f"{namespace}.w")
+
+
 def test_a_view_is_made_loaded_listed_renamed_and_dropped(catalog, namespace, view):
     loaded = catalog.load_view(f"{namespace.upper()}.V")
     assert loaded.metadata == view.metadata

@@ -1,15 +1,18 @@
 """Properties are checked when they are set: at creation, replacement and update."""
 
+from dataclasses import replace
+
 import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.migrate.takeover import iceberg_properties
 from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.property_update import UpdateProperties
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.schema import Schema
 from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.table_property import RESERVED_PROPERTIES
+from icecomb.format.table_property import ENTRY_PROPERTIES, RESERVED_PROPERTIES
 from icecomb.format.types import LongType, NestedField
 from icecomb.format.update import (
     RemovePropertiesUpdate,
@@ -86,6 +89,32 @@ def test_properties_that_describe_the_table_cannot_be_set_or_removed(key):
             created({key: "2"})
 
 
+@pytest.mark.parametrize("key", sorted(ENTRY_PROPERTIES))
+def test_names_by_which_a_metastore_points_at_a_table_are_removed_but_never_set(key):
+    for attempt in (
+        lambda: created({key: "x"}),
+        lambda: update_table_metadata(created({}), (SetPropertiesUpdate({key: "x"}),)),
+        lambda: UpdateProperties().set(key, "x"),
+    ):
+        with pytest.raises(ValidationError, match=f"Cannot set reserved properties: {key}"):
+            attempt()
+    other = replace(created({}), properties={key: "by another writer", "mine": "x"})
+    mended = update_table_metadata(other, (RemovePropertiesUpdate((key,)),))
+    assert mended.properties == {"mine": "x"}
+
+
+@pytest.mark.parametrize("text", ["FALSE", "false", "", "no"])
+def test_a_table_whose_files_hive_would_delete_is_not_made(text):
+    for attempt in (
+        lambda: created({"EXTERNAL": text}),
+        lambda: update_table_metadata(created({}), (SetPropertiesUpdate({"EXTERNAL": text}),)),
+    ):
+        with pytest.raises(ValidationError, match=r"Cannot set property EXTERNAL") as caught:
+            attempt()
+        assert "Hive" in (caught.value.hint or "")
+    assert created({"EXTERNAL": "TRUE"}).properties["EXTERNAL"] == "TRUE"
+
+
 def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_path):
     catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
     catalog.create_namespace("db")
@@ -106,7 +135,8 @@ def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_
 
 
 def test_a_hive_table_that_was_an_iceberg_table_brings_no_reserved_property():
-    parameters = {**dict.fromkeys(RESERVED_PROPERTIES, "1"), "numRows": "3", "mine": "x"}
+    reserved = RESERVED_PROPERTIES | ENTRY_PROPERTIES
+    parameters = {**dict.fromkeys(reserved, "1"), "numRows": "3", "mine": "x"}
     assert iceberg_properties(parameters) == {"mine": "x"}
 
 
