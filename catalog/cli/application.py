@@ -15,6 +15,7 @@ import click
 
 from icecomb.catalog.cli.output import JsonOutput, Output, TextOutput
 from icecomb.catalog.cli.progress import TerminalProgress
+from icecomb.catalog.cli.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Application:
 
     def warn(self, message: str) -> None:
         """Tell people something that is not data."""
-        click.echo(message, err=True)
+        write_line(message, sys.stderr)
 
 
 class _Commands(click.Group):
@@ -183,7 +184,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except IcecombError as error:
         return _complain(error.message, error.hint, ERROR)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else error.message, err=True)
+        write_help(error.ctx.get_help() if error.ctx else error.message)
         return USAGE
     except click.UsageError as error:
         hint = f"{error.ctx.command_path} --help" if error.ctx else "icecomb --help"
@@ -205,7 +206,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, hint: str | None, code: int) -> int:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    write_line(f"error: {' '.join(message.split())}", sys.stderr)
     if hint:
-        click.echo(f"  hint: {' '.join(hint.split())}", err=True)
+        write_line(f"  hint: {' '.join(hint.split())}", sys.stderr)
     return code

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
-import click
+from icecomb.catalog.cli.terminal import printable, printable_json, write_json, write_line
 
 
 class Output(Protocol):
@@ -30,31 +30,34 @@ class TextOutput:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """See `Output.table`."""
-        cells = [[name.upper() for name in columns], *([_cell(v) for v in row] for row in rows)]
+        cells = [
+            [printable(name.upper()) for name in columns],
+            *([_cell(v) for v in row] for row in rows),
+        ]
         widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
         for row in cells:
             padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            click.echo("  ".join(padded).rstrip())
+            write_line("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """See `Output.facts`."""
         width = max((len(name) for name in facts), default=0)
         for name, value in facts.items():
             if isinstance(value, Mapping):
-                click.echo(f"{name}:")
+                write_line(f"{name}:")
                 for key, inner in value.items():
-                    click.echo(f"  {key}: {_cell(inner)}")
+                    write_line(f"  {key}: {_cell(inner)}")
             elif isinstance(value, list | tuple):
-                click.echo(f"{name}:")
+                write_line(f"{name}:")
                 for inner in value:
-                    click.echo(f"  {_cell(inner)}")
+                    write_line(f"  {_cell(inner)}")
             else:
-                click.echo(f"{(name + ':').ljust(width + 1)}  {_cell(value)}")
+                write_line(f"{(name + ':').ljust(width + 1)}  {_cell(value)}")
 
     def lines(self, lines: Iterable[str]) -> None:
         """See `Output.lines`."""
         for line in lines:
-            click.echo(line)
+            write_line(line)
 
 
 class JsonOutput:
@@ -72,7 +75,7 @@ class JsonOutput:
         """See `Output.lines`."""
 
     def _print(self, value: Any) -> None:
-        click.echo(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
+        write_json(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
 
 
 def moment(timestamp_ms: int) -> str:
@@ -91,15 +94,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, bytes):
         return "0x" + value.hex()
     if isinstance(value, Mapping | list):
-        return json.dumps(_jsonable(value), ensure_ascii=False, default=str)
-    # A line is one record: what would break it is shown escaped.
-    return (
-        str(value)
-        .replace("\\", "\\\\")
-        .replace("\n", "\\n")
-        .replace("\r", "\\r")
-        .replace("\t", "\\t")
-    )
+        return printable_json(json.dumps(_jsonable(value), ensure_ascii=False, default=str))
+    # A backslash of the value's own is told from one that was put before an escaped character.
+    return printable(str(value).replace("\\", "\\\\"))
 
 
 def _jsonable(value: Any) -> Any:

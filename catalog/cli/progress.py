@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from icecomb.catalog.cli.terminal import printable, write_line
+
 _REFRESH_SECONDS = 0.1
 
 
@@ -52,12 +54,12 @@ class TerminalProgress:
     def say(self, message: str) -> None:
         """Tell of a step that is done."""
         if self._live:
-            print(message, file=self._stream, flush=True)
+            write_line(message, self._stream)
 
 
 def line(what: str, done: int, total: int, unit: str, seconds: float) -> str:
     """One line: what, count, rate, remaining time. ``seconds`` is the time since the step began."""
-    text = f"{what}: {done:,} of {total:,} {unit}"
+    text = printable(f"{what}: {done:,} of {total:,} {unit}")
     if not done or seconds <= 0:
         return text
     rate = done / seconds
