@@ -89,8 +89,8 @@ class RowOperations(ABC):
             with self._fitting(data.schema) as operations:
                 operations.append(data, snapshot_properties, branch)
             return
-        files = write_data(self.io, self.metadata, data)
         append = FastAppend(self.io, snapshot_properties, branch)
+        files = write_data(self.io, self.metadata, data)
         for file in files:
             append.append_data_file(file)
         paths = tuple(file.file_path for file in files)
@@ -391,12 +391,12 @@ class RowOperations(ABC):
         *,
         case_sensitive: bool = True,
     ) -> WriteTarget:
+        from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
 
         self._pointer.check_writable(self.metadata)
-        return WriteTarget(
-            self.io, self.metadata, branch, dict(snapshot_properties or {}), case_sensitive
-        )
+        more = snapshot_texts(snapshot_properties)
+        return WriteTarget(self.io, self.metadata, branch, more, case_sensitive)
 
     def _commit_change(self, change: WrittenChange) -> None:
         from icecomb.format.errors import CommitStateUnknownError, IcecombError

@@ -35,7 +35,7 @@ from icecomb.format.manifests.manifest_writer import (
 )
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.metadata_file import metadata_folder
-from icecomb.format.operation.summary import SnapshotSummary, with_totals
+from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
 from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
@@ -65,7 +65,7 @@ class SnapshotProducer(ABC):
 
     Args:
         io: Writes manifests and manifest lists.
-        snapshot_properties: More keys for the snapshot's summary.
+        snapshot_properties: More keys for the snapshot's summary; see `snapshot_texts`.
         branch: The branch to commit to; one that does not exist is created from where main is.
         stage_only: Add the snapshot to the table without moving the branch; so it is, too, when
             the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
@@ -89,7 +89,7 @@ class SnapshotProducer(ABC):
         self.io = io
         self.branch = branch
         self.stage_only = stage_only
-        self.snapshot_properties = dict(snapshot_properties or {})
+        self.snapshot_properties = snapshot_texts(snapshot_properties)
         self.commit_uuid = str(uuid.uuid4())
         self._snapshot_id: int | None = None
         self._attempt = 0

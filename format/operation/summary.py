@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import property_texts
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 
 if TYPE_CHECKING:
@@ -42,6 +44,41 @@ _TOTALS: Final = (
     ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 )
+_COMPUTED: Final = frozenset(
+    (
+        "operation",
+        *_COUNT_KEYS,
+        *(total for total, _, _ in _TOTALS),
+        "changed-partition-count",
+        "partition-summaries-included",
+        "manifests-created",
+        "manifests-kept",
+        "manifests-replaced",
+        "entries-processed",
+        "replace-partitions",
+        "source-snapshot-id",
+    )
+)
+_PARTITION: Final = "partitions."
+
+
+def snapshot_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """The keys that somebody adds to a summary, as text (see `property_texts`).
+
+    The operation, the counts and the totals are what readers and later commits rely on: they say
+    what happened, and nobody else sets them.
+
+    Raises:
+        ValidationError: One of them cannot be text, or says what a commit says itself.
+    """
+    given = property_texts("snapshot property", properties)
+    ours = sorted(key for key in given if key in _COMPUTED or key.startswith(_PARTITION))
+    if ours:
+        raise ValidationError(
+            f"Cannot set snapshot properties: {', '.join(ours)}",
+            hint="A commit says itself what it did; use other names for what you add.",
+        )
+    return given
 
 
 class SnapshotSummary:

@@ -15,6 +15,7 @@ from icecomb.format.errors import (
     IcecombError,
     UnsupportedError,
 )
+from icecomb.format.operation.summary import snapshot_texts
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema, children, walk
 from icecomb.format.sort import NullOrder, SortOrder
@@ -104,11 +105,13 @@ class Writes:
                 "filters": params.get("filters", []),
                 "command": params.get("command"),
                 "root": {"named": location["root"], "told": told},
-                "summary": {
-                    key[len(_SUMMARY_OPTION) :]: value
-                    for key, value in (params.get("options") or {}).items()
-                    if key.lower().startswith(_SUMMARY_OPTION)
-                },
+                "summary": snapshot_texts(
+                    {
+                        key[len(_SUMMARY_OPTION) :]: value
+                        for key, value in (params.get("options") or {}).items()
+                        if key.lower().startswith(_SUMMARY_OPTION)
+                    }
+                ),
             },
             "schema": spark_schema(schema),
             "spec": {"spec_id": spec.spec_id, "fields": _spec_json(spec, schema)},

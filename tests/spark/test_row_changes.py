@@ -267,3 +267,14 @@ def test_merge_into_and_from_empty_tables(spark, name):
             WHEN MATCHED THEN UPDATE SET t.x = 1 WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 0)"""
         )
     assert found(spark, name) == [[0, 0.0], [1, 0.0], [2, 1.0], [3, 0.0]]
+
+
+def test_a_frame_writer_cannot_name_the_operation_of_its_snapshot(spark, catalog, orders):
+    rows = spark.sql("SELECT 77L AS id, 'even' AS k, 1.0D AS x")
+    writer = rows.writeTo(orders)
+    with pytest.raises(PySparkException, match="Cannot set snapshot properties: operation"):
+        writer.option("snapshot-property.operation", "INSERT").append()
+    assert 77 not in ids(spark, orders)
+    rows.writeTo(orders).option("snapshot-property.by", "me").append()
+    snapshot = load(catalog, orders).current_snapshot()
+    assert (snapshot.operation, snapshot.summary["by"]) == ("append", "me")

@@ -187,3 +187,13 @@ def test_options_that_would_spare_rows_are_refused_and_not_passed_over(planner, 
     everything = [{"op": "always_true"}]
     with pytest.raises(UnsupportedError, match="is not there yet"):
         begin(planner, table, "overwrite", filters=everything, options=option)
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite_partitions", "replace_files"])
+def test_a_write_that_would_name_its_own_operation_is_refused_before_it_writes(
+    planner, table, operation
+):
+    before = table.refresh().metadata_location
+    with pytest.raises(ValidationError, match="Cannot set snapshot properties: operation"):
+        begin(planner, table, operation, options={"snapshot-property.operation": "INSERT"})
+    assert table.refresh().metadata_location == before

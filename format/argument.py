@@ -1,0 +1,141 @@
+"""Arguments of values that stand in metadata: of the right type, and within Java's limits.
+
+Python takes any object anywhere, JSON writes most of them, and the next reader refuses the table.
+So each value checks its members when it is made.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from icecomb.format.errors import IcecombError, ValidationError
+
+MAX_INT: Final = 2**31 - 1
+"""The greatest `int` of the specification; the least is `-MAX_INT - 1`."""
+MAX_LONG: Final = 2**63 - 1
+"""The greatest `long` of the specification; the least is `-MAX_LONG - 1`."""
+
+_T = TypeVar("_T")
+
+
+def checked_int(
+    what: str,
+    value: Any,
+    least: int = -MAX_INT - 1,
+    most: int = MAX_INT,
+    error: type[IcecombError] = ValidationError,
+) -> int:
+    """A whole number; those of NumPy become Python's.
+
+    Args:
+        what: What it is, for the message.
+        value: What was given.
+        least: The least that it may be.
+        most: The greatest.
+        error: What to raise.
+
+    Raises:
+        IcecombError: It is no whole number (a bool and a float are none), or out of range.
+    """
+    try:
+        number = value if type(value) is int else operator.index(_not_bool(value))
+    except TypeError:
+        fraction = isinstance(value, float) and value.is_integer()
+        raise error(
+            f"{what[:1].upper()}{what[1:]} must be a whole number, not {value!r}",
+            hint=f"Write int({value!r})." if fraction else None,
+        ) from None
+    if not least <= number <= most:
+        raise error(f"{what[:1].upper()}{what[1:]} is {number}, must be {least} to {most}")
+    return number
+
+
+def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
+    """Text that can be written as UTF-8.
+
+    Raises:
+        IcecombError: It is no text, or has half a character (a lone surrogate).
+    """
+    if not isinstance(value, str):
+        raise error(f"{what[:1].upper()}{what[1:]} must be text, not {value!r}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise error(f"{what[:1].upper()}{what[1:]} is no valid Unicode: {value!r}") from None
+    return value if type(value) is str else str.__str__(value)
+
+
+def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationError) -> bool:
+    """True or False.
+
+    Raises:
+        IcecombError: It is neither, but, say, a 1 or a text.
+    """
+    if type(value) is not bool:
+        raise error(f"{what[:1].upper()}{what[1:]} must be True or False, not {value!r}")
+    return value
+
+
+def checked_members(
+    what: str, values: Any, kind: type[_T], error: type[IcecombError] = ValidationError
+) -> tuple[_T, ...]:
+    """Values that are all of one type.
+
+    Raises:
+        IcecombError: One of them is not, or there is something else than several values.
+    """
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
+        raise error(f"{what} must be a sequence of {kind.__name__}, not {values!r}")
+    members = tuple(values)
+    for member in members:
+        if not isinstance(member, kind):
+            raise error(f"{what} must be a sequence of {kind.__name__}: {member!r} is none")
+    return members
+
+
+def property_texts(what: str, properties: Any) -> dict[str, str]:
+    """Properties as the text that metadata knows only.
+
+    Numbers and the like become what `str` makes of them, and a bool is in lower case, as in
+    PyIceberg.
+
+    Args:
+        what: Whose properties they are, for messages: "property", "snapshot property".
+        properties: Names and values, or None for none.
+
+    Raises:
+        ValidationError: A name is no text, or a value is None, bytes, or no valid Unicode.
+    """
+    if properties is None:
+        return {}
+    if not isinstance(properties, Mapping):
+        raise ValidationError(
+            f"Names and values are expected as {what}, not {properties!r}",
+            hint='Give a dictionary, as {"name": "value"}.',
+        )
+    return {
+        checked_text(f"name of a {what}", name): property_text(f"{what} {name!r}", value)
+        for name, value in properties.items()
+    }
+
+
+def property_text(what: str, value: Any) -> str:
+    """The value of one property as text; see `property_texts`."""
+    if value is None or isinstance(value, (bytes, bytearray, memoryview)):
+        raise ValidationError(
+            f"{what[:1].upper()}{what[1:]} must be text, not {value!r}",
+            hint="Leave out what has no value." if value is None else "Decode it.",
+        )
+    if isinstance(value, str):
+        return checked_text(what, value)
+    text = str(value)
+    return checked_text(what, text.lower() if isinstance(value, bool) else text)
+
+
+def _not_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise TypeError
+    return value
