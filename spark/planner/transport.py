@@ -1,42 +1,53 @@
 """JSON lines over a loopback socket: a token first, then question and answer in turn.
 
 Not the child's own stdin and stdout: anything a library prints would break the protocol there.
+Who shows the token is greeted by a line, so that the bridge knows that its connection is served
+before it sends what must not be sent twice. Long lists travel in pages, see `messages`.
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import IO, Any, Final
 
 from icecomb.format.errors import IcecombError
+from icecomb.spark.planner.messages import line_of, lines_of, read_message
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """The version of the protocol, part of the first line: bridge and planner must agree."""
 
 Handler = Callable[[dict[str, Any]], Any]
 
 _log = logging.getLogger(__name__)
-_MAX_TOKEN: Final = 1024
+_MAX_STRANGERS: Final = 16
+_TOKEN_S: Final = 5.0
+_PAUSE_S: Final = 0.2
 
 
 class Server:
     """Answers the methods in `handlers` to whoever knows `token`.
 
+    Other users of the machine can reach the port, too. Without the token they hold one of a few
+    connections for a few seconds: the oldest goes when there are too many.
+
     Args:
         handlers: What each method does with its params; the result must be JSON.
-        token: The first line of every connection. Other users of the machine can reach the port,
-            too.
+        token: The first line of every connection.
     """
 
     def __init__(self, handlers: Mapping[str, Handler], token: str) -> None:
         self._handlers = handlers
-        self._token = token.encode()
+        self._token = f"{token}\n".encode()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        # an ordered set
+        self._strangers: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
 
     @property
     def port(self) -> int:
@@ -50,25 +61,61 @@ class Server:
 
     def close(self) -> None:
         """Takes no further connection."""
+        # wakes the thread that accepts; closing alone does not
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _accept(self) -> None:
-        while True:
+        failing = False
+        while self._listener.fileno() >= 0:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as error:
+                # of file descriptors or memory there may be enough again in a moment
+                if not failing and self._listener.fileno() >= 0:
+                    _log.warning("no connection can be accepted: %s", error)
+                failing = True
+                time.sleep(_PAUSE_S)
+                continue
+            failing = False
+            self._begin(connection)
+
+    def _begin(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._strangers[connection] = None
+            surplus = list(self._strangers)[:-_MAX_STRANGERS]
+        for stranger in surplus:
+            with suppress(OSError):
+                stranger.shutdown(socket.SHUT_RDWR)
+        try:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        except RuntimeError as error:
+            _log.warning("a connection is refused: %s", error)
+            self._forget(connection)
+            connection.close()
+            time.sleep(_PAUSE_S)
+
+    def _forget(self, stranger: socket.socket) -> None:
+        with self._lock:
+            self._strangers.pop(stranger, None)
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as requests:
+        with connection:
             try:
-                if not hmac.compare_digest(
-                    requests.readline(_MAX_TOKEN).rstrip(b"\n"), self._token
-                ):
-                    return
-                self._converse(requests, connection)
+                known = hmac.compare_digest(_first(connection, len(self._token)), self._token)
+            except OSError:
+                return
+            finally:
+                self._forget(connection)
+            if not known:
+                return
+            try:
+                connection.settimeout(None)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.sendall(line_of({"protocol": PROTOCOL}))
+                with connection.makefile("rb") as requests:
+                    self._converse(requests, connection)
             except OSError:
                 # the bridge went away in the middle: it asks again on a new connection if it
                 # still cares
@@ -76,19 +123,47 @@ class Server:
 
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
         for line in requests:
-            connection.sendall(answer(self._handlers, line) + b"\n")
+            for part in answer(self._handlers, line, requests):
+                connection.sendall(part)
 
 
-def answer(handlers: Mapping[str, Handler], line: bytes) -> bytes:
-    """The answer line (without its line feed) to one request line; an error is an answer, too."""
+def _first(connection: socket.socket, count: int) -> bytes:
+    """The first bytes of a connection, fewer when it ends.
+
+    Raises:
+        OSError: They do not come in time, or the connection is broken.
+    """
+    deadline = time.monotonic() + _TOKEN_S
+    found = b""
+    while len(found) < count:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        part = connection.recv(count - len(found))
+        if not part:
+            break
+        found += part
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return found
+
+
+def answer(
+    handlers: Mapping[str, Handler], line: bytes, pages: Iterable[bytes] = ()
+) -> Iterable[bytes]:
+    """The lines of the answer to a request; an error is an answer, too.
+
+    Args:
+        handlers: The methods.
+        line: The request's first line.
+        pages: Gives the lines that belong to it.
+    """
     request_id = None
     try:
-        request = json.loads(line)
+        request = read_message(line, pages, "params")
         request_id = request["id"]
         result = _handler(handlers, request["method"])(request["params"])
-        return _dump({"id": request_id, "result": result})
+        return lines_of({"id": request_id, "result": result}, "result")
     except Exception as error:  # noqa: BLE001 - whatever happened, the bridge waits for an answer
-        return _dump({"id": request_id, "error": error_json(error)})
+        return [line_of({"id": request_id, "error": error_json(error)})]
 
 
 def error_json(error: Exception) -> dict[str, Any]:
@@ -112,7 +187,3 @@ def _handler(handlers: Mapping[str, Handler], method: str) -> Handler:
         raise ValueError(
             f"no method {method!r}: bridge and planner are of different versions"
         ) from None
-
-
-def _dump(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")

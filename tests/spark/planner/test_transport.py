@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from icecomb.format.errors import NoSuchTableError
+from icecomb.spark.planner import transport
+from icecomb.spark.planner.messages import lines_of, read_message
 from icecomb.spark.planner.transport import Server, answer
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test
@@ -41,13 +43,15 @@ def planner(code="from icecomb.spark.planner.__main__ import main; main()", **en
 class Connection:
     def __init__(self, port, token=TOKEN):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=300)
-        self.lines = self.socket.makefile("rw")
-        self.lines.write(token + "\n")
+        self.lines = self.socket.makefile("rwb")
+        self.lines.write(f"{token}\n".encode())
+        self.lines.flush()
+        self.greeting = json.loads(self.lines.readline() or "null")
 
     def ask(self, method, **params):
-        self.lines.write(json.dumps({"id": 7, "method": method, "params": params}) + "\n")
+        self.lines.writelines(lines_of({"id": 7, "method": method, "params": params}, "params"))
         self.lines.flush()
-        return json.loads(self.lines.readline() or "null")
+        return read_message(self.lines.readline() or b"null", self.lines, "result")
 
     def close(self):
         self.lines.close()
@@ -77,7 +81,7 @@ def server() -> Iterator[Server]:
 def test_the_planner_says_its_port_and_answers_several_connections():
     with planner() as process:
         greeting = json.loads(process.stdout.readline())
-        assert greeting["protocol"] == 1
+        assert greeting["protocol"] == 2
         connections = [Connection(greeting["port"]) for _ in range(3)]
         errors = [c.ask("no_such_method")["error"] for c in connections]
         for connection in connections:
@@ -119,10 +123,95 @@ def test_a_planner_without_a_token_says_who_starts_planners():
 
 
 def test_a_wrong_token_gets_no_answer_at_all(server):
-    connection = Connection(server.port, TOKEN[:-1])
-    with suppress(ConnectionError):
-        assert connection.ask("echo") is None
+    connection = Connection(server.port, "5ec7e8")
+    assert connection.greeting is None
     connection.close()
+
+
+def test_a_connection_is_greeted_so_that_the_bridge_knows_that_it_is_served(server):
+    connection = Connection(server.port)
+    assert connection.greeting == {"protocol": 2}
+    connection.close()
+
+
+def test_strangers_who_say_nothing_are_put_out_after_a_while(server, monkeypatch):
+    monkeypatch.setattr(transport, "_TOKEN_S", 0.2)
+    stranger = socket.create_connection(("127.0.0.1", server.port), timeout=300)
+    assert stranger.recv(1) == b""
+    stranger.close()
+
+
+def test_a_stranger_who_says_one_byte_at_a_time_is_put_out_as_well(monkeypatch):
+    monkeypatch.setattr(transport, "_TOKEN_S", 0.5)
+    server = Server({}, "x" * 100)
+    server.start()
+    stranger = socket.create_connection(("127.0.0.1", server.port), timeout=0.1)
+    sent = 0
+    with suppress(ConnectionError):
+        while sent < 90:
+            sent += stranger.send(b"x")
+            with suppress(TimeoutError):
+                assert stranger.recv(1) == b""
+                break
+    assert sent < 90
+    stranger.close()
+    server.close()
+
+
+def test_many_strangers_do_not_keep_the_bridge_out(server):
+    strangers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+    connection = Connection(server.port)
+    assert connection.ask("echo", a=1)["result"] == {"a": 1}
+    # a connection with the token is nobody's to be put out
+    strangers += [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+    assert connection.ask("echo", a=2)["result"] == {"a": 2}
+    for each in (*strangers, connection):
+        each.close()
+
+
+FEW_DESCRIPTORS = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+import icecomb.spark.planner.transport as transport
+transport._MAX_STRANGERS = 1000
+transport._TOKEN_S = 2.0
+import icecomb.spark.planner.__main__ as m
+m.handlers = lambda: {"echo": lambda params: params}
+m.main()
+"""
+
+
+def test_the_planner_serves_again_after_it_had_no_file_descriptors_left():
+    with planner(FEW_DESCRIPTORS) as process:
+        port = json.loads(process.stdout.readline())["port"]
+        strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+        connection = Connection(port)
+        assert connection.ask("echo", a=1)["result"] == {"a": 1}
+        for each in (*strangers, connection):
+            each.close()
+        process.stdin.close()
+        process.wait(300)
+        assert "Too many open files" in process.stderr.read()
+
+
+def test_long_lists_travel_in_pages_both_ways(server):
+    wide = [{"path": "p" * 100, "n": n} for n in range(30_000)]
+    lines = lines_of({"id": 1, "params": {"files": wide, "few": [1]}}, "params")
+    assert len(lines) == 1 + json.loads(lines[0])["pages"]["files"]
+    assert len(lines) > 3
+    assert max(map(len, lines)) < 2 << 20
+    connection = Connection(server.port)
+    assert connection.ask("echo", files=wide, few=[1])["result"] == {"files": wide, "few": [1]}
+    assert connection.ask("fail", files=wide)["error"]["type"] == "NoSuchTableError"
+    assert connection.ask("echo", files=[])["result"] == {"files": []}
+    connection.close()
+
+
+def test_a_message_whose_pages_are_cut_off_is_refused():
+    first, *pages = lines_of({"id": 1, "params": {"files": list(range(101))}}, "params")
+    for following in ([], [pages[0][:-1]]):
+        with pytest.raises(ValueError, match="cut off"):
+            read_message(first, following, "params")
 
 
 def test_an_error_travels_with_type_message_and_hint(server):
@@ -148,7 +237,8 @@ def test_an_unexpected_error_is_an_answer_without_a_trace(server):
     "line", [b"{", b"[]", b'{"id": 1}', b'{"id":1,"method":"nan","params":{}}']
 )
 def test_a_line_that_makes_no_sense_is_answered_by_an_error(line):
-    parsed = json.loads(answer({"nan": lambda _: float("nan")}, line))
+    [answered] = answer({"nan": lambda _: float("nan")}, line)
+    parsed = json.loads(answered)
     assert parsed["error"]["message"].startswith("icecomb's planner failed")
 
 

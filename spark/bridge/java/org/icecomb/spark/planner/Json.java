@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -47,6 +48,11 @@ public final class Json {
     } catch (JsonProcessingException e) {
       throw new IllegalArgumentException("Not JSON: " + text, e);
     }
+  }
+
+  /** Parses one JSON text of the protocol. */
+  static JsonNode parse(byte[] text) throws IOException {
+    return MAPPER.readTree(text);
   }
 
   public static String text(JsonNode node) {

@@ -2,13 +2,8 @@ package org.icecomb.spark.planner;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.Closeable;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.OutputStream;
 import java.net.Socket;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
@@ -16,6 +11,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -28,6 +24,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Planner {
 
+  private static final long WATCH_MS = 10_000;
   private static final Map<String, Planner> PLANNERS = new ConcurrentHashMap<>();
   private static final Set<String> REPEATABLE =
       new HashSet<>(
@@ -38,12 +35,16 @@ public final class Planner {
 
   private final String python;
   private final AtomicLong nextId = new AtomicLong();
-  private final Deque<Connection> idle = new ArrayDeque<>();
+  private final AtomicInteger waiting = new AtomicInteger();
+  private final Deque<PlannerConnection> idle = new ArrayDeque<>();
   private PlannerProcess process;
   private int generation;
 
   private Planner(String python) {
     this.python = python;
+    Thread watch = new Thread(this::watch, "icecomb-planner-watch");
+    watch.setDaemon(true);
+    watch.start();
   }
 
   /** The planner of this application that runs under the given interpreter. */
@@ -64,19 +65,21 @@ public final class Planner {
    *     the answer never came
    */
   public JsonNode ask(String method, Parameters parameters) {
-    try {
-      return attempt(method, parameters.make());
-    } catch (IOException e) {
-      discard();
-      if (!REPEATABLE.contains(method)) {
-        throw lost(method, e);
+    for (boolean again = false; ; again = true) {
+      ObjectNode request = request(method, parameters.make());
+      PlannerConnection connection = null;
+      try {
+        connection = take();
+        JsonNode answer = exchange(connection, request);
+        return result(method, answer);
+      } catch (IOException e) {
+        // Without a connection nothing was sent, so that even a change may be asked for again.
+        boolean repeatable = connection == null || REPEATABLE.contains(method);
+        discard();
+        if (again || !repeatable) {
+          throw lost(method, e);
+        }
       }
-    }
-    try {
-      return attempt(method, parameters.make());
-    } catch (IOException e) {
-      discard();
-      throw lost(method, e);
     }
   }
 
@@ -89,21 +92,29 @@ public final class Planner {
     return generation;
   }
 
-  private JsonNode attempt(String method, ObjectNode parameters) throws IOException {
-    long id = nextId.incrementAndGet();
+  private ObjectNode request(String method, ObjectNode parameters) {
     ObjectNode request = Json.object();
-    request.put("id", id);
+    request.put("id", nextId.incrementAndGet());
     request.put("method", method);
     request.set("params", parameters);
-    Connection connection = take();
-    JsonNode answer;
+    return request;
+  }
+
+  private JsonNode exchange(PlannerConnection connection, ObjectNode request) throws IOException {
+    waiting.incrementAndGet();
     try {
-      answer = connection.exchange(Json.text(request));
+      JsonNode answer = connection.exchange(request);
+      giveBack(connection);
+      return answer;
     } catch (IOException | RuntimeException e) {
       connection.close();
       throw e;
+    } finally {
+      waiting.decrementAndGet();
     }
-    giveBack(connection);
+  }
+
+  private static JsonNode result(String method, JsonNode answer) {
     JsonNode error = answer.get("error");
     if (error != null && !error.isNull()) {
       throw new PlannerException(
@@ -132,23 +143,58 @@ public final class Planner {
     return process;
   }
 
-  private Connection take() throws IOException {
+  private PlannerConnection take() throws IOException {
     PlannerProcess current;
     synchronized (this) {
       current = running();
-      Connection connection = idle.poll();
+      PlannerConnection connection = idle.poll();
       if (connection != null) {
         return connection;
       }
     }
-    return new Connection(current, current.connect());
+    return new PlannerConnection(current, greetedBy(current));
   }
 
-  private synchronized void giveBack(Connection connection) {
-    if (connection.process == process) {
+  /** A process that greets nobody for so long serves nobody: it is ended, another one can help. */
+  private static Socket greetedBy(PlannerProcess process) throws IOException {
+    try {
+      return process.connect();
+    } catch (IOException e) {
+      process.kill();
+      throw e;
+    }
+  }
+
+  private synchronized void giveBack(PlannerConnection connection) {
+    if (connection.process() == process) {
       idle.push(connection);
     } else {
       connection.close();
+    }
+  }
+
+  /**
+   * While somebody waits for an answer, looks every now and then whether the process still greets;
+   * one that hangs is ended, which ends the waiting. An answer itself may take as long as it likes.
+   */
+  private void watch() {
+    while (true) {
+      try {
+        Thread.sleep(Math.min(WATCH_MS, PlannerProcess.patienceMs()));
+      } catch (InterruptedException e) {
+        return;
+      }
+      PlannerProcess watched;
+      synchronized (this) {
+        watched = process;
+      }
+      if (waiting.get() > 0 && watched != null && watched.isAlive()) {
+        try {
+          greetedBy(watched).close();
+        } catch (IOException e) {
+          System.err.println("icecomb: the planner does not answer and was ended: " + e);
+        }
+      }
     }
   }
 
@@ -162,45 +208,8 @@ public final class Planner {
   }
 
   private void closeIdle() {
-    for (Connection connection = idle.poll(); connection != null; connection = idle.poll()) {
+    for (PlannerConnection connection = idle.poll(); connection != null; connection = idle.poll()) {
       connection.close();
-    }
-  }
-
-  /** One socket, used by one request at a time. */
-  private static final class Connection implements Closeable {
-
-    private final PlannerProcess process;
-    private final Socket socket;
-    private final BufferedReader in;
-    private final OutputStream out;
-
-    Connection(PlannerProcess process, Socket socket) throws IOException {
-      this.process = process;
-      this.socket = socket;
-      this.in =
-          new BufferedReader(
-              new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8), 1 << 16);
-      this.out = socket.getOutputStream();
-    }
-
-    JsonNode exchange(String request) throws IOException {
-      out.write((request + "\n").getBytes(StandardCharsets.UTF_8));
-      out.flush();
-      String line = in.readLine();
-      if (line == null) {
-        throw new IOException("the connection was closed");
-      }
-      return Json.parse(line);
-    }
-
-    @Override
-    public void close() {
-      try {
-        socket.close();
-      } catch (IOException e) {
-        // Nothing is lost: the connection is not used again.
-      }
     }
   }
 }

@@ -24,9 +24,11 @@ import java.util.concurrent.TimeoutException;
  */
 final class PlannerProcess {
 
-  private static final int PROTOCOL = 1;
+  private static final int PROTOCOL = 2;
   private static final int START_SECONDS = 60;
   private static final int CONNECT_MS = 5_000;
+  private static final int GREETING_MS = 10_000;
+  private static final int PAUSE_MS = 200;
   private static final int DYING_MS = 1_000;
   private static final int KEPT_ERROR_CHARS = 4_000;
 
@@ -133,18 +135,60 @@ final class PlannerProcess {
     }
   }
 
+  /**
+   * A connection that is served: the planner has greeted. Nothing was asked on it yet.
+   *
+   * @throws IOException when there is none in spite of patience; then no request was sent
+   */
   Socket connect() throws IOException {
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(patienceMs());
+    while (true) {
+      try {
+        return greeted();
+      } catch (IOException e) {
+        if (!process.isAlive() || System.nanoTime() > deadline) {
+          throw e;
+        }
+        pause(e);
+      }
+    }
+  }
+
+  /** How long a planner may be silent when it is greeted before it counts as lost. */
+  static long patienceMs() {
+    return Long.getLong("icecomb.planner.patience.ms", 60_000);
+  }
+
+  private Socket greeted() throws IOException {
     Socket socket = new Socket();
     try {
       socket.connect(
           new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), port), CONNECT_MS);
       socket.setTcpNoDelay(true);
+      socket.setSoTimeout((int) Math.min(GREETING_MS, patienceMs()));
       socket.getOutputStream().write((token + "\n").getBytes(StandardCharsets.UTF_8));
+      PlannerConnection.readLine(socket.getInputStream());
+      // From now on it is the watch over the process that ends a wait in vain.
+      socket.setSoTimeout(0);
       return socket;
     } catch (IOException e) {
       socket.close();
       throw e;
     }
+  }
+
+  private static void pause(IOException reason) throws IOException {
+    try {
+      Thread.sleep(PAUSE_MS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw reason;
+    }
+  }
+
+  /** Ends a process that does not answer any more; whoever waits for it learns that it is lost. */
+  void kill() {
+    process.destroyForcibly();
   }
 
   /** Lets the process end by itself, and makes sure that it does. */
