@@ -58,11 +58,11 @@ class FileIOError(IcecombError, OSError):
     """A file system call failed."""
 
 
-class FileMissingError(IcecombError, FileNotFoundError):
+class FileMissingError(FileIOError, FileNotFoundError):
     """A file that a table refers to does not exist."""
 
 
-class FileExistsAlreadyError(IcecombError, FileExistsError):
+class FileExistsAlreadyError(FileIOError, FileExistsError):
     """A file that must be created is already there; it was left as it is."""
 
 

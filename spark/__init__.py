@@ -9,24 +9,6 @@
 `--conf` lines for `spark-sql`, `spark-shell` and `spark-submit`.
 """
 
-from typing import TYPE_CHECKING, Any
+from icecomb.format.public_name import lazy_names
 
-if TYPE_CHECKING:
-    from icecomb.spark.application import configure, session
-    from icecomb.spark.conf import spark_conf
-
-__all__ = ["configure", "session", "spark_conf"]
-
-_HOMES = {
-    "configure": "icecomb.spark.application",
-    "session": "icecomb.spark.application",
-    "spark_conf": "icecomb.spark.conf",
-}
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -186,8 +186,13 @@ class WebHdfs:
                     return b""
                 raise
             url = reply.headers["location"]
-            with suppress(FileIOError) if len(failed) < _READ_TRIES else nullcontext():
+            try:
                 return self._download(url, location)
+            except FileMissingError:
+                raise
+            except FileIOError:
+                if len(failed) >= _READ_TRIES:
+                    raise
             failed.append(urlsplit(url).netloc)
             time.sleep(0.05 * len(failed))
 

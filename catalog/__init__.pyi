@@ -1,0 +1,14 @@
+# The public names: what type checkers read, and where `lazy_names` loads each from.
+
+from icecomb.catalog.catalog import Catalog as Catalog
+from icecomb.catalog.fate import CommitFate as CommitFate
+from icecomb.catalog.loading import (
+    load_catalog as load_catalog,
+)
+from icecomb.catalog.loading import (
+    open_table as open_table,
+)
+from icecomb.catalog.merge import Merge as Merge
+from icecomb.catalog.table import Table as Table
+from icecomb.catalog.transaction import Transaction as Transaction
+from icecomb.catalog.view import View as View

@@ -1,0 +1,82 @@
+"""A catalog or a table by its name, configured by arguments, environment and files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.table import Table
+
+
+def load_catalog(name: str = "local", **properties: Any) -> Catalog:
+    """The catalog ``name``, configured by arguments, environment and files (see `configuration`).
+
+    Args:
+        name: Any name; its settings may stand in the environment, in ``icecomb.yaml``, or in the
+            cluster's own ``hive-site.xml``.
+        **properties: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``, ``warehouse``, ...
+            Write a key with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
+
+    Returns:
+        With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. With
+        ``type="hadoop"`` that of the file-system tables below the folder ``warehouse``: it needs
+        no server. Else the catalog of a metastore of your own over the folder ``warehouse``: it is
+        started, or found if it runs already.
+
+    Raises:
+        ConfigurationError: a setting makes no sense.
+        MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
+    """
+    from icecomb.catalog.configuration import load_configuration
+
+    configuration = load_configuration(name, properties)
+    settings = configuration.properties
+    if configuration.type == "hadoop":
+        from icecomb.catalog.hadoop.catalog import HadoopCatalog
+
+        return HadoopCatalog(name, settings)
+
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+    if configuration.type == "hive":
+        return HiveCatalog(name, settings)
+
+    from icecomb.catalog import metastore
+
+    running = metastore.start(settings.get("warehouse"))
+    settings |= {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
+    # Found anew at every connection: it may have ended when idle, or been killed.
+    return HiveCatalog(name, settings, locate=lambda: metastore.start(running.warehouse).uri)
+
+
+def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
+    """A table by its name in a catalog, or by its place.
+
+    Args:
+        name: ``catalog.namespace.table``, for `load_catalog` and `load_table` in one. With a slash
+            in it: the folder of a file-system table, or a metadata file (``.metadata.json``) of
+            any table, which can only be read then.
+        **properties: As in `load_catalog`.
+
+    Raises:
+        NoSuchTableError: there is no such table.
+        FileMissingError: there is no such metadata file.
+        ConfigurationError: ``name`` has no catalog in it, or a setting makes no sense.
+    """
+    name = os.fspath(name)
+    if "/" in name:
+        from icecomb.catalog.configuration import load_configuration
+        from icecomb.catalog.hadoop.catalog import open_path
+
+        return open_path(name, load_configuration("path", properties).properties)
+
+    from icecomb.format.errors import ConfigurationError
+
+    catalog, _, table = name.partition(".")
+    if "." not in table:
+        raise ConfigurationError(
+            f"{name!r} is not catalog.namespace.table", hint="write it as local.sales.orders"
+        )
+    return load_catalog(catalog, **properties).load_table(table)

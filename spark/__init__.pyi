@@ -1,0 +1,9 @@
+# The public names: what type checkers read, and where `lazy_names` loads each from.
+
+from icecomb.spark.application import (
+    configure as configure,
+)
+from icecomb.spark.application import (
+    session as session,
+)
+from icecomb.spark.conf import spark_conf as spark_conf

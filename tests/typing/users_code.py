@@ -1,0 +1,57 @@
+"""What a user may write, and mistakes that a type checker must find: each says which it is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from icecomb.catalog import Catalog, Table, Transaction, View, load_catalog, open_table
+from icecomb.format import (
+    CommitFailedError,
+    DayTransform,
+    EqualTo,
+    IcecombError,
+    LongType,
+    NestedField,
+    PartitionField,
+    PartitionSpec,
+    Schema,
+    StringType,
+    ViewAlreadyExistsError,
+)
+
+
+def create(lake: Catalog) -> Table:
+    schema = Schema(
+        (
+            NestedField(1, "id", LongType(), required=True),
+            NestedField(2, "what", StringType()),
+        )
+    )
+    spec = PartitionSpec(0, (PartitionField(1, 1000, DayTransform(), "day"),))
+    return lake.create_table("shop.orders", schema, partition_spec=spec)
+
+
+def change(table: Table, rows: pa.Table) -> int:
+    try:
+        table.append(rows, snapshot_properties={"batch": "7"})
+    except CommitFailedError as error:
+        raise SystemExit(error.hint) from error
+    with table.transaction() as transaction:
+        within(transaction)
+    return table.scan(row_filter=EqualTo("id", 5), selected_fields=("id",)).count()
+
+
+def within(transaction: Transaction) -> None:
+    transaction.delete("id = 7")
+
+
+def shown(view: View, error: IcecombError) -> str:
+    return f"{view.current_version()} {error.message} {ViewAlreadyExistsError.__name__}"
+
+
+def mistakes(table: Table) -> None:
+    Schema("nonsense", 1, 2, wrong=True)  # type: ignore[call-arg, arg-type]
+    table.scan(row_filtr="id = 5")  # type: ignore[call-arg]
+    table.apend(None)  # type: ignore[attr-defined]
+    load_catalog(5)  # type: ignore[arg-type]
+    open_table(None)  # type: ignore[arg-type]
