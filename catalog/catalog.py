@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.setting import Properties, shown
 from icecomb.catalog.view_catalog import ViewCatalog
 from icecomb.format.errors import (
@@ -428,6 +428,24 @@ class Catalog(ViewCatalog, ABC):
             NoSuchTableError: there is no such table.
             NoSuchIcebergTableError: it is not Iceberg's; it is left alone.
         """
+
+    def check_drop(
+        self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
+    ) -> None:
+        """Refuses what `drop_table` would refuse to do to a table of this metadata.
+
+        Args:
+            identifier: Its name.
+            metadata: What it is like; None if that cannot be read.
+            purge_requested: As in `drop_table`.
+
+        Raises:
+            ValidationError: it is to be purged, and its property ``gc.enabled`` is false.
+        """
+        from icecomb.catalog.purge import check_purge_allowed
+
+        if purge_requested and metadata is not None:
+            check_purge_allowed(".".join(parse_identifier(identifier)), metadata)
 
     def purge_table(self, identifier: Name) -> None:
         """`drop_table` with its files."""

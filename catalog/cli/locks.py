@@ -41,7 +41,10 @@ def list_locks(application: Application, table: str | None) -> None:
     from icecomb.catalog.identifier import database_and_table
 
     database, name = (None, None) if table is None else database_and_table(table)
-    rows = _client(application).client.locks(database, name)
+    client = _client(application).client
+    rows = client.locks(database, name)
+    if not rows and database is not None and name is not None:
+        client.table(database, name)  # says so where there is none: a slip of the pen is no answer
     now_ms = time.time() * 1000
 
     def age(since_ms: int | None) -> str | None:

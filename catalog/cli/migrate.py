@@ -11,7 +11,7 @@ from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.migrate.finding import ACCEPTABLE
 from icecomb.catalog.migrate.source_schema import TIMESTAMP_CHOICES
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, NoSuchTableError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -132,7 +132,7 @@ def verify(application: Application, table: str) -> int:
 def revert(application: Application, table: str, *, yes: bool, allow_data_loss: bool) -> int:
     """Give the exact old Hive table back: a dry run unless --yes.
 
-    Exit code 3 if it would lose rows.
+    Exit code 3 if it would lose rows and --allow-data-loss is not given; nothing is changed then.
     """
     from icecomb.catalog.migrate.reversal import RevertBlockedError
 
@@ -149,10 +149,11 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
         application.complain(error)
         return BLOCKED
     _show_revert(application, found)
-    if not yes:
-        more = " --allow-data-loss" if found.loses_data else ""
-        application.warn(f"dry run: add --yes{more} to do it")
-    return OK
+    if yes:
+        return OK
+    more = " --allow-data-loss" if found.loses_data else ""
+    application.warn(f"dry run: add --yes{more} to do it")
+    return BLOCKED if found.loses_data and not allow_data_loss else OK
 
 
 @migrate.command()
@@ -194,6 +195,12 @@ def _names(catalog: HiveCatalog, tables: Iterable[str]) -> list[str]:
         database, _, name = table.partition(".")
         if name == "*":
             found = catalog.client.table_names(database)
+            if not found:
+                catalog.client.database(database)  # says so where there is none
+                raise NoSuchTableError(
+                    f"no table matches {table}: namespace {database} is empty",
+                    hint="DB.* means all tables of the database DB",
+                )
             names += [f"{database}.{one}" for one in sorted(found)]
         else:
             names.append(table)

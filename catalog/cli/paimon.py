@@ -171,12 +171,14 @@ def import_(application: Application, table: str, target: str, *, yes: bool) -> 
     The files go on to belong to the Paimon table: the Iceberg table gets gc.enabled=false. Stop
     what writes, compacts or expires the Paimon table first. Exit code 3 if it is blocked.
     """
-    from icecomb.catalog.paimon.table_import import plan_import, run_import
+    from icecomb.catalog.paimon.table_import import draft_import, plan_import, run_import
 
     plan = plan_import(_source(application, table))
     done = yes and not plan.blockers
     if done:
         run_import(plan, application.catalog(), target)
+    elif not plan.blockers:
+        draft_import(plan, application.catalog(), target)
     application.output.facts({"table": target, "imported": done, **plan.to_json()})
     if plan.blockers:
         return BLOCKED

@@ -131,19 +131,16 @@ def drop(application: Application, table: str, *, purge: bool, yes: bool) -> Non
     Works for a table whose metadata file is lost, too. A table whose property gc.enabled is false
     is not purged.
     """
-    from icecomb.catalog.purge import check_purge_allowed
-
     catalog = application.catalog()
     pointer = catalog.load_pointer(table)
-    location = held = None
+    location = held = metadata = None
     try:
         metadata = catalog.load_table(table).metadata
     except (FileMissingError, CorruptFileError, UnsupportedError) as error:
         application.warn(f"its metadata cannot be read: {error.message}")
     else:
         location, held = metadata.location, len(metadata.snapshots)
-        if purge:
-            check_purge_allowed(table, metadata)
+    catalog.check_drop(table, metadata, purge_requested=purge)
     if yes:
         catalog.drop_table(table, purge_requested=purge)
     application.output.facts(

@@ -14,7 +14,7 @@ from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
 from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
-from icecomb.catalog.purge import check_purge_allowed, purge
+from icecomb.catalog.purge import purge
 from icecomb.catalog.static import StaticPointer
 from icecomb.catalog.table import Table
 from icecomb.format.errors import (
@@ -246,20 +246,29 @@ class HadoopCatalog(Catalog):
         pointer = self._pointer(parts)
         with pointer.queue():
             location = pointer.locate()
-            name = ".".join(parts)
-            if not purge_requested:
-                raise ValidationError(
-                    f"{name} cannot be dropped without its files: the folder {self._folder(parts)} "
-                    "is the table",
-                    hint="drop it with purge_requested=True (purge_table) to delete the folder, "
-                    "or move the folder out of the warehouse to keep it",
-                    table=name,
-                )
-            metadata = _readable(pointer)
-            if metadata is not None:
-                check_purge_allowed(name, metadata)
+            self.check_drop(parts, _readable(pointer), purge_requested=purge_requested)
             purge(self.io, location)
             self._delete_tree(self._folder(parts))
+
+    def check_drop(
+        self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
+    ) -> None:
+        """See `Catalog.check_drop`.
+
+        Raises:
+            ValidationError: ``purge_requested`` is not said, too.
+        """
+        parts = _table_name(identifier)
+        if not purge_requested:
+            name = ".".join(parts)
+            raise ValidationError(
+                f"{name} cannot be dropped without its files: the folder {self._folder(parts)} "
+                "is the table",
+                hint="drop it with purge_requested=True (purge_table, or --purge) to delete the "
+                "folder, or move the folder out of the warehouse to keep it",
+                table=name,
+            )
+        super().check_drop(parts, metadata, purge_requested=purge_requested)
 
     def _make(self, parts: Identifier, metadata: TableMetadata) -> Table:
         pointer = self._pointer(parts)

@@ -22,7 +22,6 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.view_catalog import HiveViewCatalog
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Unknown
-from icecomb.catalog.purge import check_purge_allowed
 from icecomb.catalog.table import Table
 from icecomb.format.errors import (
     CommitFailedError,
@@ -265,7 +264,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         from icecomb.format.metadata_file import read_metadata
 
         with suppress(FileMissingError, CorruptFileError):
-            check_purge_allowed(".".join(place), read_metadata(self.io, metadata_location))
+            self.check_drop(place, read_metadata(self.io, metadata_location), purge_requested=True)
 
     def check_free(self, place: tuple[str, str]) -> None:
         """See `HiveViewCatalog.check_free`."""

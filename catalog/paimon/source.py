@@ -72,6 +72,13 @@ def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
 
 
 def list_tables(catalog: HiveCatalog, database: str) -> list[HiveTable]:
-    """The Paimon tables of a database, by name."""
-    found = catalog.client.tables(database, catalog.client.table_names(database))
+    """The Paimon tables of a database, by name.
+
+    Raises:
+        NoSuchNamespaceError: there is no such database.
+    """
+    names = catalog.client.table_names(database)
+    if not names:
+        catalog.client.database(database)
+    found = catalog.client.tables(database, names)
     return sorted(filter(is_paimon, found), key=lambda table: table.name)

@@ -133,6 +133,16 @@ def _filled(plan: ImportPlan) -> ImportPlan:
     return plan
 
 
+def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
+    """The table that an import without blockers begins with; nothing is written.
+
+    Raises:
+        TableAlreadyExistsError: The name is taken.
+        NoSuchNamespaceError: There is no such namespace.
+    """
+    return catalog.draft(identifier, plan.schema_of_iceberg, None, plan.spec, None, plan.properties)
+
+
 def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     """Make the Iceberg table; it appears with all rows or not at all.
 
@@ -149,9 +159,7 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
             blockers=plan.blockers,
         )
     _check_unchanged(plan)
-    draft = catalog.draft(
-        identifier, plan.schema_of_iceberg, None, plan.spec, None, plan.properties
-    )
+    draft = draft_import(plan, catalog, identifier)
     metadata = _identified(draft.metadata, plan.schema_of_iceberg, plan.spec)
     draft._version = MetadataVersion("", metadata)  # noqa: SLF001 - creation gave out other ids
     transaction = CreateTableTransaction(draft)

@@ -163,6 +163,62 @@ def test_drop_with_purge_deletes_the_files_only_after_yes(
     assert [path for path in location.rglob("*") if path.is_file()] == []
 
 
+@pytest.fixture
+def folders(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Runs a command on a catalog of folders with a table `db.t`."""
+    from icecomb.catalog import load_catalog
+
+    monkeypatch.setenv("ICECOMB_CATALOG__FILES__TYPE", "hadoop")
+    monkeypatch.setenv("ICECOMB_CATALOG__FILES__WAREHOUSE", str(tmp_path / "lake"))
+    lake = load_catalog("files")
+    lake.create_namespace("db")
+    lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = cli.main(["--catalog", "files", *arguments])
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def test_a_dry_run_of_drop_refuses_what_drop_refuses(folders: Any, tmp_path: Path) -> None:
+    table = tmp_path / "lake" / "db" / "t"
+    dry, done = folders("drop", "db.t"), folders("drop", "db.t", "--yes")
+    assert dry == done
+    assert (dry[0], dry[1]) == (1, "")
+    assert "cannot be dropped without its files" in dry[2]
+    code, out, err = folders("drop", "db.t", "--purge")
+    assert (code, err) == (0, "dry run: add --yes to drop it\n")
+    assert f"files deleted in:  {table}" in out
+    assert table.exists()
+    assert folders("drop", "db.t", "--purge", "--yes")[0] == 0
+    assert not table.exists()
+
+
+@pytest.mark.parametrize("kept", ["in folders", "in a metastore"])
+def test_a_dry_run_of_a_purge_refuses_a_table_that_shares_its_files(
+    kept: str, request: pytest.FixtureRequest
+) -> None:
+    from icecomb.catalog import load_catalog
+
+    if kept == "in folders":
+        run, name = request.getfixturevalue("folders"), "db.t"
+        table = load_catalog("files").load_table(name)
+    else:
+        run, name = request.getfixturevalue("icecomb"), request.getfixturevalue("orders")
+        table = request.getfixturevalue("catalog").load_table(name)
+    with table.update_properties() as change:
+        change.set("gc.enabled", "false")
+    for choice in ((), ("--yes",)):
+        code, out, err = run("drop", name, "--purge", *choice)
+        assert (code, out) == (1, "")
+        assert "gc.enabled is false" in err
+    assert run("describe", name)[0] == 0
+
+
 COMMANDS = [
     ("describe", "{}"),
     ("head", "{}"),

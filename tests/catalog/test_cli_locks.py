@@ -44,6 +44,26 @@ def test_locks_of_a_table_name_their_holder(metastore, namespace, locked, capsys
     assert locked in [row["lock"] for row in json.loads(capsys.readouterr().out)]
 
 
+@pytest.mark.parametrize("wrong", ["{}.ordres", "{}.*", "nope.orders"])
+def test_locks_of_a_table_that_is_not_there_are_an_error(
+    metastore, namespace, locked, capsys, wrong
+):
+    assert run(metastore, wrong.format(namespace)) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.startswith(f"error: there is no table {wrong.format(namespace)}\n")) == (
+        "",
+        True,
+    )
+
+
+def test_locks_on_a_table_that_was_dropped_are_listed(
+    metastore, catalog, namespace, locked, capsys
+):
+    catalog.client.drop_table(namespace, "orders")
+    assert run(metastore, f"{namespace}.orders") == 0
+    assert [row["lock"] for row in json.loads(capsys.readouterr().out)] == [locked]
+
+
 def test_a_lock_that_a_process_of_this_host_left_behind_is_known_at_once(
     metastore, catalog, namespace, rows, capsys
 ):

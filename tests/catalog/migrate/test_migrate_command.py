@@ -105,6 +105,20 @@ def test_a_whole_database_is_planned_at_once(make_hive_table: Any, run: Any) -> 
     assert verdicts.items() <= {row["table"]: row["verdict"] for row in json.loads(out)}.items()
 
 
+def test_a_pattern_that_no_table_matches_is_an_error(
+    make_hive_table: Any, run: Any, catalog: Any, namespace: str
+) -> None:
+    good = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    for pattern, message in (
+        ("nope.*", "there is no namespace nope"),
+        (f"{namespace}.*", f"no table matches {namespace}.*: namespace {namespace} is empty"),
+    ):
+        for names in ((pattern,), (good.name, pattern)):
+            code, out, err = run("plan", *names)
+            assert (code, out) == (1, "")
+            assert err.startswith(f"error: {message}\n")
+
+
 def test_differences_are_exit_code_3(make_hive_table: Any, run: Any) -> None:
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
     run("apply", table.name)
@@ -121,6 +135,11 @@ def test_losing_rows_needs_to_be_said_and_is_exit_code_3(make_hive_table: Any, r
     table.catalog.load_table(table.name).append(
         pa.table({"id": pa.array([9], pa.int64()), "k": pa.array([9], pa.int32())})
     )
+    code, out, err = run("revert", table.name)
+    assert (code, err) == (3, "dry run: add --yes --allow-data-loss to do it\n")
+    assert '"added-rows": "1"' in out
+    code, _, err = run("revert", table.name, "--allow-data-loss")
+    assert (code, err) == (0, "dry run: add --yes --allow-data-loss to do it\n")
     code, out, err = run("revert", table.name, "--yes")
     assert code == 3
     assert "would lose 1 snapshots" in err

@@ -117,6 +117,8 @@ def test_the_life_of_a_paimon_table(orders, run, iceberg_java, pyiceberg):
     plan = run("paimon", "import", "paimons.orders", "--to", "paimons.iced")
     assert (plan["imported"], plan["files"], plan["rows"], plan["blockers"]) == (False, 2, 2, [])
     run("describe", "paimons.iced", code=1)
+    for wrong, message in (("paimons.orders", "exists already"), ("nope.iced", "namespace nope")):
+        assert message in run("paimon", "import", "paimons.orders", "--to", wrong, code=1)
     assert run("paimon", "import", "paimons.orders", "--to", "paimons.iced", "--yes")["imported"]
     for taken in ("paimons.iced", "paimons.orders"):
         again = ["paimon", "import", "paimons.orders", "--to", taken, "--yes"]
@@ -146,6 +148,11 @@ def test_paimon_tables_are_found_by_what_the_metastore_says_of_them(orders, run,
     assert "paimons.orders" in listed
     assert "paimons.by_handler" in listed
     assert "no schema file" in run("paimon", "history", "paimons.by_handler", code=1)
+
+
+def test_a_namespace_that_is_not_there_has_no_tables_to_list(orders, run):
+    for wrong in ("nope", "paimons.*"):
+        assert "there is no namespace" in run("paimon", "tables", wrong, code=1)
 
 
 def test_wrong_commands_change_nothing(orders, run):
