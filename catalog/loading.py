@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.table import Table
 
@@ -48,7 +51,13 @@ def load_catalog(name: str = "local", **properties: Any) -> Catalog:
     running = metastore.start(settings.get("warehouse"))
     settings |= {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
     # Found anew at every connection: it may have ended when idle, or been killed.
-    return HiveCatalog(name, settings, locate=lambda: metastore.start(running.warehouse).uri)
+    return HiveCatalog(name, settings, locate=partial(_uri_of, running.warehouse))
+
+
+def _uri_of(warehouse: Path) -> str:
+    from icecomb.catalog import metastore
+
+    return metastore.start(warehouse).uri
 
 
 def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -206,6 +206,16 @@ class TableMetadata:
         from icecomb.format.metadata_json import metadata_from_json
 
         return metadata_from_json(raw, location)
+
+    def __reduce__(self) -> tuple[Callable[[str], TableMetadata], tuple[str]]:
+        # Pickled as its JSON: that is what another version of this library can read, too.
+        return TableMetadata.from_json, (self.to_json(),)
+
+    def __copy__(self) -> TableMetadata:
+        return self
+
+    def __deepcopy__(self, memo: object) -> TableMetadata:
+        return self
 
     @cached_property
     def _specs(self) -> Mapping[int, PartitionSpec]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -117,6 +117,18 @@ class ViewMetadata:
     version_log: tuple[ViewLogEntry, ...]
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     extra: Mapping[str, Any] = extra_field()
+
+    def __reduce__(self) -> tuple[Callable[[str], ViewMetadata], tuple[str]]:
+        # Pickled as its JSON, like the metadata of a table.
+        from icecomb.format.view_json import view_from_json, view_to_json
+
+        return view_from_json, (view_to_json(self),)
+
+    def __copy__(self) -> ViewMetadata:
+        return self
+
+    def __deepcopy__(self, memo: object) -> ViewMetadata:
+        return self
 
     @property
     def current_version(self) -> ViewVersion:

@@ -94,6 +94,10 @@ class EntryPointer(ABC, Generic[V]):
         self._held: TableLock | None = None
         self._read: tuple[V, HiveTable, float] | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # A lock is of this process, and what was read is of this commit.
+        return {**self.__dict__, "_held": None, "_read": None}
+
     @property
     def name(self) -> str:
         """As ``db.table``."""

@@ -7,7 +7,7 @@ manifests that can matter and hands out tasks one by one, so memory does not gro
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -242,17 +242,26 @@ class TableScan:
         cost = self._setting("read.split.open-file-cost", open_file_cost, SPLIT_OPEN_FILE_COST)
         return plan_task_groups(self.plan_files(), size, back, cost)
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as one Arrow table."""
-        return self._reader().to_table(self.plan_files())
+    def to_arrow(self, tasks: Iterable[FileScanTask] | None = None) -> pa.Table:
+        """The rows as one Arrow table.
 
-    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow record batches, in bounded memory."""
-        return self._reader().to_reader(self.plan_files())
+        Args:
+            tasks: Those to read, planned by this scan; all by default. A scan and its tasks can be
+                pickled, so that each of many workers reads some; a `limit` holds for each then.
+        """
+        return self._reader().to_table(self.plan_files() if tasks is None else tasks)
 
-    def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches, one after the other."""
-        return self._reader().to_record_batches(self.plan_files())
+    def to_arrow_batch_reader(
+        self, tasks: Iterable[FileScanTask] | None = None
+    ) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow record batches, in bounded memory; see `to_arrow`."""
+        return self._reader().to_reader(self.plan_files() if tasks is None else tasks)
+
+    def to_arrow_batches(
+        self, tasks: Iterable[FileScanTask] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches, one after the other; see `to_arrow`."""
+        return self._reader().to_record_batches(self.plan_files() if tasks is None else tasks)
 
     def to_pandas(self, **options: Any) -> Any:
         """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +37,7 @@ from icecomb.format.transform import parse_transform
 from icecomb.format.types import LongType, NestedField, StringType
 from icecomb.format.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
 from tests.peers.child_process import ended
+from tests.peers.worker import elsewhere
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 SCHEMA = Schema(
@@ -397,6 +400,24 @@ class CatalogSuite:
             table.append(ROWS)
         assert again.refresh().scan().to_arrow().num_rows == 1
         assert len(again.snapshots()) == 1
+
+    def test_a_pickled_table_works_in_another_process(self, table):
+        table.append(ROWS)
+        elsewhere(methodcaller("append", ROWS), table)
+        assert table.refresh().scan().count() == 2 * ROWS.num_rows
+
+    def test_workers_read_the_tasks_of_a_pickled_scan(self, table):
+        for _ in range(3):
+            table.append(ROWS)
+        scan = table.scan("id > 1", selected_fields=("id",))
+        read = [elsewhere(methodcaller("to_arrow", [task]), scan) for task in scan.plan_files()]
+        assert [part.column("id").to_pylist() for part in read] == [[2, 3]] * 3
+
+    def test_a_copy_of_a_table_is_the_same_table_and_moves_on_its_own(self, table):
+        twin = copy.deepcopy(table)
+        twin.append(ROWS)
+        assert (table.scan().count(), twin.scan().count()) == (0, ROWS.num_rows)
+        assert table.refresh().metadata == twin.metadata
 
     def test_purging_deletes_the_tables_files(self, catalog, table):
         table.append(ROWS)

@@ -78,6 +78,7 @@ class HiveClient:
         *,
         catalog: str | None = None,
     ) -> None:
+        self._made_of = (uri, settings, catalog)
         if isinstance(uri, str):
             addresses = addresses_of(uri)
             self.key = ",".join(addresses)
@@ -92,6 +93,10 @@ class HiveClient:
         self.partitions = Partitions(self._calls, self._catalog)
 
     # -- connections
+
+    def __reduce__(self) -> tuple[Callable[..., HiveClient], tuple[object, ...]]:
+        # Connections stay where they are: a copy, or another process, makes its own.
+        return _client, self._made_of
 
     @property
     def uri(self) -> str:
@@ -380,3 +385,9 @@ class HiveClient:
         with contextlib.suppress(MetastoreError):
             return self.databases()
         return []
+
+
+def _client(
+    uri: str | Callable[[], str], settings: ConnectionSettings | None, catalog: str | None
+) -> HiveClient:
+    return HiveClient(uri, settings, catalog=catalog)
