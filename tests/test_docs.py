@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from icecomb.catalog.cli.application import icecomb
+
+README = Path(__file__).resolve().parent.parent / "README.md"
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FOLDER = "/tmp/lake"  # noqa: S108 - the name in the pages, replaced by a folder of the test
 
@@ -23,6 +32,84 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
     names: dict[str, object] = {}
     for block in found:
         exec(compile(block.replace(FOLDER, str(tmp_path)), "python.md", "exec"), names)  # noqa: S102
+
+
+_WITHOUT = """
+import importlib.abc, json, re, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"duckdb", "pandas"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from icecomb.format import MissingDependencyError
+names, told = {}, []
+for block in json.load(sys.stdin):
+    try:
+        exec(compile(block, "python.md", "exec"), names)
+        told.append(None)
+    except MissingDependencyError as error:
+        told.append(error.hint)
+print(json.dumps(told), file=sys.stderr)
+"""
+"""Runs blocks where neither DuckDB nor pandas can be imported; which said what to install?"""
+
+
+def test_the_python_page_runs_without_extras_but_for_the_blocks_that_name_one(
+    tmp_path: Path,
+) -> None:
+    text = (DOCS / "python.md").read_text().replace(FOLDER, str(tmp_path))
+    parts = re.split(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    before = [part.rstrip().rpartition("\n\n")[2] for part in parts[0:-1:2]]
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _WITHOUT],
+        input=json.dumps(parts[1::2]),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stderr.splitlines()[-1])
+    assert len(told) == len(before)
+    assert any(told)
+    for paragraph, hint in zip(before, told, strict=True):
+        if hint is None:
+            assert "pip install" not in paragraph
+        else:
+            command = hint.removeprefix("Install it: ").replace("'pandas'", "pandas")
+            assert command in paragraph
+
+
+def _lines_with_a_dry_run() -> Iterator[tuple[str, str, str]]:
+    """Page, command line and comment of each line whose command asks for --yes."""
+    for page in (README, *sorted(DOCS.glob("*.md"))):
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            for line in block.splitlines():
+                if not line.startswith("icecomb "):
+                    continue
+                command, _, comment = line.partition("#")
+                if any("--yes" in parameter.opts for parameter in _parameters(command)):
+                    yield page.name, command, comment
+
+
+def _parameters(command: str) -> list[click.Parameter]:
+    found: click.Command = icecomb
+    for word in shlex.split(command)[1:]:
+        if isinstance(found, click.Group):
+            found = found.get_command(click.Context(found), word) or found
+    return found.params
+
+
+def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
+    found = list(_lines_with_a_dry_run())
+    assert {page for page, *_ in found} == {"README.md", "paimon.md"}
+    for page, command, comment in found:
+        dry = "--yes" not in command.split()
+        assert not dry or "--yes" in comment or "would" in comment, (page, command)
+        assert dry or "would" not in comment, (page, command)
 
 
 @pytest.mark.jvm

@@ -21,11 +21,11 @@ from icecomb.format.errors import (
     FileIOError,
     FileMissingError,
     IcecombError,
-    MissingDependencyError,
 )
 from icecomb.format.hdfs.hdfs_failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.hdfs.hdfs_upload import Upload
 from icecomb.format.hdfs.web_hdfs import WebHdfs
+from icecomb.format.optional_library import optional_library
 
 if TYPE_CHECKING:
     import hdfs_native
@@ -62,16 +62,12 @@ class NativeHdfs(WebHdfs):
         properties: Mapping[str, str],
     ) -> None:
         super().__init__(name_nodes, secure=secure, properties=properties)
-        try:
-            from hdfs_native import Client
-        except ImportError as error:
-            raise MissingDependencyError(
-                "hdfs.engine is native, and hdfs-native is not installed",
-                hint="pip install 'icecomb[hdfs-native]'",
-            ) from error
+        library = optional_library(
+            "hdfs_native", "hdfs.engine=native needs hdfs-native", "icecomb[hdfs-native]"
+        )
         _check_user(self.user, properties)
         self.active_name_node()  # hdfs-native would wait long for a cluster that is not there
-        self._native = Client(
+        self._native = library.Client(
             cluster,
             {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
             kerberos_principal=properties.get("hdfs.kerberos.principal"),

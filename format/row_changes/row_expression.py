@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.errors import ExpressionError, MissingDependencyError
+from icecomb.format.errors import ExpressionError
+from icecomb.format.optional_library import optional_library
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,14 +78,8 @@ class RowExpressions:
 
 
 def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingDependencyError(
-            "conditions and values given as SQL need DuckDB, which is not installed",
-            hint="Install it with: pip install 'icecomb[duckdb]'",
-        ) from error
-    return duckdb
+    purpose = "conditions and values given as SQL need DuckDB"
+    return optional_library("duckdb", purpose, "icecomb[duckdb]")
 
 
 def _as_struct(batch: pa.RecordBatch) -> pa.StructArray:

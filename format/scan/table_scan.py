@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
-    UnsupportedError,
     ValidationError,
 )
 from icecomb.format.expressions.binding import bind
@@ -22,6 +21,7 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.file_io import FileIO
 from icecomb.format.metadata import TableMetadata
+from icecomb.format.optional_library import optional_library
 from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
 from icecomb.format.scan.task import (
     SPLIT_LOOKBACK,
@@ -264,7 +264,12 @@ class TableScan:
         return self._reader().to_record_batches(self.plan_files() if tasks is None else tasks)
 
     def to_pandas(self, **options: Any) -> Any:
-        """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
+        """The rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        optional_library("pandas", "to_pandas needs pandas", "pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> pl.LazyFrame:
@@ -287,15 +292,10 @@ class TableScan:
             connection: A DuckDB connection; its default one if None.
 
         Raises:
-            UnsupportedError: DuckDB is not installed.
+            MissingDependencyError: DuckDB is not installed.
             ValidationError: This is no connection.
         """
-        try:
-            import duckdb
-        except ImportError:
-            raise UnsupportedError(
-                "DuckDB is not installed", hint="pip install 'icecomb[duckdb]'"
-            ) from None
+        duckdb = optional_library("duckdb", "to_duckdb needs DuckDB", "icecomb[duckdb]")
         if isinstance(connection, str):
             raise ValidationError(
                 f"A connection of DuckDB cannot be {connection!r}",

@@ -20,7 +20,9 @@ def alice(monkeypatch):
 
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
-    with pytest.raises(MissingDependencyError, match="hdfs-native is not installed") as caught:
+    with pytest.raises(
+        MissingDependencyError, match="needs hdfs-native, which is not installed"
+    ) as caught:
         FileIO(NOWHERE).read("hdfs://127.0.0.1:8020/x")
     assert "pip install 'icecomb[hdfs-native]'" in str(caught.value)
 
