@@ -100,8 +100,9 @@ class Projection:
     Args:
         fields: The wanted columns; those with the ids of metadata columns are made here.
         source: The file's fields.
-        constants: Values by field id that hold for the whole file and win over the file:
-            identity partition values, `_file`, `_spec_id`.
+        constants: Values by field id that hold for the whole file: identity partition values,
+            `_file`, `_spec_id`. A column's wins over the file; a field of a struct is read where
+            the file has it, because a constant null does not tell whether the struct is null.
         choose: How primitive values are converted.
 
     Raises:
@@ -160,7 +161,7 @@ class Projection:
     def _field(self, field: NestedField, found: FileField | None, path: str) -> _Convert | None:
         """How to make a field, None if the file's array can be taken as it is."""
         wanted = type_to_pyarrow(field.field_type, include_field_ids=False)
-        if field.field_id in self._constants:
+        if found is None and field.field_id in self._constants:
             return _constant(self._constants[field.field_id], wanted)
         if isinstance(field.field_type, StructType):
             return self._struct(field, field.field_type, found, wanted, path)
@@ -229,7 +230,10 @@ class Projection:
     def _missing_struct(
         self, field: NestedField, kind: StructType, wanted: pa.DataType, path: str
     ) -> _Convert:
-        if not any(f.field_id in self._constants for f in _inside(kind)):
+        known = [
+            self._constants[f.field_id] for f in _inside(kind) if f.field_id in self._constants
+        ]
+        if not known or (not field.required and all(value is None for value in known)):
             return self._missing(field, wanted, path)
         parts = [self._field(f, None, f"{path}.{f.name}") for f in kind.fields]
         fields = [wanted.field(i) for i in range(wanted.num_fields)]

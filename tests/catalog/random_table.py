@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+from collections.abc import Iterator
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ NAN = float("nan")
 UTC = dt.timezone.utc
 TIMES = [dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), dt.datetime(2024, 2, 29, tzinfo=UTC)]
 INNER = pa.struct([("x", pa.int32()), ("y", pa.string())])
+OUTER = pa.struct([("in", INNER), ("z", pa.bool_())])
 VALUES: dict[pa.DataType, list[Any]] = {
     pa.int32(): [0, 1, -1, 2**31 - 1],
     pa.int64(): [0, 7, -(2**63), 2**63 - 1],
@@ -34,6 +36,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.timestamp("us", "UTC"): TIMES,
     pa.timestamp("us"): [t.replace(tzinfo=None) for t in TIMES],
     INNER: [{"x": 1, "y": "q"}, {"x": None, "y": None}],
+    OUTER: [{"in": {"x": 1, "y": None}, "z": True}, {"in": None, "z": None}],
     pa.list_(pa.int32()): [[], [1, None], [2]],
     pa.list_(INNER): [[], [{"x": 5, "y": None}, None]],
     pa.map_(pa.string(), pa.int64()): [[], [("k", 1), ("l", None)]],
@@ -81,6 +84,9 @@ class RandomTable:
         self._whole_seconds = file_format == "orc"
         self._equality = equality
         chosen = random.sample(self.types, random.randint(1, 4))
+        structs = [kind for kind in self.types if pa.types.is_struct(kind)]
+        if structs and random.random() < 0.5:
+            chosen.append(random.choice(structs))
         fields = [("id", pa.int64()), *((self._name(), kind) for kind in chosen)]
         mode = random.choice(["merge-on-read", "copy-on-write"])
         properties = {
@@ -94,6 +100,8 @@ class RandomTable:
         self.kinds = dict(zip(ids, [pa.int64(), *chosen], strict=True))
         self.rows: list[dict[int, Any]] = []
         self.history: list[tuple[int, list[dict[str, Any]]]] = []
+        for _ in range(random.randint(0, 2)):
+            self._respec()
 
     def change(self) -> None:
         """A random step."""
@@ -170,7 +178,7 @@ class RandomTable:
 
     def _evolve(self) -> None:
         others = [i for i in self.kinds if i != 1]
-        used = {f.source_id for spec in self.table.specs().values() for f in spec.fields}
+        used = {self._column_of(source) for source in self._sources()}
         step = self.random.choice(["add", "rename", "drop", "promote"])
         at = self.random.choice(others) if others else None
         with self.table.update_schema() as update:
@@ -191,17 +199,40 @@ class RandomTable:
 
     def _respec(self) -> None:
         fields = self.table.spec().fields
-        possible = [i for i, kind in self.kinds.items() if kind in TRANSFORMS]
+        possible = [
+            (path, transform)
+            for i, kind in self.kinds.items()
+            for path, inside in _paths(self.table.schema().find_field(i).name, kind)
+            for transform in TRANSFORMS.get(inside, [])
+        ]
         with self.table.update_spec() as update:
-            if fields and self.random.random() < 0.5:
+            if fields and self.random.random() < 0.4:
                 update.remove_field(fields[0].name)
             elif possible:
-                at = self.random.choice(possible)
-                transform = self.random.choice(TRANSFORMS[self.kinds[at]])
+                path, transform = self.random.choice(possible)
                 name = self._name()
-                if all(f.source_id != at for s in self.table.specs().values() for f in s.fields):
-                    column = self.table.schema().find_field(at).name
-                    update.add_field(column, transform, name)
+                if self.table.schema().find_field(path).field_id not in self._sources():
+                    update.add_field(path, transform, name)
+
+    def _sources(self) -> set[int]:
+        """The fields that any spec partitions by."""
+        return {f.source_id for spec in self.table.specs().values() for f in spec.fields}
+
+    def _column_of(self, field_id: int) -> int:
+        """The column that has a field somewhere inside."""
+        schema = self.table.schema()
+        while (parent := schema.find_parent_id(field_id)) is not None:
+            field_id = parent
+        return field_id
+
+
+def _paths(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The fields of a column that have one value a row, by their dotted names."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _paths(f"{name}.{field.name}", field.type)
+    else:
+        yield name, kind
 
 
 def ordered(rows: Any) -> list[dict[str, Any]]:

@@ -351,6 +351,55 @@ def test_partition_columns_of_a_hive_table_come_from_the_manifest(tmp_path):
     assert table.read(null).to_pydict() == {"id": [1, 2], "day": [None, None]}
 
 
+def nested_partition(folder, *, required=False):
+    inner = StructType((NestedField(3, "x", LongType()), NestedField(4, "y", StringType())))
+    spec = PartitionSpec(0, (PartitionField(3, 1000, IdentityTransform(), "x"),))
+    fields = (NestedField(1, "id", LongType()), NestedField(2, "st", inner, required))
+    return Table(folder, *fields, spec=spec)
+
+
+@pytest.mark.parametrize("value", [5, None])
+def test_a_partition_field_that_a_struct_lacks_comes_from_the_manifest(tmp_path, value):
+    table = nested_partition(tmp_path)
+    schema = pa.schema(
+        [
+            with_id("id", pa.int64(), 1),
+            with_id("st", pa.struct([with_id("old", pa.string(), 4)]), 2),
+        ]
+    )
+    data = pa.table([[1, 2], [{"old": "a"}, None]], schema=schema)
+    task = table.task(data, partition=(value,))
+    assert table.read(task)["st"].to_pylist() == [{"x": value, "y": "a"}, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "required", "expected"),
+    [
+        (5, False, {"x": 5, "y": None}),
+        (None, False, None),
+        (5, True, {"x": 5, "y": None}),
+        (None, True, {"x": None, "y": None}),
+    ],
+)
+def test_a_struct_that_is_not_in_the_file_is_null_unless_a_partition_tells_more(
+    tmp_path, value, required, expected
+):
+    table = nested_partition(tmp_path, required=required)
+    data = pa.table([[1]], schema=pa.schema([with_id("id", pa.int64(), 1)]))
+    task = table.task(data, partition=(value,))
+    assert table.read(task).to_pylist() == [{"id": 1, "st": expected}]
+
+
+def test_a_partition_field_inside_a_struct_is_read_from_a_file_that_has_it(tmp_path):
+    """Column Projection: partition values stand for fields that are missing in a file."""
+    table = nested_partition(tmp_path)
+    inner = pa.struct([with_id("x", pa.int64(), 3)])
+    schema = pa.schema([with_id("st", inner, 2)])
+    data = pa.table([[{"x": None}, None]], schema=schema)
+    task = table.task(data, partition=(None,))
+    assert table.read(task)["st"].to_pylist() == [{"x": None, "y": None}, None]
+
+
 def test_only_partition_columns_can_be_selected(tmp_path):
     table = partitioned(tmp_path, [MappedField(1, ("id",)), MappedField(2, ("day",))])
     data = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
