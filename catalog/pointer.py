@@ -54,7 +54,13 @@ class ViewMetadataVersion:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The pointer points at the new file, or at one that followed it."""
+    """The pointer points at the new file, or at one that followed it.
+
+    Attributes:
+        found: This was found out by looking, because the answer was lost or was an error.
+    """
+
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True)

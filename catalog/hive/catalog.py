@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.catalog import Name
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
+from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.namespace_catalog import HiveNamespaceCatalog
+from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
+from icecomb.catalog.hive.settlement import Look, Seen, Sight
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
-from icecomb.catalog.hive.thrift.server import MODIFIED
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.view_catalog import HiveViewCatalog
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
@@ -29,7 +31,6 @@ from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,
     FileMissingError,
-    MetastoreError,
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -117,7 +118,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
 
     def refuses_late(self, identifier: Name, *, told: bool) -> bool:
         """See `Catalog.refuses_late`: a metastore with HIVE-26882 does, if it is told."""
-        return told and self.pointer(database_and_table(identifier)).enforces()
+        return told and self.pointer(database_and_table(identifier)).change.enforces()
 
     def load_table(self, identifier: Name) -> Table:
         """See `Catalog.load_table`: one call to the metastore, one file."""
@@ -209,12 +210,32 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
             location = locate(entry)
             moved = replace(entry, database=target[0], name=target[1])
             try:
-                with self.client.pinned():
-                    expectation = pointer.expectation(location, lock)
-                    pointer.require_lock(lock, expectation)
-                    self.client.alter_table(*source, moved, expectation)
-            except (ReplyLostError, RefusedError, NoSuchTableError) as error:
-                self._settle_rename(source, target, location, error)
+                outcome = pointer.change.alter(
+                    moved,
+                    Expectation(METADATA_LOCATION, location),
+                    self._look_for_move(entry, moved),
+                    entry.parameters,
+                    lock,
+                )
+            except RefusedError as error:
+                with suppress(NoSuchTableError):
+                    raise self._exists(self.client.table(*target)) from error
+                raise
+        if isinstance(outcome, Unknown):
+            raise _unknown(
+                f"it is unknown whether {pointer.name} was renamed to {moved.full_name}",
+                outcome,
+                pointer.name,
+            )
+        if isinstance(outcome, Conflict):
+            if outcome.current is None:
+                self.client.table(*source)  # says that there is none
+            raise CommitFailedError(
+                f"{pointer.name} was not renamed: {outcome.reason}",
+                hint="rename it again",
+                table=pointer.name,
+                current=outcome.current,
+            )
         return location
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -224,21 +245,20 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         known = self._known_version(place)
         pointer = self.pointer(place)
         with pointer.queue(), pointer.guard(known.metadata if known else None) as lock:
-            location = pointed_at(self.client.table(*place))
+            entry = self.client.table(*place)
+            location = pointed_at(entry)
             if purge_requested:
                 self._check_purge(place, location)
-            try:
-                self.client.drop_table(*place)
-            except (ReplyLostError, RefusedError) as error:
-                self.settle_drop(place, error)
-                if purge_requested and (lock is None or not lock.is_alive(ask=True)):
-                    # Somebody else may have renamed it: its files are another table's then.
-                    raise _unknown(
-                        f"{pointer.name} is gone, and it is unknown whether it was dropped or "
-                        "renamed, so its files were not purged",
-                        Unknown(error.message, None, error),
-                        pointer.name,
-                    ) from error
+            found = self.remove(entry, pointer)
+            if found and purge_requested and (lock is None or not lock.is_alive(ask=True)):
+                # Somebody else may have renamed it: its files are another table's then.
+                raise CommitStateUnknownError(
+                    f"{pointer.name} is gone, and it is unknown whether it was dropped or "
+                    "renamed, so its files were not purged",
+                    hint="nothing was deleted; look whether a table of another name has the "
+                    f"files of {location} before you delete them",
+                    table=pointer.name,
+                )
         if purge_requested:
             from icecomb.catalog.purge import purge
 
@@ -307,66 +327,52 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         suffix = f"-{uuid.uuid4().hex}" if unique else ""
         return f"{folder.rstrip('/')}/{name}{suffix}"
 
-    def _rename_refused(
-        self, source: tuple[str, str], target: tuple[str, str], error: RefusedError
-    ) -> Exception:
-        name = ".".join(source)
-        if MODIFIED in error.answer:
-            return CommitFailedError(
-                f"{name} was changed by another writer while it was being renamed",
-                hint="rename it again",
-                table=name,
+    def _look_for_move(self, entry: HiveTable, moved: HiveTable) -> Look:
+        def read(place: HiveTable) -> HiveTable | None:
+            with suppress(NoSuchTableError):
+                return self.client.table(place.database, place.name)
+            return None
+
+        def look() -> Seen:
+            there, here = read(moved), read(entry)
+            if _is_same(there, entry) and not _is_same(here, entry):
+                return Seen(Sight.HAPPENED, here)
+            if here is None:
+                return Seen(Sight.ELSEWHERE, None)
+            unmoved = here.metadata_location == entry.metadata_location
+            return Seen(Sight.NOT_YET if unmoved else Sight.OVERTAKEN, here)
+
+        return look
+
+    def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
+        """See `HiveViewCatalog.remove`."""
+
+        def look() -> Seen:
+            now = pointer.change.read()
+            return Seen(Sight.NOT_YET if now else Sight.HAPPENED, now)
+
+        outcome = pointer.change.drop(look, entry.parameters)
+        if isinstance(outcome, Committed):
+            return outcome.found
+        if isinstance(outcome, Unknown):
+            raise _unknown(
+                f"it is unknown whether {pointer.name} was dropped", outcome, pointer.name
             )
-        try:
-            return self._exists(self.client.table(*target))
-        except NoSuchTableError:
-            return error
-
-    def _settle_rename(
-        self,
-        source: tuple[str, str],
-        target: tuple[str, str],
-        location: str,
-        error: ReplyLostError | RefusedError | NoSuchTableError,
-    ) -> None:
-        """Returns if it was renamed all the same: a server may refuse its own success."""
-        seen: str | None = None
-        try:
-            seen = self.client.table(*target).metadata_location
-        except NoSuchTableError:
-            if isinstance(error, NoSuchTableError):
-                raise error from None
-            if isinstance(error, RefusedError):
-                raise self._rename_refused(source, target, error) from error
-        except MetastoreError:
-            pass  # what cannot be looked at stays unknown
-        else:
-            if seen == location:
-                return
-            if isinstance(error, RefusedError):
-                raise self._rename_refused(source, target, error) from error
-        raise _unknown(
-            f"it is unknown whether {'.'.join(source)} was renamed to {'.'.join(target)}",
-            Unknown(error.message, location, error),
-            ".".join(source),
-        ) from error
-
-    def settle_drop(self, place: tuple[str, str], error: ReplyLostError | RefusedError) -> None:
-        """See `HiveViewCatalog.settle_drop`."""
-        seen: str | None = None
-        try:
-            seen = self.client.table(*place).metadata_location
-        except NoSuchTableError:
-            return
-        except MetastoreError:
-            pass  # what cannot be looked at stays unknown
-        else:
-            if isinstance(error, RefusedError):
-                raise error
-        name = ".".join(place)
-        raise _unknown(
-            f"it is unknown whether {name} was dropped", Unknown(error.message, seen, error), name
+        raise CommitFailedError(
+            f"{pointer.name} was not dropped: {outcome.reason}",
+            hint="drop it again",
+            table=pointer.name,
         )
+
+
+def _is_same(found: HiveTable | None, entry: HiveTable) -> bool:
+    """Whether one entry is another one, perhaps with commits since."""
+    if found is None:
+        return False
+    key = entry.parameters.get("uuid")
+    return found.metadata_location == entry.metadata_location or (
+        key is not None and found.parameters.get("uuid") == key
+    )
 
 
 def _unknown(message: str, outcome: Unknown, table: str) -> CommitStateUnknownError:

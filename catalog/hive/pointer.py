@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
-from icecomb.catalog.hive.settlement import table_history
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.pointer import MetadataVersion
-from icecomb.format.errors import FileMissingError, NoSuchIcebergTableError
+from icecomb.format.errors import FileMissingError, IcecombError, NoSuchIcebergTableError
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -86,8 +85,21 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def history(
         self, expected: MetadataVersion | None, new: MetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
-        """See `EntryPointer.history`."""
-        return table_history(self._io, expected, new)
+        """See `EntryPointer.history`: the metadata log of the file that the entry points at."""
+        from icecomb.format.metadata_file import read_metadata
+
+        def history(entry: HiveTable) -> Collection[str] | None:
+            try:
+                metadata = read_metadata(self._io, entry.metadata_location or "")
+            except (IcecombError, OSError):
+                return None
+            known = frozenset(one.metadata_file for one in metadata.metadata_log)
+            # A log may be cut to its last entry, so the new snapshot is proof as well.
+            before = expected.metadata if expected else None
+            happened = _has_new_snapshot(metadata, before, new.metadata)
+            return known | {new.location} if happened else known
+
+        return history
 
 
 def pointed_at(entry: HiveTable) -> str:
@@ -104,3 +116,13 @@ def pointed_at(entry: HiveTable) -> str:
             table=entry.full_name,
         )
     return entry.metadata_location
+
+
+def _has_new_snapshot(
+    current: TableMetadata, before: TableMetadata | None, new: TableMetadata
+) -> bool:
+    """Whether ``current`` has the snapshot that ``new`` added to ``before``."""
+    if before is None:
+        return False
+    newest = [snapshot.snapshot_id for snapshot in new.snapshots[-1:]]
+    return any(current.has_snapshot(i) and not before.has_snapshot(i) for i in newest)

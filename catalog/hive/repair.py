@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.hive.parameters import described
+from icecomb.catalog.hive.entry_change import EntryChange, Expectation
+from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
-from icecomb.catalog.hive.thrift.server import EXPECTED_KEY
+from icecomb.catalog.hive.settlement import Seen, Sight
 from icecomb.catalog.hive.trail import newest_ancestor
 from icecomb.catalog.identifier import database_and_table
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
+from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -22,6 +23,7 @@ from icecomb.format.errors import (
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Name
     from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.hive.lock import TableLock
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.metadata import TableMetadata
 
@@ -96,29 +98,17 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         if current is None:
             raise _lost(catalog, entry)
         with pointer.queue(), pointer.guard(current) as lock:
-            newest = catalog.client.table(*place)
-            if newest.metadata_location != repair.current:
-                raise _moved(repair, newest.metadata_location)
-            rewritten = described(newest, None, current, catalog.properties)
-            with catalog.client.pinned():
-                context = pointer.expectation(repair.current, lock)
-                if lock is not None and not lock.is_alive(ask=EXPECTED_KEY not in context):
-                    raise CommitFailedError(
-                        f"{repair.table}: the lock was lost before anything was changed",
-                        hint="try again",
-                        table=repair.table,
-                    )
-                catalog.client.alter_table(*place, rewritten, context)
-        return
-    metadata = _target(catalog, entry, current, repair.target)
-    expected = MetadataVersion(repair.current, current or metadata)
-    # not `settle`, which deletes the file of a commit that failed: this one was there before
-    with pointer.queue():
-        outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))
+            outcome = _rewrite(catalog, repair, pointer.change, current, lock)
+    else:
+        metadata = _target(catalog, entry, current, repair.target)
+        expected = MetadataVersion(repair.current, current or metadata)
+        # not `settle`, which deletes the file of a commit that failed: this one was there before
+        with pointer.queue():
+            outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))
     if isinstance(outcome, Committed):
         return
     if isinstance(outcome, Conflict):
-        raise _moved(repair, outcome.current)
+        raise _moved(repair, outcome)
     raise CommitStateUnknownError(
         f"{repair.table}: it is unknown whether it was repaired: {outcome.reason}",
         hint="nothing was deleted; look at the table again: icecomb doctor " + repair.table,
@@ -126,6 +116,30 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         new=repair.target,
         current=outcome.current,
     ) from outcome.cause
+
+
+def _rewrite(
+    catalog: HiveCatalog,
+    repair: Repair,
+    change: EntryChange,
+    metadata: TableMetadata,
+    lock: TableLock | None,
+) -> Outcome:
+    """Writes anew what the entry says; where it points stays."""
+    newest = catalog.client.table(*database_and_table(repair.table))
+    if newest.metadata_location != repair.current:
+        return Conflict("another writer was first", newest.metadata_location)
+    rewritten = described(newest, None, metadata, catalog.properties)
+
+    def look() -> Seen:
+        now = change.read()
+        if now is None or now.metadata_location != repair.current:
+            return Seen(Sight.OVERTAKEN, now)
+        stale = stale_parameters(catalog, now, metadata)
+        return Seen(Sight.NOT_YET if stale else Sight.HAPPENED, now)
+
+    expectation = Expectation(METADATA_LOCATION, repair.current)
+    return change.alter(rewritten, expectation, look, metadata.properties, lock)
 
 
 def stale_parameters(
@@ -215,10 +229,16 @@ def _lost(catalog: HiveCatalog, entry: HiveTable) -> ValidationError:
     )
 
 
-def _moved(repair: Repair, current: str | None) -> CommitFailedError:
+def _moved(repair: Repair, conflict: Conflict) -> CommitFailedError:
+    if conflict.current == repair.current:
+        return CommitFailedError(
+            f"{repair.table} was not repaired: {conflict.reason}",
+            hint="try again",
+            table=repair.table,
+        )
     return CommitFailedError(
-        f"{repair.table} moved since the repair was planned: it points at {current} now",
+        f"{repair.table} moved since the repair was planned: it points at {conflict.current} now",
         hint="nothing was changed; plan the repair again",
         table=repair.table,
-        current=current,
+        current=conflict.current,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entry_pointer import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
+from icecomb.catalog.hive.entry_change import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.server import enforces_expected_value, lock_expiry_s

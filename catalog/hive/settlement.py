@@ -1,102 +1,100 @@
-"""What became of an alter that did not simply succeed: found out by looking, never by guessing."""
+"""What became of a change that did not simply succeed: found out by looking, never by guessing."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.server import MODIFIED
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
+from icecomb.catalog.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.catalog.hive.thrift.entity import HiveTable
 
 _STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
 """Words of answers in which the server says that its own database failed, perhaps at the commit."""
 _LOOKS_AFTER_ANSWER: Final = 4
 
 
-class Settlement:
-    """One swap whose outcome is to be told.
+class Sight(Enum):
+    """What an entry tells of a change that was asked for.
 
-    Made before the alter is sent, so that bad settings are found while nothing has happened.
-
-    Args:
-        entry: Reads the entry; None if there is none.
-        history: The metadata files before the one that an entry points at, as far as it tells, and
-            ``new`` if its change is in that one; None if it cannot be read.
-        expected: The file that was to be replaced; None for a new entry.
-        new: The file that was to come.
-        properties: Those of the table or view.
-        checked: The server was told which pointer it may replace, and enforces that.
+    ``HAPPENED``: it is there, or was and others went on from it. ``NOT_YET``: the entry is what it
+    was before. ``OVERTAKEN``: others went on from what the change expects, which is gone for good.
+    ``ELSEWHERE``: it is something else, and nothing tells what was between. ``UNREADABLE``: it
+    cannot be told now.
     """
 
-    def __init__(
-        self,
-        entry: Callable[[], HiveTable | None],
-        history: Callable[[HiveTable], Collection[str] | None],
-        expected: str | None,
-        new: str,
-        properties: Mapping[str, str],
-        *,
-        checked: bool,
-    ) -> None:
-        self._entry = entry
-        self._history = history
-        self._expected = expected
-        self._new = new
+    HAPPENED = auto()
+    NOT_YET = auto()
+    OVERTAKEN = auto()
+    ELSEWHERE = auto()
+    UNREADABLE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look.
+
+    Attributes:
+        sight: What it tells.
+        entry: The entry; None if there is none.
+    """
+
+    sight: Sight
+    entry: HiveTable | None
+
+    @property
+    def current(self) -> str | None:
+        """Where the entry points."""
+        return self.entry.metadata_location if self.entry else None
+
+
+Look: TypeAlias = "Callable[[], Seen]"
+"""Looks at the metastore; an `IcecombError` means that it could not."""
+
+
+class Settlement:
+    """One change whose outcome is to be told.
+
+    Made before the request is sent, so that bad settings are found while nothing has happened.
+
+    Args:
+        look: Looks what became of it.
+        properties: Those of the table or view: ``commit.status-check.*``.
+        checked: The server was told what it may replace, and enforces that.
+    """
+
+    def __init__(self, look: Look, properties: Mapping[str, str], *, checked: bool) -> None:
+        self._look = look
         self._checked = checked
         self._pauses = tuple(pauses(properties))
 
     def after_silence(self, cause: Exception) -> Outcome:
-        """The answer was lost: the alter may have happened, and may still happen."""
-        seen: str | None = None
-        for pause in self._pauses:
-            time.sleep(pause)
-            try:
-                entry = self._entry()
-            except IcecombError:
-                continue
-            seen = entry.metadata_location if entry else None
-            if self._new == seen:
-                return Committed()
-            log = self._log(entry)
-            if log is None:
-                continue
-            if self._new in log:
-                return Committed()
-            if self._checked and self._expected is not None and self._expected in log:
-                # Others went on from the pointer that a late alter would expect: it cannot happen.
-                return Conflict("another writer was first", seen)
-        return self._unknown(cause, seen)
+        """The answer was lost: the change may have happened, and may still happen."""
+        current: str | None = None
+        for seen in self._looks(len(self._pauses)):
+            current = seen.current
+            if seen.sight is Sight.HAPPENED:
+                return Committed(found=True)
+            if self._checked and seen.sight is Sight.OVERTAKEN:
+                # What a late request would expect is gone: it cannot happen.
+                return Conflict("another writer was first", current)
+        return self._unknown(cause, current)
 
     def after_answer(self, cause: Exception) -> Outcome:
         """The server said no: nothing will happen any more, but it may refuse its own success.
 
-        A server repeats a call when its own database fails, and then finds the pointer moved.
+        A server repeats a call when its own database fails, and then finds what it did itself.
         """
-        for pause in self._pauses[:_LOOKS_AFTER_ANSWER]:
-            time.sleep(pause)
-            try:
-                entry = self._entry()
-            except IcecombError:
-                continue
-            seen = entry.metadata_location if entry else None
-            if self._new == seen:
-                return Committed()
-            log = self._log(entry)
-            if log is None:
-                continue
-            if self._new in log:
-                return Committed()
-            return Conflict("another writer was first" if entry else "the table is gone", seen)
-        return self._unknown(cause, None)
+        seen = self._first_clear()
+        return self._unknown(cause, None) if seen is None else _answered(seen)
 
     def after_refusal(self, error: RefusedError) -> Outcome:
         """The server raised an exception other than that the table is gone.
@@ -104,52 +102,37 @@ class Settlement:
         Raises:
             RefusedError: the change itself is refused, and it is proven that it did not happen.
         """
-        outcome = self.after_answer(error)
-        unmoved = isinstance(outcome, Conflict) and outcome.current == self._expected
-        if MODIFIED in error.answer or not unmoved:
-            return outcome
+        seen = self._first_clear()
+        if seen is None:
+            return self._unknown(error, None)
+        if seen.sight is not Sight.NOT_YET or MODIFIED in error.answer:
+            return _answered(seen)
         if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
-            return self._unknown(error, self._expected)
+            return self._unknown(error, seen.current)
         raise error
 
-    def _unknown(self, cause: Exception, seen: str | None) -> Unknown:
+    def _first_clear(self) -> Seen | None:
+        looks = self._looks(_LOOKS_AFTER_ANSWER)
+        return next((one for one in looks if one.sight is not Sight.UNREADABLE), None)
+
+    def _looks(self, most: int) -> Iterator[Seen]:
+        for pause in self._pauses[:most]:
+            time.sleep(pause)
+            try:
+                seen = self._look()
+            except IcecombError:
+                continue
+            yield seen
+
+    def _unknown(self, cause: Exception, current: str | None) -> Unknown:
         reason = str(getattr(cause, "message", cause))
-        return Unknown(reason, seen, cause, checked=self._checked)
-
-    def _log(self, entry: HiveTable | None) -> Collection[str] | None:
-        location = entry.metadata_location if entry else None
-        if entry is None or location is None or location == self._expected:
-            return ()
-        return self._history(entry)
+        return Unknown(reason, current, cause, checked=self._checked)
 
 
-def table_history(
-    io: FileIO, expected: MetadataVersion | None, new: MetadataVersion
-) -> Callable[[HiveTable], Collection[str] | None]:
-    """See `Settlement`: the metadata log of the file that a table's entry points at."""
-    from icecomb.format.metadata_file import read_metadata
-
-    def history(entry: HiveTable) -> Collection[str] | None:
-        try:
-            metadata = read_metadata(io, entry.metadata_location or "")
-        except (IcecombError, OSError):
-            return None
-        known = frozenset(one.metadata_file for one in metadata.metadata_log)
-        # A log may be cut to its last entry, so the new snapshot is proof as well.
-        before = expected.metadata if expected else None
-        return known | {new.location} if has_new_snapshot(metadata, before, new.metadata) else known
-
-    return history
-
-
-def has_new_snapshot(
-    current: TableMetadata, before: TableMetadata | None, new: TableMetadata
-) -> bool:
-    """Whether ``current`` has the snapshot that ``new`` added to ``before``."""
-    if before is None:
-        return False
-    newest = [snapshot.snapshot_id for snapshot in new.snapshots[-1:]]
-    return any(current.has_snapshot(i) and not before.has_snapshot(i) for i in newest)
+def _answered(seen: Seen) -> Outcome:
+    if seen.sight is Sight.HAPPENED:
+        return Committed(found=True)
+    return Conflict("another writer was first" if seen.entry else "the table is gone", seen.current)
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entry_pointer import LOCK_ENABLED, locks_by_default
+from icecomb.catalog.hive.entry_change import LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at

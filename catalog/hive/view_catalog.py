@@ -11,7 +11,7 @@ from icecomb.catalog.catalog import Catalog, Name, iceberg_schema
 from icecomb.catalog.commit import settle
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.view_pointer import HiveViewPointer, view_named, view_pointed_at
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import ViewMetadataVersion
@@ -73,8 +73,12 @@ class HiveViewCatalog(Catalog):
         """
 
     @abstractmethod
-    def settle_drop(self, place: tuple[str, str], error: ReplyLostError | RefusedError) -> None:
-        """Returns if an entry was dropped though the answer was lost, or was a refusal."""
+    def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
+        """Drops an entry; says whether that was only found out by looking.
+
+        Raises:
+            CommitStateUnknownError: it cannot be told whether it was dropped.
+        """
 
     def list_views(self, namespace: Name) -> list[Identifier]:
         """See `Catalog.list_views`: one call, the server filters."""
@@ -176,11 +180,9 @@ class HiveViewCatalog(Catalog):
         with view_named(".".join(place)):
             view_pointed_at(self.client.table(*place))
             with pointer.queue(), pointer.guard(None):
-                view_pointed_at(self.client.table(*place))
-                try:
-                    self.client.drop_table(*place)
-                except (ReplyLostError, RefusedError) as error:
-                    self.settle_drop(place, error)
+                entry = self.client.table(*place)
+                view_pointed_at(entry)
+                self.remove(entry, pointer)
 
     def view_fate(
         self, identifier: Name, metadata_location: str, *, told: bool = False

@@ -108,9 +108,9 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
         return history
 
-    def _locks(self, metadata: Described | None) -> bool:  # noqa: ARG002
+    def _chooses_mode(self, metadata: Described | None) -> Mapping[str, str]:  # noqa: ARG002
         # As in Iceberg Java, a view has no say in it.
-        return super()._locks(None)
+        return {}
 
 
 def view_pointed_at(entry: HiveTable) -> str:

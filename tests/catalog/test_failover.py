@@ -11,6 +11,8 @@ import pytest
 from thrift_proxy import ThriftProxy
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.hive.entry_change import EntryChange
+from icecomb.catalog.hive.pointer import HivePointer
 from icecomb.catalog.hive.thrift import health
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, UnreachableError
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.jvm
 
 ALTER = "alter_table_with_environment_context"
 FREE = {"engine.hive.lock-enabled": "false"}
+MOMENTS = [(HivePointer, "altered"), (EntryChange, "context")]
 
 
 @pytest.fixture
@@ -119,22 +122,21 @@ def test_a_lock_whose_answer_is_lost_is_found_again_at_the_other_one(both, pair,
 
 
 @pytest.mark.parametrize("locked", ["true", "false"])
-@pytest.mark.parametrize("moment", ["altered", "expectation"])
+@pytest.mark.parametrize(("place", "moment"), MOMENTS)
 def test_a_commit_follows_a_metastore_that_goes_away_before_the_alter(
-    both, pair, namespace, rows, monkeypatch, locked, moment
+    both, pair, namespace, rows, monkeypatch, locked, place, moment
 ):
     properties = {"engine.hive.lock-enabled": locked}
     table = both.create_table(f"{namespace}.t", rows.schema, properties=properties)
     table.append(rows)
-    pointer = type(both.pointer(table.identifier))
-    original = getattr(pointer, moment)
+    original = getattr(place, moment)
 
     def dying(self, *arguments):
         answer = original(self, *arguments)
         pair[0].close()
         return answer
 
-    monkeypatch.setattr(pointer, moment, dying)
+    monkeypatch.setattr(place, moment, dying)
     table.append(rows)
     assert pair[1].calls[ALTER] >= 1
     found = both.load_table(table.identifier)
@@ -143,9 +145,9 @@ def test_a_commit_follows_a_metastore_that_goes_away_before_the_alter(
     assert both.client.locks(*table.identifier) == []
 
 
-@pytest.mark.parametrize("moment", ["altered", "expectation"])
+@pytest.mark.parametrize(("place", "moment"), MOMENTS)
 def test_without_locks_nothing_is_altered_on_a_metastore_that_does_not_check(
-    hive_catalogs, metastores, namespace, rows, monkeypatch, moment
+    hive_catalogs, metastores, namespace, rows, monkeypatch, place, moment
 ):
     checking, blind = (ThriftProxy(int(hive_catalogs[v].client.uri.rsplit(":", 1)[1])) for v in ("2.3.10", "3.1.3"))  # fmt: skip
     table = hive_catalogs["2.3.10"].create_table(f"{namespace}.t", rows.schema, properties=FREE)
@@ -155,15 +157,14 @@ def test_without_locks_nothing_is_altered_on_a_metastore_that_does_not_check(
     old.client.create_table(replace(entry, wire=None))
     mixed = load_catalog("mixed", uri=f"{checking.uri},{blind.uri}", warehouse="/nowhere")
     mine = mixed.load_table(table.identifier)
-    pointer = type(mixed.pointer(table.identifier))
-    original = getattr(pointer, moment)
+    original = getattr(place, moment)
 
     def dying(self, *arguments):
         answer = original(self, *arguments)
         checking.close()
         return answer
 
-    monkeypatch.setattr(pointer, moment, dying)
+    monkeypatch.setattr(place, moment, dying)
     try:
         with pytest.raises(ConfigurationError, match="does not check"):
             mine.append(rows)
