@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
 
 _FENCE: Final = "icecomb.fence"
-_OLD_MS: Final = 3_600_000
+OLD_MS: Final = 3_600_000
 """No client waits, and no server repeats a call of its own, for an hour."""
 
 
@@ -139,7 +139,7 @@ def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
 
 def is_old(timestamp_ms: int) -> bool:
     """Whether no request of that time can still be under way."""
-    return time.time() * 1000 - timestamp_ms > _OLD_MS
+    return time.time() * 1000 - timestamp_ms > OLD_MS
 
 
 class _Fence:

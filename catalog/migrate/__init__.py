@@ -137,7 +137,7 @@ def finalize(
     """
     from icecomb.catalog.migrate.ending import finalize as end
 
-    end(_workplace(catalog, identifier, _SILENT), catalog, dry_run=dry_run)
+    end(_workplace(catalog, identifier, _SILENT), dry_run=dry_run)
 
 
 def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
@@ -158,4 +158,4 @@ def _workplace(
     from icecomb.catalog.migrate.workplace import Workplace
 
     database, name = database_and_table(identifier)
-    return Workplace(catalog.client, catalog.io, catalog.properties, database, name, progress)
+    return Workplace(catalog, database, name, progress)

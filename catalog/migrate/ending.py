@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.journal import Journal, Step, find_journals
+from icecomb.catalog.migrate.journal import Journal, Step, find_journals, open_journal
 from icecomb.catalog.migrate.workplace import Workplace
 from icecomb.format.errors import MigrationError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.update import Changes
 
@@ -36,29 +35,40 @@ def status(place: Workplace) -> dict[str, Any]:
     }
 
 
-def finalize(place: Workplace, catalog: HiveCatalog, *, dry_run: bool = False) -> None:
+def finalize(place: Workplace, *, dry_run: bool = False) -> None:
     """Allow maintenance to remove old files, and record that there is no way back.
 
     Args:
         place: The table's migration.
-        catalog: The catalog.
         dry_run: Only find out whether it can be done.
 
     Raises:
-        MigrationError: there is no finished migration.
+        MigrationError: there is no finished migration, or it is being reverted.
     """
     table = place.entry.load()
-    journals = find_journals(place.io, table.storage.location or "")
-    journal = journals[-1] if journals else None
-    if journal is None or journal.step(Step.CLEANED) is None or not table.is_iceberg:
+    journal = open_journal(place.io, table.storage.location or "")
+    prepared = journal.step(Step.PREPARED) if journal is not None else None
+    if (
+        journal is None
+        or prepared is None
+        or journal.step(Step.CLEANED) is None
+        or not table.is_iceberg
+        or table.parameters.get("uuid") != prepared["uuid"]
+    ):
         raise MigrationError(
             f"{table.full_name} has no finished migration",
             hint=f"icecomb migrate status {table.full_name}",
             table=table.full_name,
         )
+    if journal.step(Step.REVERTING) is not None:
+        raise MigrationError(
+            f"{table.full_name} is being reverted",
+            hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+            table=table.full_name,
+        )
     if dry_run:
         return
-    loaded = catalog.load_table(f"{place.database}.{place.name}")
+    loaded = place.catalog.load_table((place.database, place.name))
     if loaded.metadata.properties.get(_UNPURGED) == "false":
         loaded.commit(_AllowPurge())
     if not journal.finalized:

@@ -13,10 +13,15 @@ look at the parameter ``table_type`` only and never notice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from icecomb.catalog.hive.entry_change import EntryChange, Expectation
+from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.parameters import METADATA_LOCATION
+from icecomb.catalog.hive.settlement import Look, Seen, Sight
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
@@ -26,73 +31,115 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.migrate.progress import Progress
+from icecomb.catalog.pointer import Committed, Conflict, Outcome
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    IcecombError,
+    MigrationError,
     NoSuchTableError,
 )
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
 _VIEW: Final = "VIRTUAL_VIEW"
-_POINTER: Final = "metadata_location"
 _CHANGED: Final = "transient_lastDdlTime"
-_MODIFIED: Final = "The table has been modified"
+"""Every Hive table has this parameter, in seconds; a metastore takes what it is given."""
+_NO_TIME: Final = 10**12
+"""From here on a value of it is no clock's: it stood for a moment while a table went back."""
 
 
 class Entry:
     """One table's entry in the metastore.
 
+    Every alter says what it expects to replace, and a request that arrives late is refused by a
+    metastore that checks: the turn and the way back give the parameter that they expect another
+    value; the alters between them expect the pointer, which they keep, so that a run that goes on
+    after an interruption moves the pointer first.
+
     Args:
         client: the metastore.
         database: the table's database.
         name: the table's name.
+        settings: the catalog's properties.
+
+    Attributes:
+        change: how the entry is changed.
     """
 
-    def __init__(self, client: HiveClient, database: str, name: str) -> None:
+    def __init__(
+        self, client: HiveClient, database: str, name: str, settings: Mapping[str, str]
+    ) -> None:
         self.client = client
         self.database = database
         self.name = name
+        self.change = EntryChange(client, database, name, settings)
 
     def load(self) -> HiveTable:
         """The entry as it is now."""
         return self.client.table(self.database, self.name)
 
-    def turn_to_iceberg(self, old: HiveTable, parameters: Mapping[str, str]) -> None:
+    def turn_to_iceberg(
+        self, old: HiveTable, parameters: Mapping[str, str], lock: TableLock | None
+    ) -> None:
         """Make the Hive table an Iceberg table, in one alter.
 
         Args:
             old: the entry as it was looked at; the turn happens only if it is still so.
             parameters: all parameters of the new entry.
+            lock: the table's lock.
 
         Raises:
             CommitFailedError: proven that the entry is not turned.
             CommitStateUnknownError: the answer was lost, and the turn may still happen.
         """
-        wanted = dict(parameters)
-        # Servers that check an expected parameter want it set anew: every Hive entry has this one.
-        if _CHANGED in old.parameters:
-            wanted[_CHANGED] = old.parameters[_CHANGED]
+        before = _time_of_change(old)
+        wanted = {**parameters, _CHANGED: _later(before)}
         new = replace(old, table_type=EXTERNAL, parameters=wanted)
-        try:
-            self._alter(new, _CHANGED, old.parameters.get(_CHANGED))
-        except ReplyLostError as error:
-            now = self.load()
-            if now.metadata_location == new.metadata_location:
-                return
-            raise CommitStateUnknownError(
-                f"the metastore did not answer, and {old.full_name} is no Iceberg table yet",
-                hint=f"wait a minute, see `icecomb migrate status {old.full_name}`, apply again",
-                table=old.full_name,
-            ) from error
 
-    def take_hive_parts_away(self, storage: StorageDescriptor, progress: Progress) -> None:
+        def judge(now: HiveTable) -> Sight:
+            if now.is_iceberg and now.parameters.get("uuid") == wanted["uuid"]:
+                return Sight.HAPPENED
+            unchanged = now.parameters.get(_CHANGED) == before
+            return Sight.NOT_YET if unchanged else Sight.OVERTAKEN
+
+        outcome = self._alter(new, Expectation(_CHANGED, before), judge, lock)
+        _require_done(
+            outcome, old, "it is unknown whether it became an Iceberg table", verb="apply"
+        )
+
+    def fence(self, table: HiveTable, lock: TableLock | None) -> Outcome:
+        """Make a turn impossible that was asked for when the Hive table was as it is.
+
+        Nothing is changed but the time of its last change.
+        """
+        before = _time_of_change(table)
+        after = _later(before)
+        new = replace(table, parameters={**table.parameters, _CHANGED: after})
+
+        def judge(now: HiveTable) -> Sight:
+            found = now.parameters.get(_CHANGED)
+            if found == after and not now.is_iceberg:
+                return Sight.HAPPENED
+            return Sight.NOT_YET if found == before else Sight.OVERTAKEN
+
+        return self._alter(new, Expectation(_CHANGED, before), judge, lock)
+
+    def take_hive_parts_away(
+        self, storage: StorageDescriptor, lock: TableLock | None, progress: Progress
+    ) -> None:
         """Drop the partitions' entries and the partition keys of what is an Iceberg table now.
 
         Safe to repeat at any point. No file is touched.
 
         Args:
             storage: columns, formats and serde to show.
+            lock: the table's lock.
             progress: told of partitions dropped.
+
+        Raises:
+            ReplyLostError: a partition is there still, and a request to drop it may be under way.
+            CommitFailedError: somebody committed meanwhile.
+            CommitStateUnknownError: the answer to an alter was lost.
         """
         table = self.load()
         if table.partition_keys:
@@ -104,10 +151,15 @@ class Entry:
                     for partition in page:
                         self._drop(partition)
                         advance(1)
-        self._reshape(replace(storage, location=table.storage.location), ())
+        self._reshape(replace(storage, location=table.storage.location), (), lock, "apply")
 
     def give_hive_parts_back(
-        self, old: HiveTable, pages: Iterable[list[HivePartition]], total: int, progress: Progress
+        self,
+        old: HiveTable,
+        pages: Iterable[list[HivePartition]],
+        total: int,
+        lock: TableLock | None,
+        progress: Progress,
     ) -> None:
         """Give an Iceberg table its old columns, partition keys and partitions.
 
@@ -117,9 +169,14 @@ class Entry:
             old: the Hive table of the journal.
             pages: its partitions.
             total: how many they are.
+            lock: the table's lock.
             progress: told of partitions added.
+
+        Raises:
+            CommitFailedError: somebody committed meanwhile.
+            CommitStateUnknownError: the answer to an alter was lost.
         """
-        self._reshape(old.storage, old.partition_keys)
+        self._reshape(old.storage, old.partition_keys, lock, "revert")
         if not old.partition_keys:
             return
         there = {
@@ -146,61 +203,118 @@ class Entry:
         if now.metadata_location != pointer:
             raise _changed(now)
 
-    def turn_to_hive(self, old: HiveTable, pointer: str, marker: str) -> None:
-        """Make the Iceberg table the old Hive table again, in one alter.
+    def turn_to_hive(
+        self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
+    ) -> None:
+        """Make the Iceberg table the old Hive table again, in one alter, and tidy up after it.
 
         Args:
             old: the Hive table of the journal.
             pointer: the metadata file the entry must still point at.
             marker: put where the pointer was in the same alter, so that a commit under way finds
                 its base gone.
+            lock: the table's lock.
 
         Raises:
             CommitFailedError: somebody committed meanwhile; nothing was turned.
+            CommitStateUnknownError: an answer was lost, and the turn may still happen.
         """
-        new = replace(old, parameters={**old.parameters, _POINTER: marker})
+        # A time that no clock gives, which `tidy` expects: only the one after this very turn does.
+        parameters = {METADATA_LOCATION: marker, _CHANGED: str(time.time_ns())}
+        new = replace(old, parameters={**old.parameters, **parameters})
         # Not every server looks at the expected parameter.
         self.expect(pointer)
-        try:
-            self._alter(new, _POINTER, pointer)
-        except ReplyLostError:
-            if self.load().metadata_location != marker:
-                raise
-        self.tidy(old)
 
-    def tidy(self, old: HiveTable) -> None:
-        """Make the entry exactly the old one, after the turn."""
-        self._alter(old, None, None)
+        def judge(now: HiveTable) -> Sight:
+            if now.metadata_location == marker:
+                return Sight.HAPPENED
+            return Sight.NOT_YET if now.metadata_location == pointer else Sight.OVERTAKEN
 
-    def _reshape(self, storage: StorageDescriptor, keys: tuple[FieldSchema, ...]) -> None:
+        outcome = self._alter(new, Expectation(METADATA_LOCATION, pointer), judge, lock)
+        _require_done(outcome, old, "it is unknown whether it is a Hive table again", verb="revert")
+        self.tidy(old, marker, lock)
+
+    def tidy(self, old: HiveTable, marker: str, lock: TableLock | None) -> None:
+        """Make the entry exactly the old one, after the turn; nothing if it is so already.
+
+        Raises:
+            CommitFailedError: somebody changed it meanwhile.
+            CommitStateUnknownError: the answer was lost.
+        """
+        turned = self.load()
+        if turned.metadata_location != marker:
+            return
+        before = _time_of_change(turned)
+        # A server that checks wants the parameter to be set.
+        wanted = {_CHANGED: _later(before), **old.parameters}
+
+        def judge(now: HiveTable) -> Sight:
+            if now.metadata_location != marker:
+                return Sight.HAPPENED
+            unchanged = now.parameters.get(_CHANGED) == before
+            return Sight.NOT_YET if unchanged else Sight.OVERTAKEN
+
+        new = replace(old, parameters=wanted)
+        outcome = self._alter(new, Expectation(_CHANGED, before), judge, lock)
+        _require_done(
+            outcome, old, "it is a Hive table again, but still has a marker", verb="revert"
+        )
+
+    def _reshape(
+        self,
+        storage: StorageDescriptor,
+        keys: tuple[FieldSchema, ...],
+        lock: TableLock | None,
+        verb: str,
+    ) -> None:
         table = self.load()
         wanted = replace(table, storage=storage, partition_keys=keys, table_type=EXTERNAL)
         if wanted == table:
             return
         if table.partition_keys == keys and table.table_type == EXTERNAL:
             try:
-                self._alter(wanted, _POINTER, table.metadata_location)
+                self._shape(wanted, lock, verb)
             except RefusedError as error:
                 if "incompatible" not in error.answer:
                     raise
             else:
                 return
         bare = replace(table.storage, columns=())
-        self._alter(
-            replace(table, storage=bare, table_type=_VIEW), _POINTER, table.metadata_location
-        )
-        self._alter(wanted, _POINTER, table.metadata_location)
+        self._shape(replace(table, storage=bare, table_type=_VIEW), lock, verb)
+        self._shape(wanted, lock, verb)
 
-    def _alter(self, table: HiveTable, key: str | None, expected: str | None) -> None:
-        context = {"DO_NOT_UPDATE_STATS": "true"}
-        if key is not None and expected is not None:
-            context |= {"expected_parameter_key": key, "expected_parameter_value": expected}
-        try:
-            self.client.alter_table(self.database, self.name, table, context)
-        except RefusedError as error:
-            if _MODIFIED in error.answer:
-                raise _changed(table) from error
-            raise
+    def _shape(self, wanted: HiveTable, lock: TableLock | None, verb: str) -> None:
+        """Give an Iceberg table other columns and keys; where it points stays."""
+        pointer = wanted.metadata_location or ""
+
+        def judge(now: HiveTable) -> Sight:
+            if now.metadata_location != pointer:
+                return Sight.OVERTAKEN
+            return Sight.HAPPENED if _shape_of(now) == _shape_of(wanted) else Sight.NOT_YET
+
+        outcome = self._alter(wanted, Expectation(METADATA_LOCATION, pointer), judge, lock)
+        _require_done(
+            outcome,
+            wanted,
+            "it is an Iceberg table, and it is unknown whether its columns and keys were changed",
+            verb=verb,
+        )
+
+    def _alter(
+        self,
+        new: HiveTable,
+        expectation: Expectation,
+        judge: Callable[[HiveTable], Sight],
+        lock: TableLock | None,
+    ) -> Outcome:
+        return self.change.alter(new, expectation, self._look(judge), new.parameters, lock)
+
+    def _look(self, judge: Callable[[HiveTable], Sight]) -> Look:
+        def look() -> Seen:
+            now = self.change.read()
+            return Seen(Sight.ELSEWHERE if now is None else judge(now), now)
+
+        return look
 
     def _drop(self, partition: HivePartition) -> None:
         try:
@@ -208,6 +322,49 @@ class Entry:
         except NoSuchTableError:
             # Somebody else was faster; that the table is there was seen just before.
             return
+        except ReplyLostError as error:
+            try:
+                pages = self.client.partitions.pages(self.database, self.name)
+                there = any(one.values == partition.values for page in pages for one in page)
+            except IcecombError:
+                raise error from None
+            if there:
+                raise
+
+
+def _time_of_change(table: HiveTable) -> str:
+    if found := table.parameters.get(_CHANGED):
+        return found
+    raise MigrationError(
+        f"the metastore does not say when {table.full_name} was changed last ({_CHANGED})",
+        hint="change a property of it in Hive or Spark, and try again",
+        table=table.full_name,
+    )
+
+
+def _later(time_of_change: str) -> str:
+    """A time of change after another one."""
+    now = int(time.time())
+    before = int(time_of_change) if time_of_change.isdecimal() else 0
+    return str(max(now, before + 1) if before < _NO_TIME else now)
+
+
+def _shape_of(table: HiveTable) -> tuple[StorageDescriptor, tuple[FieldSchema, ...], str | None]:
+    return table.storage, table.partition_keys, table.table_type
+
+
+def _require_done(outcome: Outcome, table: HiveTable, unknown: str, *, verb: str) -> None:
+    if isinstance(outcome, Committed):
+        return
+    if isinstance(outcome, Conflict):
+        raise _changed(table) from None
+    name = table.full_name
+    raise CommitStateUnknownError(
+        f"{name}: {unknown}: {outcome.reason}",
+        hint=f"nothing was deleted; see `icecomb migrate status {name}`, then {verb} again",
+        table=name,
+        current=outcome.current,
+    ) from outcome.cause
 
 
 def _changed(table: HiveTable) -> CommitFailedError:

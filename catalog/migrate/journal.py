@@ -33,13 +33,15 @@ _PAGE: Final = 500
 class Step(Enum):
     """What a migration goes through, in order; the value is the step's file name.
 
-    ``WRITING``, ``PREPARED`` and ``REVERTING`` are intents, written before the change they
-    announce.
+    ``WRITING``, ``PREPARED``, ``SWAPPING`` and ``REVERTING`` are intents, written before the change
+    they announce. ``UNANSWERED`` says that a request to drop a partition may arrive late.
     """
 
     WRITING = "writing"
     PREPARED = "prepared"
+    SWAPPING = "swapping"
     SWAPPED = "swapped"
+    UNANSWERED = "unanswered"
     CLEANED = "cleaned"
     VERIFIED = "verified"
     FINALIZED = "finalized"

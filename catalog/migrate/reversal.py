@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from icecomb.catalog.fate import is_old
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.file_history import FileHistory
 from icecomb.catalog.migrate.journal import Journal, Step, open_journal
 from icecomb.catalog.migrate.workplace import (
     Workplace,
+    moment_after,
     old_partitions,
     old_table,
     remove_empty_folder,
 )
-from icecomb.format.errors import FileMissingError, MigrationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.snapshot import Snapshot
 
@@ -108,13 +110,42 @@ class Reversal:
 
         Raises:
             RevertBlockedError: data would be lost and that is not allowed.
-            MigrationError: there is nothing to go back to, or the way back was given up.
+            MigrationError: there is nothing to go back to, the way back was given up, or nothing
+                tells which files are the Hive table's.
             CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
+            CommitStateUnknownError: an answer was lost; nothing was set aside.
         """
         table = self._place.entry.load()
         journal = self._journal(table)
+        self._check_unanswered(table, journal)
         if not table.is_iceberg:
             return self._finish(table, journal, dry_run=dry_run)
+        plan, added = self._looked_at(table, journal)
+        if dry_run:
+            return plan
+        if plan.loses_data and not allow_data_loss:
+            raise RevertBlockedError(plan)
+        if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
+            # What the run before asked for, and was not answered, could undo what is done now.
+            self._place.fence()
+            table = self._place.entry.load()
+            plan, added = self._looked_at(table, journal)
+            if plan.loses_data and not allow_data_loss:
+                raise RevertBlockedError(plan)
+        old, pointer = old_table(journal), table.metadata_location or ""
+        journal.record(Step.REVERTING, pointer=pointer, added=added)
+        with self._place.locked(table) as lock:
+            self._place.entry.expect(pointer)
+            self._place.entry.give_hive_parts_back(
+                old, old_partitions(journal), journal.partition_count, lock, self._place.progress
+            )
+            self._place.require_lock(lock)
+            self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
+        self._set_aside(journal, old)
+        return replace(plan, done=True)
+
+    def _looked_at(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
+        """What going back would mean, and the files that would be set aside."""
         pointer = table.metadata_location
         if pointer is None or table.parameters.get("uuid") != _fact(journal, "uuid"):
             raise MigrationError(
@@ -125,23 +156,27 @@ class Reversal:
         from icecomb.format.metadata_file import read_metadata
 
         metadata = read_metadata(self._place.io, pointer)
-        plan = self._plan(table, journal, metadata)
-        if dry_run:
-            return plan
-        if plan.loses_data and not allow_data_loss:
-            raise RevertBlockedError(plan)
+        history = FileHistory(self._place.io, table.full_name, journal, metadata)
+        plan = self._plan(table, journal, metadata, history)
         old = old_table(journal)
-        added = self._added(journal, old, metadata)
-        journal.record(Step.REVERTING, pointer=pointer, added=added)
-        with self._place.locked() as ensure_locked:
-            self._place.entry.expect(pointer)
-            self._place.entry.give_hive_parts_back(
-                old, old_partitions(journal), journal.partition_count, self._place.progress
+        folders = (
+            {p.storage.location or "" for page in old_partitions(journal) for p in page}
+            if old.partition_keys
+            else {old.storage.location or ""}
+        )
+        return plan, history.since(folders, deep=not old.partition_keys)
+
+    def _check_unanswered(self, table: HiveTable, journal: Journal) -> None:
+        """No metastore refuses to drop a partition: it has to be too late for that."""
+        asked = journal.step(Step.UNANSWERED)
+        if asked is not None and not is_old(asked["at-ms"]):
+            raise MigrationError(
+                f"{table.full_name} cannot be reverted yet: a request to drop a partition of it "
+                "was not answered, and would take the partition from the Hive table if it arrived "
+                "late",
+                hint=f"revert after {moment_after(asked['at-ms'])}",
+                table=table.full_name,
             )
-            ensure_locked()
-            self._place.entry.turn_to_hive(old, pointer, _MARKER + journal.migration_id)
-        self._set_aside(journal, old)
-        return _done(plan)
 
     def _journal(self, table: HiveTable) -> Journal:
         journal = open_journal(self._place.io, table.storage.location or "")
@@ -159,7 +194,9 @@ class Reversal:
             )
         return journal
 
-    def _plan(self, table: HiveTable, journal: Journal, metadata: TableMetadata) -> RevertPlan:
+    def _plan(
+        self, table: HiveTable, journal: Journal, metadata: TableMetadata, history: FileHistory
+    ) -> RevertPlan:
         first = _fact(journal, "snapshot-id")
         lost = [s for s in metadata.snapshots if s.snapshot_id != first]
         current = metadata.current_snapshot()
@@ -170,18 +207,10 @@ class Reversal:
             tuple(sorted(lost, key=lambda snapshot: snapshot.timestamp_ms)),
             _fact(journal, "rows"),
             int(total) if total is not None else None,
-            tuple(self._missing(journal)),
+            tuple(self._missing(history.old)),
         )
 
-    def _missing(self, journal: Journal) -> Iterator[str]:
-        from icecomb.format.metadata_file import read_metadata
-
-        try:
-            original = read_metadata(self._place.io, _fact(journal, "metadata-location"))
-            locations = list(files_of(self._place.io, original, original.current_snapshot()))
-        except FileMissingError:
-            # Maintenance may have removed metadata this old; the files cannot be named then.
-            return
+    def _missing(self, locations: list[str]) -> Iterator[str]:
         listed: dict[str, set[str]] = {}
         for location in locations:
             folder = location.rpartition("/")[0]
@@ -195,10 +224,15 @@ class Reversal:
         if dry_run:
             return plan
         old = old_table(journal)
-        if table.metadata_location == _MARKER + journal.migration_id:
-            self._place.entry.tidy(old)
+        with self._place.locked(table) as lock:
+            if journal.step(Step.REVERTING) is not None:
+                self._place.entry.tidy(old, _marker(journal), lock)
+            elif not self._place.rule_out_turn(journal, self._place.entry.load(), lock):
+                raise CommitFailedError(
+                    f"{table.full_name} was changed meanwhile", hint="revert again"
+                )
         self._set_aside(journal, old)
-        return _done(plan)
+        return replace(plan, done=True)
 
     def _set_aside(self, journal: Journal, old: HiveTable) -> None:
         location = (old.storage.location or "").rstrip("/")
@@ -222,57 +256,6 @@ class Reversal:
             remove_empty_folder(self._place.io, folder)
             folder = folder.rpartition("/")[0]
 
-    def _added(self, journal: Journal, old: HiveTable, metadata: TableMetadata) -> list[str]:
-        """The files written since the migration that Hive's readers would see."""
-        first = _fact(journal, "snapshot-id")
-        original = metadata.snapshot_by_id(first)
-        if original is None:
-            # Without the migration's snapshot nobody can tell old files from new ones.
-            return []
-        folders = (
-            {p.storage.location or "" for page in old_partitions(journal) for p in page}
-            if old.partition_keys
-            else {old.storage.location or ""}
-        )
-        visible = set(self._plain([folder.rstrip("/") for folder in folders]))
-        kept = set(self._plain(list(files_of(self._place.io, metadata, original))))
-        found = {
-            name
-            for snapshot in metadata.snapshots
-            if snapshot.snapshot_id != first
-            for name in files_of(self._place.io, metadata, snapshot)
-        }
-        names = sorted(found)
-        return [
-            name
-            for name, plain in zip(names, self._plain(names), strict=True)
-            if plain not in kept and _is_visible(plain, visible, deep=not old.partition_keys)
-        ]
-
-    def _plain(self, locations: list[str]) -> list[str]:
-        """The one spelling of each: an old file may have been added again by another one."""
-        from icecomb.format.location import plain_texts
-
-        return plain_texts(locations, self._place.io.properties, any_cluster=True)
-
-
-def files_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[str]:
-    """The locations of all data and delete files of a snapshot."""
-    from icecomb.format.scan.table_scan import TableScan
-
-    if snapshot is None:
-        return
-    for task in TableScan(metadata, io, snapshot_id=snapshot.snapshot_id).plan_files():
-        yield task.file.file_path
-        for delete in task.delete_files:
-            yield delete.file_path
-
-
-def _is_visible(location: str, folders: set[str], *, deep: bool) -> bool:
-    if deep:
-        return any(location.startswith(f"{folder}/") for folder in folders)
-    return location.rpartition("/")[0] in folders
-
 
 def _fact(journal: Journal, name: str) -> Any:
     prepared = journal.step(Step.PREPARED)
@@ -284,13 +267,5 @@ def _fact(journal: Journal, name: str) -> Any:
     return prepared[name]
 
 
-def _done(plan: RevertPlan) -> RevertPlan:
-    return RevertPlan(
-        plan.table,
-        plan.partitions,
-        plan.lost_snapshots,
-        plan.rows_then,
-        plan.rows_now,
-        plan.missing_files,
-        done=True,
-    )
+def _marker(journal: Journal) -> str:
+    return f"{_MARKER}{journal.migration_id}"

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.entity_json import (
@@ -19,6 +20,7 @@ from icecomb.catalog.hive.thrift.entity_json import (
     partition_to_json,
     table_to_json,
 )
+from icecomb.catalog.hive.thrift.failure import ReplyLostError
 from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.survey import MigrationPlan, plan_source
@@ -105,11 +107,14 @@ class Takeover:
         Raises:
             MigrationBlockedError: the plan has blockers; nothing was changed.
             MigrationError: the table is an Iceberg table of other origin, or keeps changing.
-            CommitStateUnknownError: it is not known whether the entry was turned.
+            CommitStateUnknownError: it is not known whether the entry was turned, or turned and
+                tidied up; nothing was deleted.
         """
         for _ in range(_ROUNDS):
             table = self._place.entry.load()
             journal = open_journal(self._place.io, table.storage.location or "")
+            if journal is not None and journal.step(Step.REVERTING) is not None:
+                raise _being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table, journal)
             if journal is not None and not self._abandon(journal):
@@ -148,7 +153,7 @@ class Takeover:
         except IcecombError:
             # Left where they are, metadata files would disturb readers of an unpartitioned table.
             with suppress(IcecombError):
-                self._abandon(journal)
+                self._abandon(journal, refused=True)
             raise
         return _migrated(plan.table, journal)
 
@@ -162,15 +167,17 @@ class Takeover:
         written = {status.location for status in self._place.io.list(folder)}.difference(existing)
         facts = _facts(metadata, plan)
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
-        with self._place.locked() as ensure_locked:
+        with self._place.locked(table) as lock:
             self._check_unchanged(table, journal, plan, choices)
             self._check_not_abandoned(table, journal, folder, written)
-            ensure_locked()
+            self._place.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             turned = pointed(kept, None, metadata, location, self._place.settings)
-            self._place.entry.turn_to_iceberg(table, {**turned.parameters, "EXTERNAL": "TRUE"})
+            journal.record(Step.SWAPPING)
+            parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
+            self._place.entry.turn_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
-            self._clean(journal, metadata)
+            self._clean(journal, metadata, lock)
 
     def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
         from icecomb.format.metadata import new_table_metadata
@@ -233,16 +240,28 @@ class Takeover:
                 table=table.full_name,
             )
 
-    def _abandon(self, journal: Journal) -> bool:
-        """Remove the metadata files of an attempt; False if its entry is turned already."""
+    def _abandon(self, journal: Journal, *, refused: bool = False) -> bool:
+        """Remove the metadata files of an attempt; False if it has to be looked at again.
+
+        Args:
+            journal: of the attempt.
+            refused: it is proven that no request of the attempt turns the entry any more.
+
+        Raises:
+            CommitStateUnknownError: one may still turn it; nothing was deleted.
+        """
         # Under the lock: whoever is about to turn the entry to these files has looked for them.
-        with self._place.locked():
+        with self._place.locked(self._place.entry.load()) as lock:
             now = self._place.entry.load()
             prepared = journal.step(Step.PREPARED)
             if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
                 return False
             writing = journal.step(Step.WRITING)
-            if writing is not None and not now.is_iceberg and not journal.reverted:
+            # Metadata that a table once pointed at is all that is left of it if it was dropped.
+            unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
+            if writing is not None and unused and not journal.reverted:
+                if not refused and not self._place.rule_out_turn(journal, now, lock):
+                    return False
                 existing = set(writing["existing"])
                 listed = (status.location for status in self._place.io.list(writing["folder"]))
                 ours = [
@@ -264,31 +283,45 @@ class Takeover:
                 hint="nothing to do",
                 table=table.full_name,
             )
-        if journal.step(Step.REVERTING) is not None:
-            raise MigrationError(
-                f"{table.full_name} is being reverted",
-                hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
-                table=table.full_name,
-            )
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
         if journal.step(Step.CLEANED) is None:
             from icecomb.format.metadata_file import read_metadata
 
-            with self._place.locked():
+            # What the run before asked for, and was not answered, could undo what is done now.
+            self._place.fence()
+            with self._place.locked(table) as lock:
                 current = (
                     self._place.entry.load().metadata_location or prepared["metadata-location"]
                 )
-                self._clean(journal, read_metadata(self._place.io, current))
+                self._clean(journal, read_metadata(self._place.io, current), lock)
         return _migrated(table.full_name, journal)
 
-    def _clean(self, journal: Journal, metadata: TableMetadata) -> None:
+    def _clean(self, journal: Journal, metadata: TableMetadata, lock: TableLock | None) -> None:
         entry = self._place.entry
         now = entry.load()
         location = now.metadata_location or ""
         shown = pointed(now, metadata, metadata, location, self._place.settings).storage
-        entry.take_hive_parts_away(shown, self._place.progress)
+        try:
+            entry.take_hive_parts_away(shown, lock, self._place.progress)
+        except ReplyLostError as error:
+            # No metastore can be told to refuse it: going back has to wait until it is too late.
+            journal.record(Step.UNANSWERED)
+            raise CommitStateUnknownError(
+                f"{now.full_name} is an Iceberg table, but a partition's entry is there still: "
+                f"{error.message}",
+                hint="apply again",
+                table=now.full_name,
+            ) from error
         journal.record(Step.CLEANED)
+
+
+def _being_reverted(table: HiveTable) -> MigrationError:
+    return MigrationError(
+        f"{table.full_name} is being reverted",
+        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+        table=table.full_name,
+    )
 
 
 def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:

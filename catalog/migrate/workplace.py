@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from icecomb.catalog.configuration import flag
-from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.catalog.fate import OLD_MS, fence, is_old
+from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
-from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.migrate.entry import Entry
-from icecomb.catalog.migrate.journal import Journal
+from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.progress import Progress
-from icecomb.format.errors import CommitFailedError
+from icecomb.catalog.pointer import Committed, Unknown
+from icecomb.format.errors import CommitFailedError, CommitStateUnknownError
 from icecomb.format.file_io import FileIO
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +29,36 @@ class Workplace:
     """One table to work on.
 
     Attributes:
-        client: the metastore.
-        io: the table's files.
-        settings: the catalog's properties.
+        catalog: the catalog.
         database: the table's database.
         name: the table's name.
         progress: told of every step.
     """
 
-    client: HiveClient
-    io: FileIO
-    settings: Mapping[str, str]
+    catalog: HiveCatalog
     database: str
     name: str
     progress: Progress
 
     @property
+    def client(self) -> HiveClient:
+        """The metastore."""
+        return self.catalog.client
+
+    @property
+    def io(self) -> FileIO:
+        """The table's files."""
+        return self.catalog.io
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The catalog's properties."""
+        return self.catalog.properties
+
+    @property
     def entry(self) -> Entry:
         """The table's entry in the metastore."""
-        return Entry(self.client, self.database, self.name)
+        return Entry(self.client, self.database, self.name, self.settings)
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """The partitions the metastore has now, fetched in pages."""
@@ -50,34 +66,81 @@ class Workplace:
             for page in self.client.partitions.pages(table.database, table.name):
                 yield from page
 
-    @contextmanager
-    def locked(self) -> Iterator[Callable[[], None]]:
+    def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
         """Hold the metastore's exclusive lock on the table, as a commit does.
 
-        The function given back raises CommitFailedError if the lock was lost meanwhile.
+        Args:
+            table: the table: its parameters say whether it is changed without locks, and then
+                there is none.
 
         Raises:
+            ConfigurationError: it is, and the metastore does not check what it replaces.
             LockTimeoutError: somebody else holds it; the message names the holder.
         """
-        if not flag(self.settings, "iceberg.engine.hive.lock-enabled", default=True):
-            yield lambda: None
-            return
-        settings, expiry = LockSettings.of(self.settings), lock_expiry_s(self.client)
-        lock = TableLock(self.client, self.database, self.name, settings, expiry)
+        return self.entry.change.guard(table.parameters)
 
-        def ensure() -> None:
-            if not lock.is_alive(ask=True):
-                raise CommitFailedError(
-                    f"the lock on {self.database}.{self.name} was lost",
-                    hint="run the same command again",
-                    table=f"{self.database}.{self.name}",
-                )
+    def require_lock(self, lock: TableLock | None) -> None:
+        """Refuse to go on when the lock was lost.
 
-        lock.acquire()
-        try:
-            yield ensure
-        finally:
-            lock.release()
+        Raises:
+            CommitFailedError: it was.
+        """
+        if lock is not None and not lock.is_alive(ask=True):
+            raise CommitFailedError(
+                f"the lock on {self.database}.{self.name} was lost",
+                hint="run the same command again",
+                table=f"{self.database}.{self.name}",
+            )
+
+    def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
+        """Make sure that the Hive table is not turned any more by an earlier run, even late.
+
+        Args:
+            journal: of the run.
+            table: the Hive table.
+            lock: its lock.
+
+        Returns:
+            Whether it is sure; if not, the table was changed meanwhile.
+
+        Raises:
+            CommitStateUnknownError: it cannot be told now.
+        """
+        asked = journal.step(Step.SWAPPING)
+        if lock is not None and asked is None:
+            return True
+        if lock is not None and not self.entry.change.sends_expectation():
+            if asked is None or is_old(asked["at-ms"]):
+                return True
+            raise CommitStateUnknownError(
+                f"{table.full_name}: a request to make it an Iceberg table was not answered, and "
+                "this metastore, which does not check what it replaces, may still carry it out",
+                hint=f"nothing was deleted; try again after {moment_after(asked['at-ms'])}",
+                table=table.full_name,
+            )
+        outcome = self.entry.fence(table, lock)
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknownError(
+                f"{table.full_name}: it cannot be told whether a request to make it an Iceberg "
+                f"table may still be carried out: {outcome.reason}",
+                hint="nothing was deleted; try again",
+                table=table.full_name,
+            ) from outcome.cause
+        return isinstance(outcome, Committed)
+
+    def fence(self) -> None:
+        """Move an Iceberg table's pointer, so that what an earlier run asked for expects another.
+
+        Raises:
+            CommitFailedError, CommitStateUnknownError: see `Table.commit`.
+        """
+        fence(self.catalog, (self.database, self.name))
+
+
+def moment_after(at_ms: int) -> str:
+    """When no request of a time can be under way any more, for people."""
+    over = dt.datetime.fromtimestamp((at_ms + OLD_MS) / 1000, dt.timezone.utc)
+    return over.isoformat(sep=" ", timespec="seconds")
 
 
 def old_table(journal: Journal) -> HiveTable:

@@ -519,11 +519,11 @@ def test_revert_never_loses_a_commit_that_came_in_between(
 
     locked = Workplace.locked
 
-    def overtaken(self: Any) -> Any:
+    def overtaken(self: Any, entry: Any) -> Any:
         monkeypatch.undo()
         loaded.append(row)
         monkeypatch.setattr(HiveClient, "alter_table", unchecked)  # as Hive 3.1.3
-        return locked(self)
+        return locked(self, entry)
 
     monkeypatch.setattr(Workplace, "locked", overtaken)
     with pytest.raises(CommitFailedError, match="changed by somebody else"):
@@ -608,11 +608,11 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
     def killed() -> None:
         raise KeyboardInterrupt
 
-    def meddled_with(self: Any) -> Any:
+    def meddled_with(self: Any, entry: Any) -> Any:
         monkeypatch.undo()
         with pytest.raises(KeyboardInterrupt):
             migrate.apply(table.catalog, table.name, progress=_Meddler(killed, 1))
-        return locked(self)
+        return locked(self, entry)
 
     monkeypatch.setattr(Workplace, "locked", meddled_with)
     migrate.apply(table.catalog, table.name)

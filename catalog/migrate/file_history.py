@@ -1,0 +1,178 @@
+"""Which files a migrated table had at its migration, and which were written since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.snapshot import Snapshot
+
+_SHOWN: Final = 3
+
+
+class FileHistory:
+    """The files of a migrated table by age.
+
+    Snapshots may have been expired since, the migration's own one, too: not every engine looks at
+    ``gc.enabled``. The files of a snapshot that is gone are found in older metadata files.
+
+    Args:
+        io: the table's files.
+        table: "db.table", for messages.
+        journal: of the migration.
+        metadata: the table now.
+
+    Raises:
+        MigrationError: nothing tells which files are the Hive table's.
+    """
+
+    def __init__(self, io: FileIO, table: str, journal: Journal, metadata: TableMetadata) -> None:
+        self._io = io
+        self._table = table
+        self._journal = journal
+        self._metadata = metadata
+        prepared = journal.step(Step.PREPARED) or {}
+        self._first: int | None = prepared.get("snapshot-id")
+        self._first_location: str | None = prepared.get("metadata-location")
+        self.old = self._old()
+        """The data files of the migration."""
+
+    def since(self, folders: Iterable[str], *, deep: bool) -> list[str]:
+        """The files written since that Hive's readers would see.
+
+        Args:
+            folders: where Hive's readers look.
+            deep: they look into the folders in them, too.
+
+        Raises:
+            MigrationError: there are files of which nothing tells when they came.
+        """
+        places = [folder.rstrip("/") for folder in folders]
+        visible, kept = set(self._plain(places)), set(self._plain(self.old))
+
+        def new(names: Iterable[str]) -> list[str]:
+            ordered = sorted(names)
+            return [
+                name
+                for name, plain in zip(ordered, self._plain(ordered), strict=True)
+                if plain not in kept and _is_visible(plain, visible, deep=deep)
+            ]
+
+        snapshots, complete = self._snapshots()
+        named = [self._named(snapshot) for snapshot in snapshots]
+        found = new({name for names in named for name in names or ()})
+        if not complete or None in named:
+            known = set(self._plain(found))
+            strangers = new(self._listed(places))
+            plain = self._plain(strangers)
+            self._check(
+                [name for name, one in zip(strangers, plain, strict=True) if one not in known]
+            )
+        return found
+
+    def _named(self, snapshot: Snapshot) -> list[str] | None:
+        try:
+            return _files(self._io, snapshot)
+        except (FileMissingError, CorruptFileError):
+            return None
+
+    def _old(self) -> list[str]:
+        if self._first is None:
+            return []
+        try:
+            snapshot = self._metadata.snapshot_by_id(self._first) or self._of_first_file()
+            if snapshot is not None:
+                return _files(self._io, snapshot)
+        except (FileMissingError, CorruptFileError) as error:
+            raise self._untold(error.message) from error
+        raise self._untold(f"{self._first_location} does not have it")
+
+    def _of_first_file(self) -> Snapshot | None:
+        from icecomb.format.metadata_file import read_metadata
+
+        if self._first is None or self._first_location is None:
+            return None
+        return read_metadata(self._io, self._first_location).snapshot_by_id(self._first)
+
+    def _snapshots(self) -> tuple[list[Snapshot], bool]:
+        """Those made since the migration, as far as anything tells, and whether these are all."""
+        from icecomb.format.metadata_file import read_metadata
+
+        found = {one.snapshot_id: one for one in self._metadata.snapshots}
+        if not self._has_all(found.values()):
+            log = [entry.metadata_file for entry in self._metadata.metadata_log]
+            for location in dict.fromkeys([*log, self._first_location]):
+                with suppress(FileMissingError, CorruptFileError):
+                    if location is not None:
+                        for one in read_metadata(self._io, location).snapshots:
+                            found.setdefault(one.snapshot_id, one)
+        complete = self._has_all(found.values())
+        return [one for one in found.values() if one.snapshot_id != self._first], complete
+
+    def _has_all(self, snapshots: Iterable[Snapshot]) -> bool:
+        """Whether there is a snapshot for every sequence number that was given out."""
+        if self._metadata.format_version == 1:
+            return False
+        numbers = {one.sequence_number for one in snapshots}
+        return numbers.issuperset(range(1, self._metadata.last_sequence_number + 1))
+
+    def _listed(self, folders: Iterable[str]) -> Iterator[str]:
+        """What lies in the folders, without what Hive's readers pass over or revert sets aside."""
+        writing = self._journal.step(Step.WRITING) or {}
+        aside = f"{writing.get('folder', '')}/"
+        for folder in folders:
+            for status in self._io.list(folder):
+                below = status.location[len(folder) + 1 :].split("/")
+                hidden = any(part.startswith(("_", ".")) for part in below)
+                if status.size and not hidden and not status.location.startswith(aside):
+                    yield status.location
+
+    def _check(self, strangers: list[str]) -> None:
+        if not strangers:
+            return
+        shown = ", ".join(strangers[:_SHOWN]) + (", ..." if len(strangers) > _SHOWN else "")
+        raise MigrationError(
+            f"{self._table} cannot be reverted: {len(strangers)} files lie where Hive reads them, "
+            "and as snapshots were expired, nothing tells whether they were written since the "
+            f"migration: {shown}",
+            hint="move them away, revert, and move those back that Hive wrote",
+            table=self._table,
+        )
+
+    def _plain(self, locations: list[str]) -> list[str]:
+        """The one spelling of each: an old file may have been added again by another one."""
+        from icecomb.format.location import plain_texts
+
+        return plain_texts(locations, self._io.properties, any_cluster=True)
+
+    def _untold(self, reason: str) -> MigrationError:
+        return MigrationError(
+            f"{self._table} cannot be reverted: nothing tells which files are the Hive table's: "
+            f"the migration's snapshot {self._first} was expired, and {reason}",
+            hint="restore that file from a backup, or copy the rows into a new Hive table",
+            table=self._table,
+        )
+
+
+def _files(io: FileIO, snapshot: Snapshot) -> list[str]:
+    """All data and delete files that a snapshot's manifests name, the deleted ones as well."""
+    from icecomb.format.manifests.manifest_list import read_manifests
+
+    return [
+        entry.data_file.file_path
+        for manifest in read_manifests(io, snapshot)
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=False)
+    ]
+
+
+def _is_visible(location: str, folders: set[str], *, deep: bool) -> bool:
+    if deep:
+        return any(location.startswith(f"{folder}/") for folder in folders)
+    return location.rpartition("/")[0] in folders
