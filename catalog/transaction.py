@@ -108,7 +108,12 @@ class Transaction(RowOperations, MetadataOperations):
         return self.commit(UpdateLocation(location))
 
     def append_data_files(
-        self, files: Sequence[DataFile], snapshot_properties: Mapping[str, str] | None = None
+        self,
+        files: Sequence[DataFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = MAIN_BRANCH,
+        *,
+        stage_only: bool = False,
     ) -> Self:
         """Appends data files that were written for this transaction.
 
@@ -117,6 +122,8 @@ class Transaction(RowOperations, MetadataOperations):
         Args:
             files: New files, with the ids and of a partition spec of `metadata`.
             snapshot_properties: More keys of the snapshot's summary.
+            branch: Where to; a branch that does not exist begins where ``main`` is.
+            stage_only: Whether the branch stays as it is, see `publish_changes`.
 
         Raises:
             ValidationError: a file does not fit, or the transaction is over.
@@ -124,7 +131,7 @@ class Transaction(RowOperations, MetadataOperations):
         from icecomb.format.operation.append import FastAppend
         from icecomb.format.row_changes.write_target import WrittenChange
 
-        append = FastAppend(self.io, snapshot_properties)
+        append = FastAppend(self.io, snapshot_properties, branch, stage_only=stage_only)
         for file in files:
             append.append_data_file(file)
         paths = tuple(file.file_path for file in files)

@@ -19,10 +19,14 @@ PUBLISHED_WAP_ID: Final = "published-wap-id"
 """The key of a summary that says which staged change a snapshot made part of a branch."""
 
 
+def is_audited(metadata: TableMetadata) -> bool:
+    """Whether the table's property `WAP_ENABLED` is true."""
+    return metadata.properties.get(WAP_ENABLED, "false").lower() == "true"
+
+
 def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> bool:
     """Whether an operation with these snapshot properties leaves all branches as they are."""
-    enabled = metadata.properties.get(WAP_ENABLED, "false").lower() == "true"
-    return enabled and WAP_ID in snapshot_properties
+    return is_audited(metadata) and WAP_ID in snapshot_properties
 
 
 def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:

@@ -57,8 +57,8 @@ class CherryPick(MergingProducer):
         picked = base.snapshot_by_id(self.picked_id)
         if picked is None:
             raise NoSuchSnapshotError(f"Cannot cherry-pick snapshot {self.picked_id}: no such one")
+        check_not_picked(base, self.picked_id)
         if picked.parent_snapshot_id == base.current_snapshot_id:
-            check_not_picked(base, self.picked_id)
             return _fast_forward(base, picked)
         if self._picked is None:
             self._take(base, picked)
@@ -67,7 +67,6 @@ class CherryPick(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`."""
         super().validate(base, parent)
-        check_not_picked(base, self.picked_id)
         if self.operation == Operation.OVERWRITE:
             # no set: that would take 0.0 and -0.0 for one partition
             partitions = [
@@ -92,7 +91,6 @@ class CherryPick(MergingProducer):
                 "partitions, and was not built on the current snapshot",
                 hint="Make the change again on the current state of the table.",
             )
-        check_not_picked(base, self.picked_id)
         self.validate_from_snapshot(picked.parent_snapshot_id)
         self._collect(base, picked)
         if wap_id := picked.summary.get(WAP_ID):

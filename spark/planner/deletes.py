@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.spark.planner.audit import Audit
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.states import TableStates
@@ -34,7 +36,8 @@ class Deletes:
 
         Raises:
             UnsupportedError: A filter is not understood exactly, or the table is a version.
-            ValidationError: Others contradicted the change meanwhile.
+            ValidationError: Others contradicted the change meanwhile, or the session's settings
+                of write-audit-publish do.
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told.
         """
@@ -47,5 +50,13 @@ class Deletes:
         rows = exact_filter(params["filters"], state.schema, case_sensitive=True)
         table = self._catalogs[state.catalog].load_table(state.identifier)
         check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
-        table.delete(rows, self._catalogs.engine(state.catalog))
+        place = Audit.of(params).place(table.metadata)
+        summary = {**self._catalogs.engine(state.catalog), **place.summary}
+        if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
+            table.delete(rows, summary, branch=place.branch)
+        elif (begin := table.metadata.current_snapshot_id) is not None:
+            with table.transaction() as change:
+                with change.manage_snapshots() as manage:
+                    manage.create_branch(begin, place.branch)
+                change.delete(rows, summary, branch=place.branch)
         return {}

@@ -37,7 +37,8 @@ class TableState:
         metadata: What is in it.
         io: Reads the table's files.
         travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
-        ref: The branch or tag it was named by.
+        ref: The branch or tag it was named by, or the branch that the session writes to and reads,
+            see `Audit`.
         staged: The name of a table that is still being made, see `StagedTables`; it has no metadata
             file yet.
     """
@@ -64,7 +65,8 @@ class TableState:
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot to read; None when the table has none yet."""
-        return self.travelled_to if self.time_travel else self.metadata.current_snapshot_id
+        snapshot = self.scan().snapshot()
+        return None if snapshot is None else snapshot.snapshot_id
 
     @property
     def schema(self) -> Schema:
@@ -73,7 +75,9 @@ class TableState:
 
     def scan(self) -> TableScan:
         """All rows of this state."""
-        return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=self.ref)
+        if self.time_travel or self.ref is None:
+            return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=self.ref)
+        return TableScan(self.metadata, self.io).use_ref(self.ref)
 
     def reference(self) -> dict[str, Any]:
         """What the bridge hands back to name this state."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CommitFailedError
 from icecomb.format.expressions.expression import BooleanExpression
+from icecomb.spark.planner.audit import Place
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter, row_filter
 
@@ -55,7 +56,8 @@ def overwrite(
 ) -> SnapshotProducer:
     """Replace the rows that match the write's filters; their files must match whole."""
     rows = exact_filter(write["filters"], table.metadata.schema(), case_sensitive=True)
-    change = _overwrite_since(table, write["snapshot_id"], summary).overwrite_by_row_filter(rows)
+    change = _overwrite_since(table, write, write["snapshot_id"], summary)
+    change.overwrite_by_row_filter(rows)
     return _guarded(change, table, "delete", files)
 
 
@@ -67,7 +69,8 @@ def overwrite_partitions(
 
     if not files:
         return None
-    change = ReplacePartitions(table.io, summary)
+    place = Place.of(write)
+    change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
     change.validate_from_snapshot(write["snapshot_id"]).validate_no_conflicting_deletes()
     if _is_serializable(table, "delete"):
         change.validate_no_conflicting_data()
@@ -103,7 +106,7 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         return None
     if write["command"] == "update":
         _check_row_count(state, tasks, files)
-    change = _overwrite_since(table, state.snapshot_id, summary)
+    change = _overwrite_since(table, write, state.snapshot_id, summary)
     change.conflict_detection_filter(rows)
     for task in tasks:
         change.delete_data_file(task.file)
@@ -111,11 +114,13 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
 
 
 def _overwrite_since(
-    table: Table, snapshot_id: int | None, summary: Mapping[str, str]
+    table: Table, write: Mapping[str, Any], snapshot_id: int | None, summary: Mapping[str, str]
 ) -> OverwriteFiles:
     from icecomb.format.operation.overwrite import OverwriteFiles
 
-    return OverwriteFiles(table.io, summary).validate_from_snapshot(snapshot_id)
+    place = Place.of(write)
+    change = OverwriteFiles(table.io, summary, place.branch, stage_only=place.is_staged)
+    return change.validate_from_snapshot(snapshot_id)
 
 
 def _guarded(

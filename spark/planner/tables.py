@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.alterations import alter_table
+from icecomb.spark.planner.audit import Audit
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version
@@ -44,10 +46,13 @@ class Tables:
     def load_table(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: load_table."""
         state = self._states.load(params["catalog"], params["namespace"], params["name"])
+        audit = Audit.of(params)
         if (version := params.get("version")) is not None:
             state = at_version(state, version)
         elif (timestamp_us := params.get("timestamp_us")) is not None:
             state = at_time(state, timestamp_us)
+        elif (branch := audit.branch_to_read(state.metadata)) is not None:
+            state = replace(state, ref=branch)
         return table_answer(state)
 
     def create_table(self, params: dict[str, Any]) -> dict[str, Any]:

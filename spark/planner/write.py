@@ -18,9 +18,11 @@ from icecomb.format.errors import (
 from icecomb.format.operation.summary import snapshot_texts
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema, children, walk
+from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import NullOrder, SortOrder
 from icecomb.format.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
+from icecomb.spark.planner.audit import Audit, Place, head
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter
@@ -75,12 +77,17 @@ class Writes:
 
         Raises:
             UnsupportedError: An operation, or a file format, that is not there yet.
+            ValidationError: The session's settings of write-audit-publish contradict each other.
         """
         reference = params["reference"]
         tables = self._staged if reference.get("staged") else self._states
         state = tables.find(reference)
-        _check_writable(state, params)
         metadata, options = state.metadata, _lowered(params.get("options") or {})
+        audit = Audit.of(params)
+        place = audit.place(metadata, options.get("branch"))
+        _check_writable(state, params)
+        if params["operation"] == REPLACE_FILES:
+            audit.check_read(state)
         schema, spec = metadata.schema(), metadata.spec()
         fanout = _setting(
             options, "fanout-enabled", metadata, "write.spark.fanout.enabled", "false"
@@ -101,7 +108,9 @@ class Writes:
                 "spec_id": spec.spec_id,
                 "sort_order_id": sort_order.order_id if sorted_rows else 0,
                 "operation": params["operation"],
-                "snapshot_id": metadata.current_snapshot_id,
+                "snapshot_id": head(metadata, place.branch),
+                "branch": place.branch,
+                "wap_id": place.wap_id,
                 "filters": params.get("filters", []),
                 "command": params.get("command"),
                 "root": {"named": location["root"], "told": told},
@@ -138,17 +147,16 @@ class Writes:
         """
         write = params["write"]
         if not params["files"] and write["operation"] == APPEND:
-            return {"snapshot_id": None}
+            return {}
         catalog = self._catalogs[write["catalog"]]
         table = catalog.load_table(tuple(write["identifier"]))
         change = self._change(table, params)
         if change is None:
-            return {"snapshot_id": None}
+            return {}
         change.written_with = table.metadata.schema_by_id(write["schema_id"])
         with _only_proven_failures(table.identifier):
             table.commit(change)
-        snapshot = table.current_snapshot()
-        return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
+        return {}
 
     def abort_write(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: abort_write."""
@@ -171,15 +179,13 @@ class Writes:
         if transaction is None:
             raise lost(reference)
         try:
-            if params["files"]:
-                files = _data_files(transaction, params["write"], params["files"])
-                transaction.append_data_files(files, self._summary(params))
+            if params.get("write"):
+                self._write_staged(transaction, params)
             with _only_proven_failures(reference["identifier"]):
-                table = transaction.commit_transaction()
+                transaction.commit_transaction()
         finally:
             transaction.abandon()
-        snapshot = table.current_snapshot()
-        return {"snapshot_id": None if snapshot is None else snapshot.snapshot_id}
+        return {}
 
     def abort_staged(self, params: dict[str, Any]) -> dict[str, Any]:
         """Protocol: abort_staged."""
@@ -192,12 +198,24 @@ class Writes:
             transaction.abandon()
         return {}
 
+    def _write_staged(self, transaction: Transaction, params: Mapping[str, Any]) -> None:
+        write, summary = params["write"], self._summary(params)
+        place = Place.of(write)
+        if place.branch != MAIN_BRANCH and place.branch in transaction.metadata.refs:
+            # REPLACE TABLE leaves other branches as they are, its rows replace this one's
+            transaction.delete(snapshot_properties=summary, branch=place.branch)
+        if params["files"]:
+            files = _data_files(transaction, write, params["files"])
+            transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
+
     def _change(self, table: Table, params: Mapping[str, Any]) -> SnapshotProducer | None:
         """What the write does to the table; None when it changes nothing.
 
         Raises:
             CommitFailedError: The table is another one than the statement began with.
         """
+        from icecomb.format.operation.append import FastAppend
+
         write = params["write"]
         operation = write["operation"]
         names_columns = operation in {OVERWRITE, REPLACE_FILES}
@@ -211,7 +229,8 @@ class Writes:
         if operation == REPLACE_FILES:
             state = self._states.find(params["replaced"]["reference"])
             return replace_files(table, state, write, params["replaced"], files, summary)
-        append = table.new_fast_append(summary)
+        place = Place.of(write)
+        append = FastAppend(table.io, summary, place.branch, stage_only=place.is_staged)
         for file in files:
             append.append_data_file(file)
         return append
@@ -222,6 +241,7 @@ class Writes:
             **self._catalogs.engine(write["catalog"]),
             **params.get("properties", {}),
             **write["summary"],
+            **Place.of(write).summary,
         }
 
 
@@ -261,7 +281,8 @@ def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
     _check_elements(state)
     if "branch" in options:
         raise UnsupportedError(
-            "writing to a branch from Spark is not there yet", hint="write to main"
+            "writing to a branch from Spark is not there yet",
+            hint="SET spark.wap.branch, for a table with the property write.wap.enabled=true",
         )
     if "validate-from-snapshot-id" in options:
         raise UnsupportedError(

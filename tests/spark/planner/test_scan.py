@@ -161,9 +161,7 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
     assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
     assert begun["writer"]["compression"] == "gzip"
     assert begun["target_file_bytes"] == 512 << 20
-    assert planner.ask("commit_write", write=begun["write"], files=[], properties={}) == {
-        "snapshot_id": None
-    }
+    assert planner.ask("commit_write", write=begun["write"], files=[], properties={}) == {}
     other = begun["write"] | {"uuid": "00000000-0000-0000-0000-000000000000"}
     with pytest.raises(CommitFailedError, match="dropped and made anew"):
         planner.ask("commit_write", write=other, files=[{"path": "/x"}], properties={})

@@ -96,6 +96,7 @@ public final class IcecombCatalog
     ObjectNode parameters = identifier(table);
     parameters.put("version", version);
     parameters.put("timestamp_us", timestamp);
+    parameters.set("audit", AuditSettings.now());
     return table(table, askTable("load_table", table, parameters));
   }
 

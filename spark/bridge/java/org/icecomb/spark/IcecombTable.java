@@ -129,6 +129,7 @@ public final class IcecombTable
     ObjectNode request = Json.object();
     request.set("reference", reference());
     request.set("filters", Condition.toJson(conditions));
+    request.set("audit", AuditSettings.now());
     try {
       return session.ask(method, request);
     } catch (PlannerException e) {

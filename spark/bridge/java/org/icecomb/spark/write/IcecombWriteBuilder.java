@@ -5,9 +5,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.icecomb.spark.AuditSettings;
 import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
-import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 
@@ -33,7 +33,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
     request.set("reference", reference);
     describe(request);
     request.set("options", Json.object(info.options().asCaseSensitiveMap()));
-    request.set("schema", Schemas.toJson(Schemas.visible(info.schema())));
+    request.set("audit", AuditSettings.now());
     try {
       return new IcecombWrite(
           session, tableName, session.ask("begin_write", request), this::commit);

@@ -1,0 +1,24 @@
+package org.icecomb.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.planner.Json;
+
+/** The session's settings of write, audit, publish; what they mean for a table the planner says. */
+public final class AuditSettings {
+
+  private AuditSettings() {}
+
+  /** The settings of the session that runs the statement, as they are now. */
+  public static ObjectNode now() {
+    SQLConf conf = SparkSession.active().sessionState().conf();
+    return Json.object()
+        .put("wap_id", setting(conf, "spark.wap.id"))
+        .put("wap_branch", setting(conf, "spark.wap.branch"));
+  }
+
+  private static String setting(SQLConf conf, String key) {
+    return conf.contains(key) ? conf.getConfString(key) : null;
+  }
+}

@@ -1,0 +1,125 @@
+"""Write, audit, publish: where the changes of a session go that are to be looked at first.
+
+As Iceberg Java has it: on tables with the property ``write.wap.enabled``, a session with
+``spark.wap.id`` stages its changes, which no branch shows before they are published, and one with
+``spark.wap.branch`` writes to that branch and reads it once it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import CommitFailedError, ValidationError
+from icecomb.format.evolution.staging import WAP_ID, is_audited
+from icecomb.format.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.spark.planner.states import TableState
+
+_ID: Final = "spark.wap.id"
+_BRANCH: Final = "spark.wap.branch"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a change goes.
+
+    Args:
+        branch: The branch; one that does not exist begins where main is.
+        wap_id: What the change is staged under; None to let the branch show it.
+    """
+
+    branch: str = MAIN_BRANCH
+    wap_id: str | None = None
+
+    @classmethod
+    def of(cls, write: Mapping[str, Any]) -> Place:
+        """The place that `begin_write` chose."""
+        return cls(write["branch"], write["wap_id"])
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """What the snapshot says of it."""
+        return {} if self.wap_id is None else {WAP_ID: self.wap_id}
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether no branch is to show the change."""
+        return self.wap_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The settings of a session when a statement began.
+
+    Args:
+        wap_id: ``spark.wap.id``.
+        wap_branch: ``spark.wap.branch``.
+    """
+
+    wap_id: str | None = None
+    wap_branch: str | None = None
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Audit:
+        """The settings that a request tells."""
+        told = params["audit"]
+        return cls(told["wap_id"], told["wap_branch"])
+
+    def branch_to_read(self, metadata: TableMetadata) -> str | None:
+        """The branch that queries read; None for the table's own state."""
+        known = is_audited(metadata) and self.wap_branch in metadata.refs
+        return self.wap_branch if known else None
+
+    def place(self, metadata: TableMetadata, named: str | None = None) -> Place:
+        """Where changes go.
+
+        Args:
+            metadata: The table.
+            named: The branch that the statement names itself.
+
+        Raises:
+            ValidationError: Two of these say where, or a setting is empty.
+        """
+        if not is_audited(metadata):
+            return Place()
+        if self.wap_id is not None and self.wap_branch is not None:
+            raise ValidationError(
+                f"Cannot set both WAP ID and branch: {_ID} is {self.wap_id!r}, {_BRANCH} is "
+                f"{self.wap_branch!r}",
+                hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change",
+            )
+        if self.wap_branch is not None and named is not None:
+            raise ValidationError(
+                f"Cannot write to both branch and WAP branch: the branch is {named!r}, {_BRANCH} "
+                f"is {self.wap_branch!r}",
+                hint=f"RESET {_BRANCH}, or leave the branch out",
+            )
+        if "" in (self.wap_id, self.wap_branch):
+            raise ValidationError(
+                f"{_ID if self.wap_branch is None else _BRANCH} is set, but empty",
+                hint="give it a name, or RESET it",
+            )
+        return Place(self.wap_branch or MAIN_BRANCH, self.wap_id)
+
+    def check_read(self, state: TableState) -> None:
+        """Refuse to replace rows of another branch than the statement has read.
+
+        Raises:
+            CommitFailedError: The settings were changed while the statement ran.
+        """
+        if state.ref != self.branch_to_read(state.metadata):
+            raise CommitFailedError(
+                f"{_BRANCH} was changed while a statement read table {state.name}",
+                hint="run the statement again",
+                table=state.name,
+            )
+
+
+def head(metadata: TableMetadata, branch: str) -> int | None:
+    """The snapshot that a change of a branch builds on."""
+    ref = metadata.refs.get(branch)
+    return metadata.current_snapshot_id if ref is None else ref.snapshot_id
