@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
-from hypothesis import HealthCheck, settings
 
+from tests import cases, halves
 from tests.peers.second_try import started
 
 if TYPE_CHECKING:
@@ -42,15 +42,81 @@ time.tzset()
 # A test's Spark is over before the second compiler and parallel collections have paid for themselves.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# Time is never a verdict here: the machine may be busy. A gate repeats the same cases every time;
-# whoever runs the tests by hand gets new ones.
-settings.register_profile(
-    "icecomb",
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
+# A fixture that starts a server, or a peer in an environment of its own, is named here: whoever needs
+# it gets the mark. A test that starts one by itself is marked by hand.
+SERVICES = frozenset(
+    {
+        *("metastore", "metastores", "hdfs", "spark", "iceberg_java"),
+        *("kdc", "cluster", "paimon_java", "pypaimon"),
+    }
 )
-settings.load_profile("icecomb")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    cases.add_options(parser)
+    halves.add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    cases.configure(config)
+    halves.configure(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    cases.generate(metafunc)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    for item in items:
+        if SERVICES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
+        if cases.is_random(item):
+            item.add_marker(pytest.mark.random)
+    yield
+    halves.select(config, items)
+    cases.shuffle(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    cases.check_time(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from cases.count(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from halves.measure(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    return (yield from halves.measure_service(fixturedef, request.config))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    found = cases.summary(config)
+    if found is not None:
+        terminalreporter.write_line(found)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    halves.write(config)
+
+
+@pytest.fixture(scope="session")
+def first_seed(request: pytest.FixtureRequest) -> int:
+    """What a random test adds to its seeds: 0 for the pinned cases."""
+    return cases.first_seed(request.config)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from tests.catalog.random_table import RandomTable, ordered
 pytestmark = pytest.mark.jvm
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_iceberg_java_reads_what_we_wrote(readers, seed):
     name, file_format = f"random_{seed}", ("parquet", "orc", "avro")[seed % 3]
     made = RandomTable(Random(seed), readers.catalog, readers.own(name), file_format)

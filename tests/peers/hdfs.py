@@ -128,7 +128,9 @@ class Hdfs:
                 self._wait(f"{name} answers", lambda name=name: self.state(name))
             if self.ha:
                 self.admin("-transitionToActive", "nn1")
-            self._wait("a live data node", lambda: self._live("nn1"))
+            for name in self.names:
+                self._wait(f"a live data node at {name}", lambda name=name: self._live(name))
+            self._wait("a file that can be written", self._write)
             for path in () if self._kdc else ("tmp", "user", "warehouse"):
                 self.request("PUT", f"/{path}?op=MKDIRS&permission=1777")
         except BaseException:
@@ -194,14 +196,34 @@ class Hdfs:
 
     def _bean(self, name: str, bean: str) -> dict[str, Any]:
         url = f"http://{self.host}:{self.http[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
-        key = self._kdc and SpnegoAuth("hdfs/localhost", str(self._kdc.keytab("hdfs")))
-        with requests.get(url, auth=key, timeout=30) as reply:
+        with requests.get(url, auth=self._key, timeout=30) as reply:
             found: dict[str, Any] = reply.json()["beans"][0]
         return found
 
     def _live(self, name: str) -> bool:
         state = self._bean(name, "FSNamesystemState")
         return bool(state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational")
+
+    def _write(self) -> bool:
+        """Whether a file can be written.
+
+        A data node is live before the name node knows its disks, or it the keys of block tokens.
+        """
+        path = "/.ready"
+        if self._kdc is None:
+            place = f"{path}?op=CREATE&overwrite=true&user.name={SUPERUSER}"
+        else:
+            place = f"{path}?op=CREATE&overwrite=true"
+        url = f"http://{self.host}:{self.http['nn1']}/webhdfs/v1{place}"
+        with requests.put(url, data=b"1", auth=self._key, timeout=30) as reply:
+            written = reply.status_code == 201
+        gone = url.replace("op=CREATE&overwrite=true", "op=DELETE")
+        requests.delete(gone, auth=self._key, timeout=30).raise_for_status()
+        return written
+
+    @property
+    def _key(self) -> SpnegoAuth | None:
+        return self._kdc and SpnegoAuth("hdfs/localhost", str(self._kdc.keytab("hdfs")))
 
     def _wait(self, what: str, ready: Callable[[], object], timeout: float = 180) -> None:
         end = time.monotonic() + timeout

@@ -189,9 +189,10 @@ def test_partitions_are_left_out_or_taken_whole_only_where_that_is_right(questio
     for label, match in zip(labels, expected, strict=True):
         groups.setdefault(label, []).append(match)
     result = by.result_type(source)
-    column = typed_column(arrow(str(result), list(groups)), result)
+    # truncating the least value may leave its type: a table refuses such a row
     if any(isinstance(label, Decimal) and abs(label) >= 100 for label in groups):
         return
+    column = typed_column(arrow(str(result), list(groups)), result)
 
     def evaluated(expression):
         mask = evaluate(expression, lambda _: column)

@@ -250,8 +250,8 @@ def matches(expression, row):
 
 
 @pytest.fixture(scope="module")
-def table_and_rows(tmp_path_factory):
-    return random_table(tmp_path_factory.mktemp("table"))
+def table_and_rows(tmp_path_factory, first_seed):
+    return random_table(tmp_path_factory.mktemp("table"), 7 + first_seed)
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,9 @@ def peer_table(table_and_rows):
 
 
 @pytest.mark.parametrize("text", FILTERS)
-def test_planned_files_hold_all_matches_and_residuals_find_them(table_and_rows, peer_table, text):
+def test_planned_files_hold_all_matches_and_residuals_find_them(
+    table_and_rows, peer_table, text, first_seed
+):
     table, live = table_and_rows
     scan = table.scan(text)
     bound = scan.bound_filter()
@@ -277,9 +279,13 @@ def test_planned_files_hold_all_matches_and_residuals_find_them(table_and_rows, 
             assert (matches(task.residual, row) is True) == (matches(bound, row) is True)
     peer_filter = re.sub(r"(\d-\d\d)'", r"\1T00:00:00'", text).replace("<>", "!=")
     if "1.5" not in text:
-        theirs = {
-            task.file.file_path for task in peer_table.scan(row_filter=peer_filter).plan_files()
-        }
+        try:
+            theirs = {
+                task.file.file_path for task in peer_table.scan(row_filter=peer_filter).plan_files()
+            }
+        except TypeError:
+            assert first_seed, "it compares a null partition with a number: not in the pinned table"
+            return
         early = "1970-01-01'" in text  # files named after the day before 1970 are kept, as in Java
         assert planned.keys() <= theirs or early
         assert len(planned) < len(live) or len(theirs) == len(live)
