@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.schema import children
 
 if TYPE_CHECKING:
     from icecomb.format.schema import Schema
     from icecomb.format.types import IcebergType, NestedField
-
-_ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,60 +81,73 @@ def create_name_mapping(schema: Schema) -> NameMapping:
     return NameMapping(_mapped(schema.as_struct()))
 
 
-def update_name_mapping(
-    mapping: NameMapping,
-    updates: Mapping[int, NestedField],
-    adds: Mapping[int, Sequence[NestedField]],
-) -> NameMapping:
-    """The mapping after a change of the schema: old names go on to find what files have by them.
+def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
+    """The mapping after a change of the schema, under which files without ids read as before.
 
-    A renamed field is found by both names, a new one by its own; a name that was given to another
-    field stands for that one only.
+    A name stands for the field that had it first, also when that one was dropped or renamed: files
+    that have the name are read by it. A field that is new or renamed is found by its new name, too,
+    unless the name stands for another field; then only files with ids can have it.
+
+    Iceberg Java and PyIceberg give such a name to the new field, whose values are then those of the
+    old one (MappingUtil.removeReassignedNames).
 
     Args:
         mapping: The mapping before.
-        updates: The changed fields by id.
-        adds: The new fields by the id of the struct they are in, -1 for columns.
+        before: The schema before.
+        after: The schema after.
     """
-    fields = _renamed(mapping.fields, updates, adds)
-    return NameMapping(_with_new(fields, adds.get(_ROOT, ())))
+    known = {i: before.find_field(i).name for i in before.field_ids}
+    return NameMapping(_updated(mapping.fields, after.fields, known))
 
 
-def _renamed(
-    fields: Sequence[MappedField],
-    updates: Mapping[int, NestedField],
-    adds: Mapping[int, Sequence[NestedField]],
+def join_name_mappings(mapping: NameMapping, other: NameMapping) -> NameMapping:
+    """The mapping under which files that were written or described with either are read alike.
+
+    Raises:
+        SchemaError: A name stands for one field in one mapping and for another in the other.
+    """
+    return NameMapping(_joined(mapping.fields, other.fields))
+
+
+def _updated(
+    mapped: Sequence[MappedField], fields: Sequence[NestedField], known: Mapping[int, str]
 ) -> tuple[MappedField, ...]:
-    out = []
-    owners: dict[str, int] = {}
-    for f in fields:
-        inner = _renamed(f.fields, updates, adds)
-        names = f.names
-        if f.field_id is not None:
-            inner = _with_new(inner, adds.get(f.field_id, ()))
-            if (changed := updates.get(f.field_id)) is not None:
-                owners[changed.name] = f.field_id
-                names = names if changed.name in names else (*names, changed.name)
-        out.append(replace(f, names=names, fields=inner))
-    return _without_names(out, owners)
+    owners = {name: m.field_id for m in mapped for name in m.names}
+    found = {m.field_id: m for m in mapped if m.field_id is not None}
+    added: list[MappedField] = []
+    for f in sorted(fields, key=lambda f: f.field_id):
+        old = found.get(f.field_id)
+        named = f.name != known.get(f.field_id) and f.name not in owners
+        if old is not None:
+            names = (*old.names, f.name) if named else old.names
+            inner = _updated(old.fields, children(f.field_type), known)
+            found[f.field_id] = replace(old, names=names, fields=inner)
+        elif named:
+            added.append(MappedField(f.field_id, (f.name,), _mapped(f.field_type)))
+    kept = (m if m.field_id is None else found[m.field_id] for m in mapped)
+    return (*kept, *added)
 
 
-def _with_new(fields: Sequence[MappedField], new: Sequence[NestedField]) -> tuple[MappedField, ...]:
-    if not new:
-        return tuple(fields)
-    kept = _without_names(fields, {f.name: f.field_id for f in new})
-    return (*kept, *(MappedField(f.field_id, (f.name,), _mapped(f.field_type)) for f in new))
-
-
-def _without_names(
-    fields: Sequence[MappedField], owners: Mapping[str, int]
-) -> tuple[MappedField, ...]:
-    out = []
-    for f in fields:
-        names = tuple(name for name in f.names if owners.get(name, f.field_id) == f.field_id)
-        if names:
-            out.append(replace(f, names=names))
-    return tuple(out)
+def _joined(mapped: Sequence[MappedField], other: Sequence[MappedField]) -> tuple[MappedField, ...]:
+    owners = {name: m.field_id for m in mapped for name in m.names}
+    found = {m.field_id: m for m in mapped if m.field_id is not None}
+    added: list[MappedField] = []
+    for o in other:
+        for name in o.names:
+            if owners.setdefault(name, o.field_id) != o.field_id:
+                raise SchemaError(
+                    f"the name {name!r} means the field of id {o.field_id}, elsewhere that of id "
+                    f"{owners[name]}",
+                    hint="Rewrite the files that have the name with field ids.",
+                )
+        old = None if o.field_id is None else found.get(o.field_id)
+        if o.field_id is None or old is None:
+            added.append(o)
+            continue
+        names = (*old.names, *(name for name in o.names if name not in old.names))
+        found[o.field_id] = replace(old, names=names, fields=_joined(old.fields, o.fields))
+    kept = (m if m.field_id is None else found[m.field_id] for m in mapped)
+    return (*kept, *added)
 
 
 def _mapped(field_type: IcebergType) -> tuple[MappedField, ...]:

@@ -7,15 +7,16 @@ into the table's name mapping, without which a reader that respects case would s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.migrate.mapping import mapping_of
+from icecomb.catalog.migrate.mapping import UnreadField, mapping_of
 from icecomb.format.errors import IcecombError
 from icecomb.format.file_io import FileIO, FileStatus
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.partition import PartitionSpec
+from icecomb.format.rows.column_check import UNKNOWN, ColumnCheck, ColumnProblem
 from icecomb.format.schema import Schema, children
 from icecomb.format.types import (
     BinaryType,
@@ -69,11 +70,13 @@ class Footer:
             over.
         spellings: field id to the file's own spelling of that field.
         problems: why the file cannot be taken over; empty when it can.
+        unread: what the file has and the table does not.
     """
 
     data_file: DataFile | None
     spellings: Mapping[int, str]
     problems: tuple[FileProblem, ...] = ()
+    unread: tuple[UnreadField, ...] = ()
 
 
 def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
@@ -110,17 +113,20 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
             arrow = metadata.schema.to_arrow_schema()
     except (IcecombError, OSError, pa.ArrowException, ValueError) as error:
         return Footer(None, {}, (FileProblem("unreadable-file", str(error).splitlines()[0]),))
-    comparison = _Comparison(_physical_types(metadata), any_ids=any(map(_any_id, arrow)))
+    comparison = _Comparison(_physical_types(metadata))
     comparison.struct(schema.as_struct().fields, list(arrow), "")
+    fields = file_fields(arrow, mapping_of(schema, [comparison.spellings]), status.location)
+    unread = comparison.checked(ColumnCheck(schema).problems(fields, metadata.schema))
     sources = (field.source_id for field in spec.fields)
     comparison.constants(schema, dict(zip(sources, partition, strict=True)), metadata)
     spellings, problems = comparison.spellings, tuple(comparison.problems)
     if problems:
         return Footer(None, spellings, problems)
     config = MetricsConfig.from_properties(properties, schema)
-    fields = file_fields(arrow, mapping_of(schema, [spellings]), status.location)
     metrics = parquet_metrics(metadata, fields, schema, config)
-    return Footer(data_file(status.location, status.size, metrics, spec, partition), spellings)
+    return Footer(
+        data_file(status.location, status.size, metrics, spec, partition), spellings, unread=unread
+    )
 
 
 def _not_parquet(stream: pa.NativeFile) -> FileProblem | None:
@@ -147,31 +153,36 @@ def _physical_types(metadata: pq.FileMetaData) -> dict[str, str]:
 
 
 class _Comparison:
-    def __init__(self, physical: Mapping[str, str], *, any_ids: bool) -> None:
+    def __init__(self, physical: Mapping[str, str]) -> None:
         self.physical = physical
-        self.any_ids = any_ids
         self.spellings: dict[int, str] = {}
         self.problems: list[FileProblem] = []
 
     def struct(self, fields: tuple[NestedField, ...], found: list[pa.Field], path: str) -> None:
-        by_name: dict[str, list[pa.Field]] = {}
-        for field in found:
-            by_name.setdefault(field.name.lower(), []).append(field)
+        by_name = {field.name.lower(): field for field in reversed(found)}
         for field in fields:
-            same = by_name.get(field.name.lower(), [])
-            if len(same) > 1:
-                names = " and ".join(other.name for other in same)
-                self._problem("ambiguous-column", f"it has columns {names}", path + field.name)
-            elif same:
-                self.spellings[field.field_id] = same[0].name
-                self._id(field, same[0], path)
-                self._type(field.field_type, same[0], path + same[0].name)
+            same = by_name.get(field.name.lower())
+            if same is not None:
+                self.spellings[field.field_id] = same.name
+                self._type(field.field_type, same, path + same.name)
+
+    def checked(self, problems: Iterable[ColumnProblem]) -> tuple[UnreadField, ...]:
+        """Take what the check of any added file says; what Hive does not read is given back."""
+        unread = []
+        for problem in problems:
+            if problem.code == UNKNOWN:
+                unread.append(UnreadField(problem.parent_id, problem.found))
+            else:
+                # one answer a column is enough
+                self.problems = [p for p in self.problems if p.column != problem.column]
+                self._problem(problem.code, problem.message, problem.column)
+        return tuple(unread)
 
     def constants(
         self, schema: Schema, constants: Mapping[int, Any], metadata: pq.FileMetaData
     ) -> None:
         for field_id, value in constants.items():
-            spelling = self.spellings.pop(field_id, None)
+            spelling = self.spellings.get(field_id)
             if spelling is not None and not _always(metadata, spelling, value):
                 name = schema.find_field(field_id).name
                 self._problem(
@@ -179,17 +190,6 @@ class _Comparison:
                     f"its own column {spelling} may differ from the partition's value",
                     name,
                 )
-
-    def _id(self, field: NestedField, found: pa.Field, path: str) -> None:
-        from icecomb.format.rows.arrow import field_id
-
-        number = field_id(found)
-        if self.any_ids and number != field.field_id:
-            self._problem(
-                "foreign-field-ids",
-                f"it carries field id {number} where the table would have {field.field_id}",
-                path + field.name,
-            )
 
     def _type(self, expected: IcebergType, found: pa.Field, path: str) -> None:
         import pyarrow as pa
@@ -219,10 +219,7 @@ class _Comparison:
         zoned = isinstance(expected, TimestamptzType)
         if physical == "INT96":
             return
-        if arrow.unit != "us":
-            # Iceberg Java's filters take all numbers in a row group's statistics for microseconds
-            self._problem("timestamp-unit", f"it holds {arrow}, Iceberg v2 microseconds", path)
-        elif zoned != (arrow.tz is not None):
+        if zoned != (arrow.tz is not None):
             held = "an instant (UTC)" if arrow.tz else "a local time without zone"
             self._problem(
                 "timestamp-zone", f"it holds {held}, the table would say {expected}", path
@@ -234,12 +231,6 @@ class _Comparison:
 
 def _same_leaf(physical: str, path: str) -> bool:
     return physical.rpartition(".")[2] == path.rpartition(".")[2]
-
-
-def _any_id(field: pa.Field) -> bool:
-    from icecomb.format.rows.arrow import child_fields, field_id
-
-    return field_id(field) is not None or any(map(_any_id, child_fields(field.type)))
 
 
 def _fits(expected: IcebergType, arrow: pa.DataType) -> bool:

@@ -21,8 +21,10 @@ _FILE_REMEDIES: Final = {
     "ambiguous-column": "rewrite the file: Hive itself cannot tell the columns apart",
     "partition-column-in-file": "rewrite the file without that column",
     "foreign-field-ids": "rewrite the file without field ids: Iceberg readers trust them most",
+    "reassigned-name": "rewrite the file: its columns are mistaken for others",
     "type-differs": "rewrite the file, or change the column's type in Hive",
     "timestamp-unit": "rewrite the file with microseconds",
+    "unsigned-column": "rewrite the file with signed numbers",
     "timestamp-zone": "choose the other --timestamp, or rewrite the file",
 }
 _FILE_MESSAGES: Final = {
@@ -32,8 +34,10 @@ _FILE_MESSAGES: Final = {
     "ambiguous-column": "files have columns that differ only in case",
     "partition-column-in-file": "files hold a partition column with values of its own",
     "foreign-field-ids": "files carry Parquet field ids of another table",
+    "reassigned-name": "files have columns under names of other columns",
     "type-differs": "files hold another type than the table says",
     "timestamp-unit": "files hold timestamps that are no microseconds",
+    "unsigned-column": "files hold unsigned numbers of 64 bits",
     "timestamp-zone": "files and table disagree whether a timestamp has a zone",
 }
 

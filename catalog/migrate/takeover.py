@@ -22,7 +22,7 @@ from icecomb.catalog.hive.thrift.entity_json import (
 )
 from icecomb.catalog.hive.thrift.failure import ReplyLostError
 from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
-from icecomb.catalog.migrate.mapping import mapping_of
+from icecomb.catalog.migrate.mapping import mapping_of, with_unread
 from icecomb.catalog.migrate.survey import MigrationPlan, plan_source
 from icecomb.catalog.migrate.workplace import Workplace, remove_empty_folder
 from icecomb.format.errors import (
@@ -187,7 +187,11 @@ class Takeover:
         from icecomb.format.update import update_table_metadata
 
         footers = [file.footer for file in plan.files if file.footer is not None]
-        mapping = mapping_of(plan.schema, [footer.spellings for footer in footers])
+        mapping, last_column_id = with_unread(
+            mapping_of(plan.schema, [footer.spellings for footer in footers]),
+            (field for footer in footers for field in footer.unread),
+            plan.schema.highest_field_id,
+        )
         properties = {
             **iceberg_properties(table.parameters),
             NAME_MAPPING: mapping.to_json(),
@@ -198,6 +202,7 @@ class Takeover:
         base = new_table_metadata(
             plan.schema, plan.spec, UNSORTED_SORT_ORDER, plan.location, properties
         )
+        base = replace(base, last_column_id=last_column_id)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
         for footer in footers:
             if footer.data_file is not None:

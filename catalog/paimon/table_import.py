@@ -59,6 +59,7 @@ class ImportPlan:
         blockers: Why it cannot be done, all reasons at once; none if it can.
         files: The data files as Iceberg describes them.
         schema_of_iceberg, spec, properties: What the Iceberg table gets.
+        last_column_id: The highest id that a field of the files has, dropped ones included.
     """
 
     source: PaimonSource
@@ -67,6 +68,7 @@ class ImportPlan:
     blockers: list[str] = field(default_factory=list)
     files: list[DataFile] = field(default_factory=list)
     schema_of_iceberg: Schema = field(default_factory=Schema)
+    last_column_id: int = 0
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     properties: dict[str, str] = field(default_factory=dict)
 
@@ -161,6 +163,9 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     _check_unchanged(plan)
     draft = draft_import(plan, catalog, identifier)
     metadata = _identified(draft.metadata, plan.schema_of_iceberg, plan.spec)
+    # Paimon may have dropped columns that files still have: no later one may get their ids.
+    last_column_id = max(plan.last_column_id, plan.schema.highest_field_id, metadata.last_column_id)
+    metadata = replace(metadata, last_column_id=last_column_id)
     draft._version = MetadataVersion("", metadata)  # noqa: SLF001 - creation gave out other ids
     transaction = CreateTableTransaction(draft)
     if plan.snapshot is not None and plan.files:
@@ -226,6 +231,7 @@ def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
     keys = {f.name: f for f in plan.schema.fields}
     for (number, packed), group in groups.items():
         schema = iceberg_schema(written[number])
+        plan.last_column_id = max(plan.last_column_id, schema.highest_field_id)
         reason = unreadable(schema, plan.schema_of_iceberg)
         reason = reason or value_change(written[number], plan.schema)
         if reason is not None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.metadata import (
+    DEFAULT_NAME_MAPPING,
     PARQUET_COMPRESSION,
     PARQUET_COMPRESSION_DEFAULT,
 )
+from icecomb.format.name_mapping import update_name_mapping
 from icecomb.format.partition import (
     PartitionField,
     PartitionSpec,
@@ -100,6 +102,10 @@ class TableReplacement(PendingUpdate):
         spec.check(fresh)
         order = assign_fresh_sort_order_ids(self._order, self._schema, fresh)
         order.check(fresh)
+        mapping = base.name_mapping()
+        if mapping is not None:
+            # older snapshots still have files without ids
+            mapping = update_name_mapping(mapping, base.schema(), fresh)
         updates: list[TableUpdate] = []
         if self._version is not None:
             updates.append(UpgradeFormatVersionUpdate(self._version))
@@ -114,7 +120,8 @@ class TableReplacement(PendingUpdate):
         )
         if self._location is not None:
             updates.append(SetLocationUpdate(self._location))
-        updates.append(SetPropertiesUpdate(self._properties))
+        mapped = {} if mapping is None else {DEFAULT_NAME_MAPPING: mapping.to_json()}
+        updates.append(SetPropertiesUpdate({**mapped, **self._properties}))
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 
 

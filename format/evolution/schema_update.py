@@ -253,7 +253,7 @@ def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterab
     changed: dict[str, str] = {}
     mapping = base.name_mapping()
     if mapping is not None:
-        updated = update_name_mapping(mapping, edit.updates, edit.adds)
+        updated = update_name_mapping(mapping, edit.schema, schema)
         if updated != mapping:
             changed[DEFAULT_NAME_MAPPING] = updated.to_json()
     renamed = {

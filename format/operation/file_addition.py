@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.location import plain_locations
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.name_mapping import create_name_mapping
+from icecomb.format.metadata import DEFAULT_NAME_MAPPING
+from icecomb.format.name_mapping import (
+    NameMapping,
+    create_name_mapping,
+    join_name_mappings,
+    update_name_mapping,
+)
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertCurrentSchemaId
@@ -26,8 +32,6 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
 
-NAME_MAPPING: Final = "schema.name-mapping.default"
-
 
 class FileAddition(FastAppend):
     """Adds files that the table does not have; a table without a name mapping gets one.
@@ -37,6 +41,7 @@ class FileAddition(FastAppend):
         snapshot_properties: More keys for the snapshot's summary.
         branch: The branch to commit to.
         files: The files, described with the table's current schema and spec.
+        name_mapping: What gave the files their ids when they were described.
         check: Whether files that the branch has already are looked for.
         skip: Whether these are left out; else the commit is refused.
     """
@@ -48,10 +53,12 @@ class FileAddition(FastAppend):
         branch: str = MAIN_BRANCH,
         files: Iterable[DataFile] = (),
         *,
+        name_mapping: NameMapping | None = None,
         check: bool = True,
         skip: bool = False,
     ) -> None:
         super().__init__(io, snapshot_properties, branch)
+        self._name_mapping = name_mapping
         self._check = check
         self._skip = skip
         self._looked_through: set[str] = set()
@@ -63,16 +70,35 @@ class FileAddition(FastAppend):
         changes = super().apply(base)
         if not self._files:
             return Changes(requirements=(), updates=())
-        if NAME_MAPPING in base.properties:
+        mapping = self._mapping(base)
+        if mapping == base.name_mapping():
             return changes
-        mapping = create_name_mapping(base.schema()).to_json()
         return Changes(
             requirements=(
                 *changes.requirements,
                 AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
             ),
-            updates=(SetPropertiesUpdate(updates={NAME_MAPPING: mapping}), *changes.updates),
+            updates=(
+                SetPropertiesUpdate({DEFAULT_NAME_MAPPING: mapping.to_json()}),
+                *changes.updates,
+            ),
         )
+
+    def _mapping(self, base: TableMetadata) -> NameMapping:
+        """The mapping under which the files have the ids with which they were described."""
+        schema, known = base.schema(), base.name_mapping()
+        described = self._name_mapping
+        if described is None or described == known:
+            return known or create_name_mapping(schema)
+        if known is None:
+            return update_name_mapping(described, self.written_with or schema, schema)
+        try:
+            return join_name_mappings(known, described)
+        except SchemaError as error:
+            raise ValidationError(
+                f"the names of columns were given away while files were added: {error.message}",
+                hint="Load the table again and add the files anew.",
+            ) from error
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """See `SnapshotProducer.validate`.

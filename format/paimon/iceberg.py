@@ -11,7 +11,7 @@ from typing import Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.schema_edit import can_promote
-from icecomb.format.name_mapping import MappedField, NameMapping, create_name_mapping
+from icecomb.format.name_mapping import NameMapping, create_name_mapping, join_name_mappings
 from icecomb.format.paimon.data_type import (
     LOCAL_ZONED,
     ArrayType,
@@ -130,33 +130,14 @@ def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()
         SchemaError: A name means one field in one schema and another in another; the message names
             the schema.
     """
-    mapping = create_name_mapping(iceberg_schema(current))
-    for schema in older:
-        names = create_name_mapping(iceberg_schema(schema)).fields
-        mapping = NameMapping(_joined(mapping.fields, names, schema.schema_id))
+    mapping, number = create_name_mapping(iceberg_schema(current)), current.schema_id
+    try:
+        for schema in older:
+            number = schema.schema_id
+            mapping = join_name_mappings(mapping, create_name_mapping(iceberg_schema(schema)))
+    except SchemaError as error:
+        raise SchemaError(f"in schema-{number} {error.message}", hint=error.hint) from error
     return mapping
-
-
-def _joined(
-    fields: tuple[MappedField, ...], older: tuple[MappedField, ...], schema_id: int
-) -> tuple[MappedField, ...]:
-    by_id = {f.field_id: f for f in fields}
-    owners = {name: f.field_id for f in fields for name in f.names}
-    for f in older:
-        for name in f.names:
-            if owners.setdefault(name, f.field_id) != f.field_id:
-                raise SchemaError(
-                    f"in schema-{schema_id} the name {name!r} means the field of id {f.field_id}, "
-                    f"in another one that of id {owners[name]}"
-                )
-        known = by_id.get(f.field_id)
-        if known is None:
-            by_id[f.field_id] = f
-            continue
-        names = (*known.names, *(name for name in f.names if name not in known.names))
-        inner = _joined(known.fields, f.fields, schema_id)
-        by_id[f.field_id] = MappedField(f.field_id, names, inner)
-    return tuple(by_id.values())
 
 
 def _field(field: DataField, path: str) -> NestedField:

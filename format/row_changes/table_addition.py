@@ -65,6 +65,7 @@ def add_files(
             target.snapshot_properties,
             target.branch,
             files,
+            name_mapping=describer.name_mapping,
             check=check_duplicate_files,
             skip=skip,
         )

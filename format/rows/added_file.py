@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from icecomb.format.name_mapping import create_name_mapping
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.arrow_projection import FileField, Projection, file_fields
 from icecomb.format.rows.arrow_scan import BATCH_ROWS
+from icecomb.format.rows.column_check import REMEDIES, ColumnCheck
 from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
     Metrics,
@@ -50,6 +50,9 @@ class AddedFiles:
         partition: Values of partition fields that all files have, by the name of the field or, for
             identity fields, of its column; text is understood as in paths, None is null.
 
+    Attributes:
+        name_mapping: What gives files without field ids theirs.
+
     Raises:
         ValidationError: There is no such partition field, or it cannot have such a value.
     """
@@ -59,8 +62,9 @@ class AddedFiles:
     ) -> None:
         self._io = io
         self._schema = metadata.schema()
+        self._check = ColumnCheck(self._schema, metadata.schemas)
         self._spec = metadata.spec()
-        self._name_mapping = metadata.name_mapping() or create_name_mapping(self._schema)
+        self.name_mapping = metadata.name_mapping() or create_name_mapping(self._schema)
         self._config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
@@ -103,8 +107,8 @@ class AddedFiles:
         with self._io.open_input(location) as source, reading(location):
             footer = pq.read_metadata(source)
             arrow_schema = footer.schema.to_arrow_schema()
-        _check_units(footer.schema, location)
-        fields = file_fields(arrow_schema, self._name_mapping, location)
+        fields = file_fields(arrow_schema, self.name_mapping, location)
+        self._check_names(fields, location, footer.schema)
         everything = parquet_metrics(footer, fields, self._schema, _FULL)
         return fields, everything, parquet_metrics(footer, fields, self._schema, self._config)
 
@@ -114,7 +118,7 @@ class AddedFiles:
         """The fields of a file, all metrics of its rows, and those that the table keeps."""
         reader = self._reader(location, kind)
         try:
-            self._check_extra(reader.fields, location)
+            self._check_names(reader.fields, location)
             there = {f.field_id for f in reader.fields}
             schema = Schema(tuple(f for f in self._schema.fields if f.field_id in there))
             projection = self._projection(schema, reader.fields, {}, location)
@@ -133,10 +137,10 @@ class AddedFiles:
         if kind is FileFormat.ORC:
             from icecomb.format.rows.orc_reader import OrcReader
 
-            return OrcReader(self._io, location, self._name_mapping)
+            return OrcReader(self._io, location, self.name_mapping)
         from icecomb.format.rows.avro_reader import AvroReader
 
-        return AvroReader(self._io, location, self._name_mapping)
+        return AvroReader(self._io, location, self.name_mapping)
 
     def _partition_given(self, given: Mapping[str, Any]) -> dict[int, Any]:
         """Values by the id of the partition field."""
@@ -200,7 +204,6 @@ class AddedFiles:
     def _check_columns(
         self, fields: Sequence[FileField], partition: tuple[Any, ...], location: str
     ) -> None:
-        self._check_extra(fields, location)
         constants = {
             f.source_id: value
             for f, value in zip(self._spec.fields, partition, strict=True)
@@ -208,14 +211,16 @@ class AddedFiles:
         }
         self._projection(self._schema, fields, constants, location)
 
-    def _check_extra(self, fields: Sequence[FileField], location: str) -> None:
-        known = {f.field_id for f in self._schema.fields}
-        extra = [f.name for f in fields if f.field_id not in known]
-        if extra:
+    def _check_names(
+        self, fields: Sequence[FileField], location: str, footer: pq.ParquetSchema | None = None
+    ) -> None:
+        problem = next(self._check.problems(fields, footer), None)
+        if problem is not None:
             raise SchemaError(
-                f"cannot add {location}: the table has no column {extra[0]!r}",
-                hint="Add the column to the table first.",
+                f"cannot add {location}: column {problem.column!r}: {problem.message}",
+                hint=REMEDIES[problem.code],
                 path=location,
+                column=problem.column,
             )
 
     def _projection(
@@ -243,24 +248,6 @@ class AddedFiles:
                     "null",
                     path=location,
                 )
-
-
-def _check_units(schema: pq.ParquetSchema, location: str) -> None:
-    """Times in Parquet are microseconds (spec, Appendix A).
-
-    Iceberg Java reads others, too, but its filters take the numbers in a row group's statistics
-    for microseconds, and skip rows that match. INT96 has no statistics.
-    """
-    for index in range(len(schema)):
-        column = schema.column(index)
-        kind = json.loads(column.logical_type.to_json())
-        if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
-            raise SchemaError(
-                f"cannot add {location}: column {column.path!r} holds {kind['timeUnit']}, Iceberg "
-                "has microseconds: filters of other engines would skip rows",
-                hint="Append its rows instead, or write it with coerce_timestamps='us'.",
-                path=location,
-            )
 
 
 def _proven(

@@ -49,6 +49,7 @@ class FileField:
         field_id: Its id, own or by name mapping; None when it has none.
         children: The fields inside.
         leaves: The numbers of its physical columns, counted depth-first over the file.
+        by_name: Whether the name mapping gives the ids of the file.
     """
 
     name: str
@@ -56,6 +57,7 @@ class FileField:
     field_id: int | None
     children: tuple[FileField, ...]
     leaves: tuple[int, ...]
+    by_name: bool = False
 
     def child(self, wanted: int) -> FileField | None:
         """The direct child of this field id, or None."""
@@ -341,7 +343,7 @@ def _file_field(
     names = _place_names(field.type, parts)
     children = tuple(_file_field(f, n, inside, leaf) for f, n in zip(parts, names, strict=True))
     leaves = tuple(i for c in children for i in c.leaves) if children else (next(leaf),)
-    return FileField(field.name, field.type, own, children, leaves)
+    return FileField(field.name, field.type, own, children, leaves, mapped is not None)
 
 
 def _named_field(

@@ -157,7 +157,7 @@ def test_times_in_parquet_that_are_no_microseconds_are_refused(new_table, tmp_pa
     # filters of Iceberg Java read the statistics of a row group as microseconds
     table = new_table()
     other = frame(1).set_column(2, "ts", pa.array([DAY], pa.timestamp(unit)))
-    with pytest.raises(SchemaError, match=f"column 'ts' holds {name}"):
+    with pytest.raises(SchemaError, match=f"column 'ts': it holds {name}"):
         table.add_files([file(tmp_path, other)])
     assert table.refresh().current_snapshot() is None
     table.add_files([file(tmp_path, other, use_deprecated_int96_timestamps=True)])
@@ -241,6 +241,94 @@ def test_a_file_of_any_format_that_does_not_fit_is_refused(
         table.add_files([path])
     assert table.refresh().current_snapshot() is None
     assert Path(path).exists()
+
+
+PAIR = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+NESTED = pa.schema([("id", pa.int64()), ("s", PAIR), ("l", pa.list_(PAIR))])
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "message"),
+    [
+        ("parquet", ["id", "city", "id"], "column 'id': it has columns id and id, which are one"),
+        ("orc", ["id", "city", "id"], "column 'id': it has columns id and id, which are one"),
+        *((kind, ["id", "city", "CITY"], "columns city and CITY") for kind in FORMATS),
+    ],
+)
+def test_columns_of_one_name_are_refused(new_table, tmp_path, kind, names, message):
+    table = new_table()
+    texts = [["a"] if name.lower() == "city" else [1] for name in names]
+    path = other_file(tmp_path / "x", kind, pa.table([pa.array(t) for t in texts], names))
+    with pytest.raises(SchemaError, match=message):
+        table.add_files([path])
+    assert table.refresh().current_snapshot() is None
+
+
+def test_fields_of_one_name_inside_a_column_are_refused(new_table, tmp_path):
+    table = new_table(schema=NESTED)
+    for kind, column in (
+        (pa.struct([("x", pa.int64()), ("X", pa.int64())]), "s.X"),
+        (pa.struct([("x", pa.int64()), ("z", pa.int64())]), "s.z"),
+    ):
+        rows = pa.table({"id": [1], "s": pa.array([None], kind)})
+        with pytest.raises(SchemaError, match=f"column '{column}'"):
+            table.add_files([file(tmp_path, rows)])
+        rows = pa.table({"id": [1], "l": pa.array([[]], pa.list_(kind))})
+        with pytest.raises(SchemaError, match=f"column 'l.element.{column[2:]}'"):
+            table.add_files([file(tmp_path, rows)])
+    assert table.refresh().current_snapshot() is None
+
+
+@pytest.mark.parametrize("number", [7, 2**63])
+def test_unsigned_numbers_of_64_bits_are_refused(new_table, tmp_path, number):
+    # Iceberg Java reads none of them, small ones neither
+    table = new_table()
+    rows = pa.table({"id": pa.array([number], pa.uint64())})
+    with pytest.raises(SchemaError, match="column 'id': it holds unsigned numbers of 64 bits"):
+        table.add_files([file(tmp_path, rows)])
+    assert table.refresh().current_snapshot() is None
+    table.add_files([file(tmp_path, pa.table({"id": pa.array([2**32 - 1], pa.uint32())}))])
+    assert ids(table) == [2**32 - 1]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_files_of_another_iceberg_table_are_refused_unless_ids_and_names_agree(
+    lake, new_table, kind
+):
+    table = new_table(schema=NESTED)
+    others = {
+        "s": pa.schema([("s", PAIR), ("id", pa.int64())]),
+        "other": pa.schema([("other", pa.int64()), ("s", PAIR)]),
+        "s.x": pa.schema([("id", pa.int64()), ("s", PAIR)]),
+    }
+    for number, (column, schema) in enumerate(others.items()):
+        other = lake.create_table(
+            f"db.o{number}", schema, properties={"write.format.default": kind}
+        )
+        data = {f.name: [1] if f.type == pa.int64() else [{"x": 1, "y": 2}] for f in schema}
+        other.append(pa.table(data, schema=schema))
+        (task,) = other.scan().plan_files()
+        with pytest.raises(SchemaError, match=f"'{column}': it carries field id") as error:
+            table.add_files([task.file.file_path])
+        assert "rewrite it without field ids" in error.value.hint
+    assert table.refresh().current_snapshot() is None
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_of_the_table_itself_comes_back_under_the_names_of_its_time(new_table, kind):
+    table = new_table(schema=NESTED, **{"write.format.default": kind})
+    table.append(pa.table({"id": [1], "s": [{"x": 1, "y": 2}], "l": [[]]}, schema=NESTED))
+    (task,) = table.scan().plan_files()
+    table.delete()
+    with table.update_schema() as update:
+        update.rename_column("s", "t").rename_column("s.x", "u")
+    table.add_files([task.file.file_path])
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "t": {"u": 1, "y": 2}, "l": []}]
+    table.delete()
+    with table.update_schema() as update:
+        update.add_column("s", "long")
+    with pytest.raises(SchemaError, match="'s': it carries field id"):
+        table.add_files([task.file.file_path])
 
 
 def test_partition_values_may_be_given(new_table, tmp_path):

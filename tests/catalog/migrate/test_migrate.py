@@ -125,6 +125,47 @@ def test_spellings_of_the_files_go_into_the_name_mapping_at_every_depth(
     assert migrate.verify(table.catalog, table.name).difference_count == 0
 
 
+def test_columns_that_the_table_has_not_do_not_fill_later_ones(
+    make_hive_table: Any, pyiceberg: Any
+) -> None:
+    inner = pa.struct([("a", pa.int32()), ("gone", pa.string())])
+    lists = pa.list_(pa.struct([("deep", pa.int32())]))
+    extra = pa.table(
+        {
+            "id": pa.array([1], pa.int64()),
+            "gone": ["old"],
+            "s": pa.array([{"a": 1, "gone": "old"}], inner),
+            "more": pa.array([[{"deep": 1}]], lists),
+        }
+    )
+    numbered = pa.schema(
+        [
+            pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+            pa.field("gone", pa.string(), metadata={"PARQUET:field_id": "5"}),
+        ]
+    )
+    with_ids = pa.Table.from_pylist([{"id": 2, "gone": "old"}], numbered)
+    table = make_hive_table(
+        {"id": "bigint", "s": "struct<a:int>"},
+        {"k": "int"},
+        {("1",): extra, ("2",): with_ids},
+    )
+    migrate.apply(table.catalog, table.name)
+    made = table.catalog.load_table(table.name)
+    assert made.schema().highest_field_id < 5 <= made.metadata.last_column_id
+    with made.update_schema() as update:
+        update.add_column("gone", "string").add_column("more", "string")
+        update.add_column(("s", "gone"), "string").add_column("new", "string")
+        update.rename_column("id", "other")
+    expected = [
+        {"other": 1, "s": {"a": 1, "gone": None}, "k": 1},
+        {"other": 2, "s": None, "k": 2},
+    ]
+    added = {"gone": None, "more": None, "new": None}
+    for rows in (table.rows(), pyiceberg.load_table(table.name).scan().to_arrow().to_pylist()):
+        assert sorted(rows, key=lambda row: row["other"]) == [row | added for row in expected]
+
+
 def test_pyiceberg_reads_what_was_taken_over(make_hive_table: Any, pyiceberg: Any) -> None:
     data = pa.table({"ID": pa.array([1, None], pa.int64()), "s": ["a", None]})
     table = make_hive_table(

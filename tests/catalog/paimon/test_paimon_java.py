@@ -331,10 +331,8 @@ def test_times_in_parquet_files_that_are_no_microseconds_are_refused(paimon_java
     columns = {"id": "INT", name: COLUMNS[name]}
     source = paimon_java.make(f"coarse_{name}", columns, [{"id": 1, name: row(1)[name]}])
     (blocker,) = plan_import(source).blockers
-    assert f"column {name} is time" in blocker
-    assert blocker.endswith(
-        "filters of other engines would skip rows; write the rows into a new table"
-    )
+    assert f"column {name}: it holds milliseconds, Iceberg has microseconds" in blocker
+    assert blocker.endswith("filters would skip rows; write the rows into a new table")
 
 
 def test_times_in_orc_files_are_refused(paimon_java):

@@ -187,6 +187,22 @@ def test_schemas_that_we_evolved_are_read_and_written_by_pypaimon_and_all_files_
     ] == [2]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_columns_that_paimon_dropped_do_not_fill_later_ones(pypaimon, lake, kind):
+    name = f"dropped_{kind}"
+    data = rows(1).select(["id", "name", "small", "marks"])
+    source = pypaimon.make(name, data, options={"file.format": kind})
+    source.schemas.evolve([DropColumn(("small",)), DropColumn(("marks",))])
+    assert brought_over(pypaimon, lake, name) == [{"id": 1, "name": "a rather long name 1"}]
+    table = lake.load_table(f"db.{name}")
+    with table.update_schema() as update:
+        for column in ("one", "two", "three", "small", "marks"):
+            update.add_column(column, "int")
+    (row,) = table.scan().to_arrow().to_pylist()
+    new = dict.fromkeys(("one", "two", "three", "small", "marks"))
+    assert row == {"id": 1, "name": "a rather long name 1", **new}
+
+
 def test_tables_and_files_that_iceberg_cannot_read_are_refused_with_all_reasons(pypaimon, lake):
     key = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int32())])
     pypaimon.make(

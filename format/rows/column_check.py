@@ -1,0 +1,178 @@
+"""Whether the columns of a data file that was written elsewhere can be those of a table.
+
+Asked before such a file becomes part of a table, whatever its format and whichever way it comes
+(`add_files`, a Hive table's migration, Paimon's import): what is let in here is read by every
+engine, and by the right columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from icecomb.format.rows.arrow_projection import FileField
+from icecomb.format.schema import Schema, children
+from icecomb.format.types import NestedField, StructType
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+AMBIGUOUS: Final = "ambiguous-column"
+FOREIGN_IDS: Final = "foreign-field-ids"
+REASSIGNED: Final = "reassigned-name"
+UNITS: Final = "timestamp-unit"
+UNKNOWN: Final = "unknown-column"
+UNSIGNED: Final = "unsigned-column"
+REMEDIES: Final = {
+    AMBIGUOUS: "Rewrite the file under distinct names.",
+    FOREIGN_IDS: "Append its rows instead, or rewrite it without field ids.",
+    REASSIGNED: "Append its rows instead, rewrite it with field ids, or rename its column.",
+    UNITS: "Append its rows instead, or write it with coerce_timestamps='us'.",
+    UNKNOWN: "Add the column to the table first.",
+    UNSIGNED: "Append its rows instead, cast to the table's columns.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProblem:
+    """Why a file's column cannot be a table's.
+
+    Attributes:
+        code: The stable name of the kind of problem, a key of `REMEDIES`.
+        column: The column, with those around it.
+        message: What is wrong; the subject is the file.
+        found: The column in the file.
+        parent_id: The id of the table's field that it is inside of; None for a column.
+    """
+
+    code: str
+    column: str
+    message: str
+    found: FileField
+    parent_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCheck:
+    """The check of files against one schema.
+
+    Args:
+        schema: The table's.
+        older: Schemas the table had before; files of that time have its names and ids.
+    """
+
+    schema: Schema
+    older: Iterable[Schema] = ()
+    _names: dict[int, set[str]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names: dict[int, set[str]] = {}
+        for schema in (self.schema, *self.older):
+            for field_id in schema.field_ids:
+                names.setdefault(field_id, set()).add(schema.find_field(field_id).name.lower())
+        object.__setattr__(self, "_names", names)
+
+    def problems(
+        self, fields: Sequence[FileField], footer: pq.ParquetSchema | None = None
+    ) -> Iterator[ColumnProblem]:
+        """What is wrong with a file, in the order of its columns.
+
+        Args:
+            fields: Its columns, with their own ids or those that the name mapping gives them.
+            footer: The columns of a Parquet file; their units are looked at.
+        """
+        return _Walk(self._names, footer).struct(fields, self.schema.fields, "", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    names: Mapping[int, set[str]]
+    footer: pq.ParquetSchema | None
+
+    def struct(
+        self,
+        found: Sequence[FileField],
+        known: Sequence[NestedField],
+        path: str,
+        parent_id: int | None,
+    ) -> Iterator[ColumnProblem]:
+        seen: dict[str, FileField] = {}
+        ids: dict[int, FileField] = {}
+        for f in found:
+            name, wrong = f"{path}{f.name}", self._wrong(f, known)
+            if wrong is None or wrong[0] != UNKNOWN or f.name.lower() in seen:
+                other = seen.setdefault(f.name.lower(), f)
+                if wrong is None and other is f and f.field_id is not None:
+                    other = ids.setdefault(f.field_id, f)
+                if other is not f:
+                    wrong = AMBIGUOUS, f"it has columns {other.name} and {f.name}, which are one"
+            if wrong is not None:
+                yield ColumnProblem(wrong[0], name, wrong[1], f, parent_id)
+                continue
+            yield from self._inside(f, next(k for k in known if k.field_id == f.field_id), name)
+
+    def _wrong(self, f: FileField, known: Sequence[NestedField]) -> tuple[str, str] | None:
+        """Why a field of a struct is not the one that its id says."""
+        by_id = next((k for k in known if k.field_id == f.field_id), None)
+        exact = next((k for k in known if k.name == f.name), None)
+        by_name = exact or next((k for k in known if k.name.lower() == f.name.lower()), None)
+        if f.by_name:
+            if exact is not None and f.field_id is not None and exact is not by_id:
+                now = "dropped" if by_id is None else f"{by_id.name!r} now"
+                return REASSIGNED, (
+                    f"in files without field ids the name {f.name!r} stands for an older column, "
+                    f"which is {now}, and the table's {f.name!r} is another one"
+                )
+        elif by_id is not by_name and (
+            by_name is not None
+            or (by_id is not None and f.name.lower() not in self.names[by_id.field_id])
+        ):
+            wanted = by_name or by_id
+            assert wanted is not None  # noqa: S101 - they differ, so one is there
+            return FOREIGN_IDS, _other_id(f, wanted)
+        return (UNKNOWN, f"the table has no column {f.name!r}") if by_id is None else None
+
+    def _inside(self, f: FileField, known: NestedField, path: str) -> Iterator[ColumnProblem]:
+        if not f.children:
+            yield from self._leaf(f, path)
+            return
+        if isinstance(known.field_type, StructType) and pa.types.is_struct(f.arrow_type):
+            inner = known.field_type.fields
+            yield from self.struct(f.children, inner, f"{path}.", known.field_id)
+            return
+        # What lists and maps hold is found by its place; other kinds do not fit, as others see.
+        for child, part in zip(f.children, children(known.field_type), strict=False):
+            name = f"{path}.{part.name}"
+            if not child.by_name and child.field_id != part.field_id:
+                text = _other_id(child, part)
+                yield ColumnProblem(FOREIGN_IDS, name, text, child, known.field_id)
+            else:
+                yield from self._inside(child, part, name)
+
+    def _leaf(self, f: FileField, path: str) -> Iterator[ColumnProblem]:
+        kind = f.arrow_type.value_type if pa.types.is_dictionary(f.arrow_type) else f.arrow_type
+        if kind == pa.uint64():
+            text = "it holds unsigned numbers of 64 bits, which no type of Iceberg can hold"
+            yield ColumnProblem(UNSIGNED, path, text, f)
+        # Iceberg Java reads other units, too, but its filters take the numbers in a row group's
+        # statistics for microseconds, and skip rows that match. INT96 has no statistics.
+        if self.footer is not None and (unit := _unit(self.footer, f.leaves[0])) is not None:
+            text = f"it holds {unit}, Iceberg has microseconds: filters would skip rows"
+            yield ColumnProblem(UNITS, path, text, f)
+
+
+def _other_id(f: FileField, wanted: NestedField) -> str:
+    own = "no field id" if f.field_id is None else f"field id {f.field_id}"
+    return f"it carries {own} where the table has {wanted.field_id} ({wanted.name})"
+
+
+def _unit(footer: pq.ParquetSchema, leaf: int) -> str | None:
+    """The unit of times in a Parquet column, None if it is that of Iceberg (spec, Appendix A)."""
+    kind = json.loads(footer.column(leaf).logical_type.to_json())
+    if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
+        return str(kind["timeUnit"])
+    return None
