@@ -22,8 +22,8 @@ from icecomb.format.errors import CorruptFileError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MAGIC: Final = b"Obj\x01"
-_SYNC_SIZE: Final = 16
+MAGIC: Final = b"Obj\x01"
+SYNC_SIZE: Final = 16
 _BLOCK_BYTES: Final = 64_000
 _ARROW_ALIASES: Final = {
     "boolean": "bool",
@@ -69,10 +69,10 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
     """
     if not data:
         raise CorruptFileError(f"{location} is empty, expected an Avro file", path=location)
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         raise CorruptFileError(f"{location} is not an Avro file", path=location)
     try:
-        metadata, at = _header(data)
+        metadata, at = read_header(data)
         schema = json.loads(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
         count, blocks = _blocks(data, at, decompressor(codec, location))
@@ -217,7 +217,7 @@ class ContainerWriter:
         level: int | None = None,
     ) -> None:
         name, self._compress = compressor(codec, level)
-        self._sync = os.urandom(_SYNC_SIZE)
+        self._sync = os.urandom(SYNC_SIZE)
         self._encode = encoder(plain)
         self._block: list[bytes] = []
         self._block_bytes = 0
@@ -272,16 +272,22 @@ def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFi
     )
 
 
-def _header(data: bytes) -> tuple[dict[str, bytes], int]:
+def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """The metadata at the beginning of a file, and where the marker behind it stands.
+
+    Raises:
+        IndexError: The bytes end before it.
+        ValueError: They do, or are no metadata.
+    """
     metadata: dict[str, bytes] = {}
-    at = len(_MAGIC)
+    at = len(MAGIC)
     while True:
-        count, at = _read_varint(data, at)
+        count, at = read_long(data, at)
         if count == 0:
             return metadata, at
         if count < 0:
             count = -count
-            _, at = _read_varint(data, at)
+            _, at = read_long(data, at)
         for _ in range(count):
             key, at = _read_bytes(data, at)
             metadata[key.decode()], at = _read_bytes(data, at)
@@ -290,22 +296,22 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
 def _blocks(
     data: bytes, at: int, decompress: Callable[[bytes], bytes]
 ) -> tuple[int, tuple[bytes, ...]]:
-    sync = _slice(data, at, _SYNC_SIZE)
-    at += _SYNC_SIZE
+    sync = _slice(data, at, SYNC_SIZE)
+    at += SYNC_SIZE
     total, parts = 0, []
     while at < len(data):
-        count, at = _read_varint(data, at)
+        count, at = read_long(data, at)
         block, at = _read_bytes(data, at)
-        if count < 0 or _slice(data, at, _SYNC_SIZE) != sync:
+        if count < 0 or _slice(data, at, SYNC_SIZE) != sync:
             raise ValueError("a block does not end where it should")
-        at += _SYNC_SIZE
+        at += SYNC_SIZE
         total += count
         parts.append(decompress(block))
     return total, tuple(parts)
 
 
 def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
-    sync = bytes(_SYNC_SIZE)
+    sync = bytes(SYNC_SIZE)
     header = header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
     if not container.record_count:
         return header
@@ -316,13 +322,19 @@ def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
 
 def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
     """How a container file begins: magic number, metadata and the marker between its blocks."""
-    parts = [_MAGIC, encode_long(len(metadata))]
+    parts = [MAGIC, encode_long(len(metadata))]
     for key, value in metadata.items():
         parts += (encode_string(key), encode_string(value))
     return b"".join((*parts, encode_long(0), sync))
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it.
+
+    Raises:
+        IndexError: The bytes end before it does.
+        ValueError: It is too long.
+    """
     value = shift = 0
     while True:
         byte = data[at]
@@ -336,7 +348,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _read_varint(data, at)
+    size, at = read_long(data, at)
     return _slice(data, at, size), at + size
 
 

@@ -20,12 +20,14 @@ import pyarrow as pa
 
 from icecomb.format.avro.avro_container import header_bytes
 from icecomb.format.avro.avro_encoder import encode_long
+from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
 from icecomb.format.rows.arrow import FIELD_ID_KEY
 from icecomb.format.rows.arrow_projection import FileField, file_fields
 from icecomb.format.rows.avro_decoder import columnar_layout, decoded_columns
+from icecomb.format.rows.parquet_reader import reading
 from icecomb.format.rows.parquet_statistics import ChunkStatistics
 from icecomb.format.types import IcebergType
 
@@ -87,10 +89,9 @@ class AvroReader:
                 hint="The file was cut; restore it, or remove it from the table.",
                 path=location,
             )
+        stream = self._stream()
         with _decoding(location):
-            schema = fastavro.block_reader(self._source).writer_schema
-            if not isinstance(schema, dict) or schema.get("type") != "record":
-                raise CorruptFileError(f"Avro file {location} holds no records", path=location)
+            schema: Any = fastavro.parse_schema(stream.schema, _write_hint=False, _force=True)
             shape = _Shape(location)
             self._columns = [shape.field(f) for f in schema["fields"]]
             self._schema = schema
@@ -148,22 +149,26 @@ class AvroReader:
 
     def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
         """Neighbouring blocks, uncompressed, with how many rows they have together."""
-        self._source.seek(0)
         rows, parts = 0, list[bytes]()
-        with _decoding(self.location):
-            blocks = iter(fastavro.block_reader(self._source))
+        blocks = self._stream().blocks()
         while True:
-            with _decoding(self.location):
+            with reading(self.location):
                 block = next(blocks, None)
-                if block is None:
-                    break
-                parts.append(block.bytes_.read())  # type: ignore[attr-defined]  # its stub lacks it
-                rows += block.num_records
+            if block is None:
+                break
+            rows += block[0]
+            parts.append(block[1])
             if rows >= batch_size:
                 yield rows, parts
                 rows, parts = 0, []
         if rows:
             yield rows, parts
+
+    def _stream(self) -> ContainerStream:
+        """The file from its beginning."""
+        with reading(self.location):
+            self._source.seek(0)
+            return ContainerStream(self._source, self.location)
 
     def _decoded(self, rows: int, blocks: list[bytes], chosen: list[_Column]) -> pa.RecordBatch:
         if not chosen:
@@ -295,7 +300,7 @@ def _decoding(location: str) -> Iterator[None]:
     """Name the file in errors of fastavro, which raises whatever its decoders meet."""
     try:
         yield
-    except IcecombError:
+    except (IcecombError, MemoryError):
         raise
     except Exception as problem:
         detail = str(problem) or type(problem).__name__

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError
+from icecomb.format.errors import (
+    CorruptFileError,
+    FileIOError,
+    IcecombError,
+    UnsupportedError,
+)
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
 from icecomb.format.rows.arrow_projection import FileField, file_fields
@@ -152,11 +157,17 @@ def empty_batches(
 
 @contextmanager
 def reading(location: str) -> Iterator[None]:
-    """Name the file in errors of pyarrow."""
+    """Name the file in errors of pyarrow; those for want of memory stay what they are."""
     try:
         yield
-    except IcecombError:
+    except (IcecombError, MemoryError):
         raise
+    except NotImplementedError as problem:
+        raise UnsupportedError(
+            f"Data file {location} has what cannot be read here: {problem}",
+            hint="Rewrite it with the engine that wrote it.",
+            path=location,
+        ) from problem
     except (pa.ArrowException, OSError) as problem:
         # pyarrow says OSError, without a number, for bytes that make no sense too.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError

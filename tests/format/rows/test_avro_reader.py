@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import json
+import lzma
 import uuid
+import zlib
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 import fastavro
+import polars as pl
+import pyarrow as pa
 import pytest
 
+from icecomb.format.avro.avro_container import header_bytes
+from icecomb.format.avro.avro_encoder import encode_long
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, GreaterThan
@@ -46,9 +55,9 @@ def field(name, kind, number=None):
     return {"name": name, "type": kind, **({} if number is None else {"field-id": number})}
 
 
-def write(path, schema, rows):
+def write(path, schema, rows, codec="null"):
     with path.open("wb") as file:
-        fastavro.writer(file, fastavro.parse_schema(schema), rows, sync_interval=100)
+        fastavro.writer(file, fastavro.parse_schema(schema), rows, codec=codec, sync_interval=100)
     return DataFile(
         file_path=str(path),
         file_format=FileFormat.AVRO,
@@ -179,3 +188,84 @@ def test_damaged_and_foreign_files_are_errors_naming_the_file(tmp_path):
     union = record("t", field("id", ["int", "string"], 1))
     with pytest.raises(UnsupportedError, match="union"):
         read(tmp_path, schema, FileScanTask(write(tmp_path / "u.avro", union, [{"id": 1}])))
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
+def test_the_codecs_of_python_are_unpacked(tmp_path, codec):
+    schema = Schema((NestedField(1, "id", LongType()),))
+    rows = [{"id": i} for i in range(1000)]
+    file = write(tmp_path / "f.avro", record("t", field("id", "long", 1)), rows, codec)
+    assert read(tmp_path, schema, FileScanTask(file), batch_size=7)["id"].to_pylist() == [
+        row["id"] for row in rows
+    ]
+
+
+def test_snappy_of_another_writer_is_unpacked(tmp_path):
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
+    rows = {"id": list(range(5000)), "s": [f"v{i % 50}" for i in range(5000)]}
+    path = tmp_path / "f.avro"
+    pl.DataFrame(rows).write_avro(path, compression="snappy", name="t")
+    assert b"\x0csnappy" in path.read_bytes()[:1000]
+    file = DataFile(
+        file_path=str(path),
+        file_format=FileFormat.AVRO,
+        record_count=5000,
+        file_size_in_bytes=path.stat().st_size,
+    )
+    mapping = [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["s"]}]
+    assert read(tmp_path, schema, FileScanTask(file), mapping=mapping).to_pydict() == rows
+
+
+def test_a_codec_that_nobody_knows_is_unsupported_and_not_damage(tmp_path):
+    schema = Schema((NestedField(1, "id", LongType()),))
+    file = write(tmp_path / "f.avro", record("t", field("id", "long", 1)), [{"id": 1}])
+    path = tmp_path / "f.avro"
+    path.write_bytes(path.read_bytes().replace(b"\x08null", b"\x08lzma"))
+    with pytest.raises(UnsupportedError, match="unknown Avro codec 'lzma'"):
+        read(tmp_path, schema, FileScanTask(file))
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_every_damaged_or_missing_byte_of_a_block_is_noticed_or_harmless(tmp_path, codec):
+    """Whatever is wrong, rows are right or the file is called damaged."""
+    schema = Schema((NestedField(1, "id", LongType()),))
+    avro = record("t", field("id", "long", 1))
+    file = write(tmp_path / "f.avro", avro, [{"id": i} for i in range(300)])
+    path = tmp_path / "f.avro"
+    with path.open("rb") as plain:
+        blocks = fastavro.block_reader(plain)
+        content = [(b.num_records, b.bytes_.read()) for b in blocks]
+    path.write_bytes(packed(avro, codec, content))
+    good = path.read_bytes()
+    file = replace(file, file_size_in_bytes=len(good))
+    expected = list(range(300))
+    assert read(tmp_path, schema, FileScanTask(file))["id"].to_pylist() == expected
+    short = replace(file, file_size_in_bytes=10)
+    # a file that ends between two blocks is noticed by its length only
+    for size in range(0, len(good) - 1, 11):
+        path.write_bytes(good[:size])
+        with pytest.raises(CorruptFileError, match=r"f\.avro"):
+            read(tmp_path, schema, FileScanTask(file))
+        with suppress(CorruptFileError):
+            found = read(tmp_path, schema, FileScanTask(short))["id"].to_pylist()
+            assert found == expected[: len(found)]
+
+
+def packed(schema, codec, blocks):
+    """An Avro file of these blocks; the packing is that of the specification."""
+    pack = {
+        "null": bytes,
+        "deflate": lambda b: zlib.compress(b)[2:-4],
+        "bzip2": bz2.compress,
+        "xz": lzma.compress,
+        "snappy": lambda b: (
+            pa.compress(b, codec="snappy", asbytes=True) + zlib.crc32(b).to_bytes(4, "big")
+        ),
+        "zstandard": lambda b: pa.compress(b, codec="zstd", asbytes=True),
+    }[codec]
+    sync = bytes(range(16))
+    parts = [header_bytes({"avro.schema": json.dumps(schema), "avro.codec": codec}, sync)]
+    for count, block in blocks:
+        content = pack(block)
+        parts += [encode_long(count), encode_long(len(content)), content, sync]
+    return b"".join(parts)

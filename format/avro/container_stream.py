@@ -1,0 +1,132 @@
+"""Avro container files read block by block, as they may be too large to be held as a whole."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+from icecomb.format.avro.avro_codec import decompressor
+from icecomb.format.avro.avro_container import MAGIC, SYNC_SIZE, read_header, read_long
+from icecomb.format.errors import CorruptFileError
+
+_CHUNK: Final = 1 << 18
+_LONGEST_LONG: Final = 10
+
+
+class ByteSource(Protocol):
+    """Where bytes are read one after the other."""
+
+    def read(self, nbytes: int, /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+
+
+class ContainerStream:
+    """A container file whose blocks are read in their order.
+
+    Args:
+        source: The file, at its beginning.
+        location: Its name, for errors.
+
+    Attributes:
+        schema: The writer's schema as JSON values.
+
+    Raises:
+        CorruptFileError: It is no Avro file, or cut short.
+        UnsupportedError: The codec is unknown.
+    """
+
+    def __init__(self, source: ByteSource, location: str) -> None:
+        self._source = source
+        self._location = location
+        self._data = b""
+        self._at = 0
+        self._ended = False
+        metadata = self._header()
+        try:
+            self.schema: Any = json.loads(metadata["avro.schema"])
+            codec = metadata.get("avro.codec", b"null").decode()
+        except (KeyError, ValueError) as problem:
+            raise self._damaged(problem) from problem
+        if not isinstance(self.schema, dict) or self.schema.get("type") != "record":
+            raise CorruptFileError(f"Avro file {location} holds no records", path=location)
+        self._decompress = decompressor(codec, location)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """How many records a block has, and their bytes, uncompressed.
+
+        Raises:
+            CorruptFileError: A block is damaged, or the file ends inside it.
+        """
+        self._fill(SYNC_SIZE)
+        sync = self._take(SYNC_SIZE)
+        while True:
+            self._fill(2 * _LONGEST_LONG)
+            if self._at == len(self._data):
+                return
+            count, size = self._long(), self._long()
+            if count < 0 or size < 0:
+                raise self._damaged(ValueError("a length is negative"))
+            self._fill(size + SYNC_SIZE)
+            block = self._take(size)
+            if self._take(SYNC_SIZE) != sync:
+                raise self._damaged(ValueError("a block does not end where it should"))
+            try:
+                unpacked = self._decompress(block)
+            except (ValueError, IndexError, OSError, EOFError, zlib.error) as problem:
+                raise self._damaged(problem) from problem
+            except Exception as problem:
+                # bz2 and lzma have errors of their own, which are loaded with them only
+                if type(problem).__module__ not in ("lzma", "_lzma", "bz2", "_bz2"):
+                    raise
+                raise self._damaged(problem) from problem
+            yield count, unpacked
+
+    def _header(self) -> dict[str, bytes]:
+        self._fill(len(MAGIC))
+        if not self._data.startswith(MAGIC):
+            raise CorruptFileError(f"{self._location} is not an Avro file", path=self._location)
+        while (metadata := self._whole_header()) is None:
+            self._fill(2 * len(self._data))
+        return metadata
+
+    def _whole_header(self) -> dict[str, bytes] | None:
+        """The header, None if more of the file must be read for it."""
+        try:
+            metadata, self._at = read_header(self._data)
+        except (IndexError, ValueError) as problem:
+            if self._ended:
+                raise self._damaged(problem) from problem
+            return None
+        return metadata
+
+    def _fill(self, size: int) -> None:
+        """Have so many bytes at hand, unless the file ends before."""
+        while len(self._data) - self._at < size and not self._ended:
+            missing = size - (len(self._data) - self._at)
+            found = bytes(self._source.read(max(missing, _CHUNK)))
+            self._ended = not found
+            self._data = self._data[self._at :] + found
+            self._at = 0
+
+    def _take(self, size: int) -> bytes:
+        found = self._data[self._at : self._at + size]
+        if len(found) < size:
+            raise self._damaged(ValueError("it ends too early"))
+        self._at += size
+        return found
+
+    def _long(self) -> int:
+        try:
+            value, self._at = read_long(self._data, self._at)
+        except (IndexError, ValueError) as problem:
+            raise self._damaged(problem) from problem
+        return value
+
+    def _damaged(self, problem: Exception) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self._location} is a truncated or damaged Avro file "
+            f"({problem or type(problem).__name__})",
+            path=self._location,
+        )
