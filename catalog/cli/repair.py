@@ -82,18 +82,20 @@ def repair(application: Application, table: str, target: str | None, *, yes: boo
     current metadata. No file is written or deleted.
     """
     from icecomb.catalog.hive.repair import apply_repair, plan_repair
+    from icecomb.catalog.hive.trail import describe_loss
 
     catalog = _metastore(application)
     plan = plan_repair(catalog, table, target)
     if yes and (plan.target != plan.current or plan.parameters):
         apply_repair(catalog, plan)
-    lost = plan.lost_snapshots
     application.output.facts(
         {
             "table": plan.table,
             "points at": plan.current if plan.readable else f"{plan.current} (cannot be read)",
             "will point at": plan.target,
-            "snapshots lost": "cannot be counted" if lost is None else len(lost),
+            "snapshots lost": len(plan.lost_snapshots)
+            if plan.counted
+            else describe_loss(plan.lost_snapshots, counted=False),
             "parameters": {
                 key: f"{'missing' if old is None else old} -> {'removed' if new is None else new}"
                 for key, (old, new) in plan.parameters.items()

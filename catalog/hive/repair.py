@@ -10,7 +10,7 @@ from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.settlement import Seen, Sight
-from icecomb.catalog.hive.trail import newest_ancestor
+from icecomb.catalog.hive.trail import find_recovery, lost_snapshots, may_be_read_later, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.format.errors import (
@@ -37,8 +37,8 @@ class Repair:
         current: Where the entry points.
         readable: Whether that file can be read.
         target: Where it will point; the same for a repair of what the entry says.
-        lost_snapshots: Snapshots that the table has and ``target`` has not; None if they cannot
-            be counted because the current file is lost.
+        lost_snapshots: Snapshots that the table is known to have and ``target`` has not.
+        counted: Whether these are all of them: the current file tells, though it may be damaged.
         parameters: What the entry will say otherwise: old and new text by parameter.
     """
 
@@ -46,7 +46,8 @@ class Repair:
     current: str
     readable: bool
     target: str
-    lost_snapshots: tuple[int, ...] | None
+    lost_snapshots: tuple[int, ...]
+    counted: bool
     parameters: dict[str, tuple[str | None, str | None]]
 
 
@@ -64,21 +65,23 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
         ValidationError: ``target`` is a file of another table; or there is none, and the current
             file is lost.
         FileMissingError, CorruptFileError: ``target`` cannot be read.
+        UnsupportedError, FileIOError: there is none, and the current file cannot be read here and
+            now, though nothing says that it is damaged.
     """
     entry, current = _present(catalog, identifier)
     location = pointed_at(entry)
     if target is None:
         if current is None:
             raise _lost(catalog, entry)
-        return Repair(
-            entry.full_name, location, True, location, (), stale_parameters(catalog, entry, current)
-        )
+        stale = stale_parameters(catalog, entry, current)
+        return Repair(entry.full_name, location, True, location, (), True, stale)
     metadata = _target(catalog, entry, current, target)
-    lost = None
-    if current is not None:
+    if current is None:
+        lost, counted = lost_snapshots(read_trail(catalog.io, entry), entry, metadata)
+    else:
         ids = (snapshot.snapshot_id for snapshot in current.snapshots)
-        lost = tuple(one for one in ids if not metadata.has_snapshot(one))
-    return Repair(entry.full_name, location, current is not None, target, lost, {})
+        lost, counted = tuple(one for one in ids if not metadata.has_snapshot(one)), True
+    return Repair(entry.full_name, location, current is not None, target, lost, counted, {})
 
 
 def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
@@ -218,10 +221,19 @@ def _target(
     return metadata
 
 
-def _lost(catalog: HiveCatalog, entry: HiveTable) -> ValidationError:
-    found = newest_ancestor(catalog.io, entry)
+def _lost(catalog: HiveCatalog, entry: HiveTable) -> Exception:
+    from icecomb.format.metadata_file import read_metadata
+
+    try:
+        read_metadata(catalog.io, pointed_at(entry))
+    except (IcecombError, OSError) as error:
+        if may_be_read_later(error):
+            return error
+    found = find_recovery(catalog.io, entry)
+    reservation = f"; of {found.location}: {found.reservation}" if found else ""
     return ValidationError(
-        f"{entry.full_name}: its metadata file cannot be read: {entry.metadata_location}",
+        f"{entry.full_name}: its metadata file cannot be read: {entry.metadata_location}"
+        f"{reservation}",
         hint=f"icecomb repair {entry.full_name} --to {found.location}"
         if found
         else "no older metadata file lies beside it: restore it from a backup",

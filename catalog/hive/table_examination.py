@@ -14,7 +14,7 @@ from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
 from icecomb.catalog.hive.server_examination import abandoned_locks
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
-from icecomb.catalog.hive.trail import TrailFile, newest_ancestor, read_trail
+from icecomb.catalog.hive.trail import TrailFile, find_recovery, may_be_read_later, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError
 
@@ -50,8 +50,15 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
 
 
 def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Finding:
-    found = newest_ancestor(catalog.io, entry)
     said = error.message if isinstance(error, IcecombError) else str(error)
+    if may_be_read_later(error):
+        return Finding(
+            Level.PROBLEM,
+            "metadata file",
+            f"{said}: that is no damage that a repair could mend",
+            getattr(error, "hint", None) or "look at the file system, and who may read the file",
+        )
+    found = find_recovery(catalog.io, entry)
     if found is None:
         return Finding(
             Level.PROBLEM,
@@ -62,7 +69,7 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
     return Finding(
         Level.PROBLEM,
         "metadata file",
-        f"{said}; the newest one that can be read is {found.location}",
+        f"{said}; the newest one that can be read is {found.location}: {found.reservation}",
         f"icecomb repair {entry.full_name} --to {found.location}",
     )
 
@@ -73,10 +80,12 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     log = metadata.metadata_log
     known = {current, *(one.metadata_file for one in log)}
     oldest_ms = log[0].timestamp_ms if log else metadata.last_updated_ms
-    trail = [one for one in read_trail(catalog.io, entry) if one.location not in known]
+    read = read_trail(catalog.io, entry)
+    trail = [one for one in read.files if one.location not in known]
+    witnesses = [one for one in read.witnesses if one.location not in known]
     # A writer bases its file on what the table is, so the files that it names were all committed,
     # and so was the one that the pointer left last.
-    proven = {name for one in trail for name in one.ancestors} - known
+    proven = {name for one in witnesses for name in one.ancestors} - known
     proven |= {entry.parameters.get(PREVIOUS_METADATA_LOCATION, current)} - known
     proven |= {one.location for one in trail if _is_described(entry, one, metadata)}
     later = [
