@@ -187,12 +187,14 @@ def _plain_cast(wanted: pa.DataType, path: str) -> Cast:
 
 
 def _timestamp_cast(source: pa.DataType, wanted: pa.DataType, path: str, *, lossless: bool) -> Cast:
-    naive = pa.timestamp(source.unit)
+    zoned = source.tz is not None
 
     def cast(array: pa.Array) -> pa.Array:
+        # ORC files come in the unit that holds what they have, which is not always the declared one
+        unit = array.type.unit
         # Zones only tell how to print: the stored number counts from the same epoch.
-        plain = array.view(naive) if source.tz is not None else array
-        if source.unit == "ns" and not lossless:
+        plain = array.view(pa.timestamp(unit)) if zoned else array
+        if unit == "ns" and not lossless:
             plain = pc.floor_temporal(plain, unit="microsecond")
         try:
             return plain.cast(pa.timestamp("us")).view(wanted)

@@ -2,8 +2,8 @@
 
 Field ids stand in the type attribute `iceberg.id` (spec: ORC); files of Hive have none and are read
 through the name mapping. A stripe is read at a time, and only if its statistics allow a row that is
-looked for. pyarrow reads timestamps as nanoseconds: years before 1678 and after 2261 are refused by
-it, never read wrongly.
+looked for. pyarrow reads timestamps as nanoseconds and refuses years before 1678 and after 2261: a
+stripe that has some is read in another way (`orc_fallback`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pyarrow import orc
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.file_io import FileIO
 from icecomb.format.name_mapping import NameMapping
+from icecomb.format.rows.arrow import child_fields
 from icecomb.format.rows.arrow_projection import FileField, file_fields
 from icecomb.format.rows.orc_tail import OrcTail
 from icecomb.format.rows.parquet_reader import empty_batches, reading
@@ -124,9 +125,30 @@ class OrcReader:
                 yield from empty_batches(starts[number], rows, batch_size)
                 continue
             with reading(self.location):
-                stripe = self._file.read_stripe(number, columns=names)
+                stripe = self._stripe(number, names)
             for start in range(0, stripe.num_rows, batch_size):
                 yield starts[number] + start, stripe.slice(start, batch_size)
+
+    def _stripe(self, number: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            return self._file.read_stripe(number, columns=names)
+        except pa.ArrowInvalid:
+            places = {f.name: n for n, f in enumerate(self.fields) if f.name in names}
+            timed = [
+                name for name, n in places.items() if _has_timestamp(self.fields[n].arrow_type)
+            ]
+            if not timed:
+                raise
+        from icecomb.format.rows.orc_fallback import read_columns
+
+        schema, numbers = self._file.schema, [places[name] for name in timed]
+        arrays = read_columns(self._source, self.location, schema, number, numbers)
+        found = dict(zip(timed, arrays, strict=True))
+        others = [name for name in names if name not in found]
+        if others:
+            rest = self._file.read_stripe(number, columns=others)
+            found |= {name: rest.column(name) for name in others}
+        return pa.record_batch({name: found[name] for name in names})
 
     def _load_statistics(self) -> None:
         if self._statistics_loaded:
@@ -149,6 +171,10 @@ def _numbers(fields: Sequence[FileField]) -> Iterator[tuple[int, int]]:
         elif pa.types.is_struct(f.arrow_type):
             yield from ((inner, number + n) for inner, n in _numbers(f.children))
         number += 1 + _count(f.children)
+
+
+def _has_timestamp(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
 
 
 def _count(fields: Sequence[FileField]) -> int:

@@ -223,3 +223,38 @@ def test_sorted_files_say_so(make, iceberg_java, file_format):
     found = [r[0] for r in iceberg_java.sql(f"SELECT id FROM {name} ORDER BY _pos")]
     expected = [i for i in range(49, -1, -1) if i % 5] + list(range(45, -1, -5))
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("file_format", "codec"),
+    [
+        *(("orc", codec) for codec in ("zlib", "zstd", "snappy", "lz4", "none")),
+        *(("avro", codec) for codec in ("gzip", "zstd", "snappy", "uncompressed")),
+    ],
+)
+def test_what_iceberg_java_writes_is_read_with_every_codec_and_far_times(
+    catalog, iceberg_java, file_format, codec
+):
+    name = f"java_{file_format}_{codec}"
+    iceberg_java.sql(
+        f"CREATE TABLE ice.formats.{name} (id BIGINT, ts TIMESTAMP_NTZ, tz TIMESTAMP, "
+        "st STRUCT<d: DATE, t: TIMESTAMP_NTZ>, li ARRAY<TIMESTAMP>) USING iceberg TBLPROPERTIES "
+        f"('write.format.default'='{file_format}', "
+        f"'write.{file_format}.compression-codec'='{codec}')"
+    )
+    moments = ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "2024-02-29 12:00:00.000001"]
+    values = ", ".join(
+        f"({n}, TIMESTAMP_NTZ '{m}', TIMESTAMP '{m}', named_struct('d', DATE '0001-01-01', 't', "
+        f"TIMESTAMP_NTZ '{m}'), array(TIMESTAMP '{m}', NULL))"
+        for n, m in enumerate(moments)
+    )
+    iceberg_java.sql(f"INSERT INTO ice.formats.{name} VALUES {values}, (3, NULL, NULL, NULL, NULL)")
+    found = catalog.load_table(("formats", name)).scan().to_arrow().sort_by("id").to_pylist()
+    expected = []
+    for n, moment in enumerate(map(dt.datetime.fromisoformat, moments)):
+        point = moment.replace(tzinfo=UTC)
+        struct = {"d": dt.date(1, 1, 1), "t": moment}
+        expected.append({"id": n, "ts": moment, "tz": point, "st": struct, "li": [point, None]})
+    expected.append({"id": 3, "ts": None, "tz": None, "st": None, "li": None})
+    assert found == expected
+    catalog.drop_table(("formats", name))

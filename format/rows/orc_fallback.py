@@ -1,0 +1,99 @@
+"""Columns of ORC files with timestamps outside of what nanoseconds reach: before 1678, after 2261.
+
+pyarrow refuses such a stripe, as its ORC reader makes nanoseconds only. The columns with timestamps
+are then read row by row, and become microseconds, which reach as far as Iceberg's type does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyorc
+
+from icecomb.format.errors import CorruptFileError, IcecombError
+
+
+class _Micros:
+    """Makes a timestamp a number of microseconds."""
+
+    @staticmethod
+    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
+        return seconds * 1_000_000 + nanoseconds // 1000
+
+    to_orc = from_orc  # asked for, and not used
+
+
+class _Days:
+    """Leaves a date a number of days."""
+
+    @staticmethod
+    def from_orc(days: int) -> int:
+        return days
+
+    to_orc = from_orc  # asked for, and not used
+
+
+_CONVERTERS: Final[dict[Any, Any]] = {
+    pyorc.TypeKind.TIMESTAMP: _Micros,
+    pyorc.TypeKind.TIMESTAMP_INSTANT: _Micros,
+    pyorc.TypeKind.DATE: _Days,
+}
+
+
+def read_columns(
+    source: pa.NativeFile, location: str, schema: pa.Schema, stripe: int, columns: Sequence[int]
+) -> list[pa.Array]:
+    """Columns of a stripe, with timestamps in microseconds; finer parts are cut off.
+
+    Args:
+        source: The file.
+        location: Its name, for errors.
+        schema: As pyarrow understands it.
+        stripe: The number of the stripe.
+        columns: Numbers of columns of the schema, ascending.
+
+    Raises:
+        CorruptFileError: They cannot be read.
+    """
+    try:
+        file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
+        rows = list(file.read_stripe(stripe))
+        return [
+            pa.array([_plain(row[n], kind) for row in rows], kind)
+            for n, kind in enumerate(_in_micros(schema.field(c).type) for c in columns)
+        ]
+    except (IcecombError, MemoryError):
+        raise
+    except Exception as problem:  # the library has no error of its own for what it meets
+        raise CorruptFileError(
+            f"Cannot read data file {location}: {problem or type(problem).__name__}",
+            path=location,
+        ) from problem
+
+
+def _in_micros(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_in_micros(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_in_micros(key.type)), item.with_type(_in_micros(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_micros(kind.value_type)))
+    return kind
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value as Arrow takes it: a struct by names, a map as pairs."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(v, f.type) for f, v in zip(kind, value, strict=True)}
+    if pa.types.is_map(kind):
+        return [(_plain(k, kind.key_type), _plain(v, kind.item_type)) for k, v in value.items()]
+    if pa.types.is_list(kind):
+        return [_plain(v, kind.value_type) for v in value]
+    return value
