@@ -8,39 +8,23 @@ Every file is immutable: nothing here changes or replaces a file that exists, un
 A further kind of storage is one more `FileSystem` registered under its scheme.
 """
 
-# pathlib normalises names, and these must be kept exactly
-# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
-
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from icecomb.format.errors import (
-    FileExistsAlreadyError,
-    FileIOError,
-    FileMissingError,
-    IcecombError,
-    UnsupportedError,
-    ValidationError,
-)
+from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
-_LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
-_STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,164 +113,10 @@ class FileSystem(ABC):
         """See `FileIO.exists`."""
 
 
-class LocalFileSystem(FileSystem):
-    """Files of this machine and of file systems mounted on it.
+def _local(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.local_file_system import LocalFileSystem
 
-    A file is written under a temporary name in the folder it belongs to and then hard-linked to
-    its own name: `link` is the one POSIX call that publishes a complete file and never replaces
-    one. Hadoop's local file system keeps checksums beside its files (`.<name>.crc`) and refuses a
-    file whose checksum is stale, so a checksum never outlives its file.
-    """
-
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        self.properties = properties or {}
-
-    def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
-        with _failures("read", location), open(_local_path(location), "rb") as file:
-            return file.read()
-
-    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
-        """See `FileIO.open_input`."""
-        import pyarrow as pa
-
-        with _failures("open", location):
-            path = _local_path(location)
-            _regular(path)
-            return pa.OSFile(path, "rb")
-
-    @contextmanager
-    def create_stream(self, location: str) -> Iterator[BinaryIO]:
-        """See `FileIO.create_stream`."""
-        path = _local_path(location)
-        folder = os.path.dirname(path)
-        with _failures("create", location):
-            os.makedirs(folder, exist_ok=True)
-            if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            temporary = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
-            file = open(temporary, "xb")  # noqa: SIM115
-        try:
-            try:
-                with file:
-                    yield file
-            except OSError as error:
-                # the block may fail for reasons of its own; only what the storage says is ours
-                if error.errno not in _STORAGE_FAILED or isinstance(error, IcecombError):
-                    raise
-                raise FileIOError(
-                    f"cannot write {location}: {error.strerror}", path=location
-                ) from error
-            with _failures("create", location):
-                _publish(temporary, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-
-    @contextmanager
-    def prepare(
-        self, location: str, data: bytes, *, replace: bool = False
-    ) -> Iterator[Callable[[], None]]:
-        """See `FileIO.prepare`: all is done when it is published."""
-        yield lambda: (self._replace if replace else self.create)(location, data)
-
-    def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`."""
-        failed: list[tuple[str, OSError]] = []
-        for location in locations:
-            path = _local_path(location)
-            try:
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    os.unlink(path)
-                _drop_checksum(path)
-            except OSError as error:
-                failed.append((location, error))
-        if failed:
-            location, cause = failed[0]
-            more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-            raise FileIOError(
-                f"cannot delete {location}{more}: {cause.strerror}",
-                path=location,
-                failed=tuple(name for name, _ in failed),
-            ) from cause
-
-    def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
-        return os.path.isfile(_local_path(location))
-
-    def size(self, location: str) -> int:
-        """See `FileIO.size`."""
-        with _failures("look at", location):
-            return _regular(_local_path(location)).st_size
-
-    def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`."""
-        with _failures("list", prefix):
-            path = _local_path(prefix)
-            if os.path.isfile(path):
-                found = os.stat(path)
-                yield FileStatus(prefix, found.st_size, found.st_mtime_ns // 1_000_000)
-                return
-            root = path.rstrip("/") or "/"
-            shown = prefix[: len(prefix) - len(path)] + ("" if root == "/" else root)
-            for name, status in _walk(root):
-                yield FileStatus(f"{shown}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
-
-    def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`."""
-        source_path, target_path = _local_path(source), _local_path(target)
-        with _failures("rename", source):
-            _regular(source_path)
-        with _failures("rename to", target):
-            os.makedirs(os.path.dirname(target_path), exist_ok=True)
-            _publish(source_path, target_path)
-            os.unlink(source_path)
-            _drop_checksum(source_path)
-
-    def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
-        return os.path.isdir(_local_path(location))
-
-    def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
-        with _failures("list", location), os.scandir(_local_path(location)) as scan:
-            return sorted(entry.name for entry in scan if entry.is_dir(follow_symlinks=False))
-
-    def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`."""
-        with _failures("create", location):
-            os.makedirs(_local_path(location))
-
-    def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`."""
-        with _failures("delete", location):
-            try:
-                os.rmdir(_local_path(location))
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                return False
-        return True
-
-    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`."""
-        import pyarrow.fs
-
-        return pyarrow.fs.LocalFileSystem(), _local_path(location)
-
-    @staticmethod
-    def _replace(location: str, data: bytes) -> None:
-        path = _local_path(location)
-        temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
-        with _failures("replace", location):
-            try:
-                with open(temporary, "xb") as file:
-                    file.write(data)
-                _drop_checksum(path)
-                os.replace(temporary, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
+    return LocalFileSystem(properties)
 
 
 def _hdfs(properties: Mapping[str, str]) -> FileSystem:
@@ -296,7 +126,7 @@ def _hdfs(properties: Mapping[str, str]) -> FileSystem:
 
 
 _FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
-    "file": LocalFileSystem,
+    "file": _local,
     **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
 }
 
@@ -348,7 +178,9 @@ class FileIO:
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.
 
-        The file appears complete or not at all, also when the process dies or the disk is full.
+        The file appears complete or not at all, also when the process dies, the disk is full or the
+        power fails. It is for what others point to: when this returns it is stored for good, as
+        far as the storage can do that (on HDFS `dfs.datanode.synconclose` decides).
 
         Raises:
             FileExistsAlreadyError: Something has this name; it is left as it is.
@@ -358,7 +190,8 @@ class FileIO:
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Create a file piece by piece: `with io.create_stream(x) as out: out.write(...)`.
 
-        The file appears under its name when the block ends without an error, else never.
+        The file appears under its name when the block ends without an error, else never. It is for
+        rows: on local disks `local.sync-data-files` says whether it is stored for good then.
 
         Raises:
             FileExistsAlreadyError: Something has this name, at the start or at the end.
@@ -371,7 +204,8 @@ class FileIO:
         """Create a file in two steps: `with io.prepare(x, data) as publish: ...; publish()`.
 
         Storage far away may take the bytes under another name meanwhile. The file appears when
-        `publish` is called, which raises what `create` does; without that call there is none.
+        `publish` is called, which raises and promises what `create` does; without that call there
+        is none.
 
         Args:
             location: The file, in a folder that exists.
@@ -421,7 +255,7 @@ class FileIO:
         return self._of(prefix).list(prefix)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in the same storage, atomically and without overwriting.
+        """Give a file another name in the same storage for good, atomically, without overwriting.
 
         Raises:
             FileExistsAlreadyError: `target` is taken; nothing has changed.
@@ -481,91 +315,3 @@ class FileIO:
                 )
             system = self._open.setdefault(scheme, factory(self.properties))
         return system
-
-
-def _local_path(location: str) -> str:
-    path = location
-    if not location.startswith("/"):
-        match = _LOCAL.fullmatch(location)
-        if (
-            match is None
-            or match["host"] not in (None, "", "localhost")
-            or (match["host"] is None and match["path"].startswith("//"))
-        ):
-            raise ValidationError(
-                f"not an absolute local location: {location!r}",
-                hint="write /folder/file, file:/folder/file or file:///folder/file",
-                path=location,
-            )
-        path = match["path"]
-    if "\0" in path:
-        raise ValidationError(f"a file name cannot hold a NUL: {location!r}", path=location)
-    return path
-
-
-def _regular(path: str) -> os.stat_result:
-    found = os.stat(path)
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    return found
-
-
-def _publish(temporary: str, path: str) -> None:
-    if not os.path.lexists(path):
-        _drop_checksum(path)
-    try:
-        os.link(temporary, path, follow_symlinks=False)
-    except OSError as error:
-        # NFS repeats a request whose answer was lost, and then finds its own first success.
-        with suppress(OSError):
-            if os.path.samestat(os.lstat(temporary), os.lstat(path)):
-                return
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
-            raise
-        raise FileIOError(
-            f"cannot create {path}: {error.strerror}",
-            hint="the file system must allow hard links: they publish without overwriting",
-            path=path,
-        ) from error
-
-
-def _drop_checksum(path: str) -> None:
-    folder, name = os.path.split(path)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(os.path.join(folder, f".{name}.crc"))
-
-
-def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    folders = [""]
-    while folders:
-        inner = folders.pop()
-        try:
-            with os.scandir(f"{root}/{inner}") as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except FileNotFoundError:
-            continue
-        below = []
-        for entry in entries:
-            name = f"{inner}{entry.name}"
-            # a file that another process deletes meanwhile is no error of a listing
-            with suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(f"{name}/")
-                elif entry.is_file():
-                    yield name, entry.stat()
-        folders.extend(reversed(below))
-
-
-@contextmanager
-def _failures(verb: str, location: str) -> Iterator[None]:
-    try:
-        yield
-    except IcecombError:
-        raise
-    except FileExistsError as error:
-        raise FileExistsAlreadyError(f"{location} exists already", path=location) from error
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileMissingError(f"{location} does not exist", path=location) from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileIOError(f"cannot {verb} {location}: {reason}", path=location) from error

@@ -20,7 +20,7 @@ from faulty_operations import OPERATIONS, Operation, World
 
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.format.file_io import LocalFileSystem
+from icecomb.format.local_file_system import LocalFileSystem
 
 WRITES = {"create_table", "drop_table", "alter_table_with_environment_context"}
 """The calls that make a change happen."""
@@ -38,7 +38,7 @@ def _steps(fatal: int, told: int) -> None:
         if count > fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    send, create, delete = Calls.send, LocalFileSystem.create_stream, LocalFileSystem.delete
+    send, create, delete = Calls.send, LocalFileSystem._created, LocalFileSystem.delete
 
     def watched_send(self: Calls, method: str, call: Any) -> Any:
         step(f"before {method}")
@@ -46,16 +46,16 @@ def _steps(fatal: int, told: int) -> None:
         step(f"after {method}")
         return answer
 
-    def watched_create(self: LocalFileSystem, location: str) -> Any:
+    def watched_create(self: LocalFileSystem, location: str, *, sync: bool) -> Any:
         step("before a file")
-        return create(self, location)
+        return create(self, location, sync=sync)
 
     def watched_delete(self: LocalFileSystem, locations: Iterable[str]) -> None:
         step("before files are deleted")
         delete(self, locations)
 
     Calls.send = watched_send  # type: ignore[method-assign,assignment]
-    LocalFileSystem.create_stream = watched_create  # type: ignore[method-assign]
+    LocalFileSystem._created = watched_create  # type: ignore[method-assign]
     LocalFileSystem.delete = watched_delete  # type: ignore[method-assign]
 
 

@@ -31,7 +31,7 @@ from icecomb.format.errors import (
     MetastoreError,
     ValidationError,
 )
-from icecomb.format.file_io import LocalFileSystem
+from icecomb.format.local_file_system import LocalFileSystem
 from icecomb.format.rows.data_writer import write_data
 from tests.peers.child_process import ended
 
@@ -50,7 +50,7 @@ KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.format.file_io import LocalFileSystem
+from icecomb.format.local_file_system import LocalFileSystem
 uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = load_catalog("w", uri=uri).load_table(name)
 steps = []
@@ -66,11 +66,11 @@ def watched_call(self, method, send):
     step("after " + method)
     return answer
 Calls.send = watched_call
-create = LocalFileSystem.create_stream
-def watched_create(self, location):
+create = LocalFileSystem._created
+def watched_create(self, location, *, sync):
     step("before creating")
-    return create(self, location)
-LocalFileSystem.create_stream = watched_create
+    return create(self, location, sync=sync)
+LocalFileSystem._created = watched_create
 table.append(pa.table({"id": pa.array([1], pa.int64()), "s": ["x"]}))
 print("lived", flush=True)
 """

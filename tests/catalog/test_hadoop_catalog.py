@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -30,30 +31,31 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.file_io import LocalFileSystem, register_file_system
+from icecomb.format.file_io import register_file_system
+from icecomb.format.local_file_system import LocalFileSystem
 from icecomb.format.update import Changes, SetLocationUpdate, SetPropertiesUpdate
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import open_table
-from icecomb.format.file_io import LocalFileSystem
+from icecomb.format.local_file_system import LocalFileSystem
 folder, fatal = sys.argv[1], int(sys.argv[2])
 table = open_table(folder)
 steps = []
 def watch(name):
     real = getattr(LocalFileSystem, name)
-    def watched(self, *arguments):
+    def watched(self, *arguments, **named):
         for when in ("before", "after"):
             steps.append(f"{when} {name}")
             if len(steps) - 1 == fatal:
                 print(steps[-1], flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
             if when == "before":
-                answer = real(self, *arguments)
+                answer = real(self, *arguments, **named)
         return answer
     setattr(LocalFileSystem, name, watched)
-for name in ("create", "create_stream", "delete"):
+for name in ("create", "_created", "delete"):
     watch(name)
 table.append(pa.table({"id": pa.array([1], pa.int64()), "s": ["x"]}))
 print("lived", flush=True)
@@ -652,3 +654,31 @@ def test_two_writers_of_a_version_1_table_without_uuid_both_append(tmp_path):
     found = lake.load_table("db.t")
     assert found.scan().to_arrow().num_rows == 2
     assert found.metadata.table_uuid == one.metadata.table_uuid
+
+
+@pytest.mark.parametrize("rows_too", [True, False])
+def test_what_new_metadata_needs_is_on_the_disk_before_it(tmp_path, monkeypatch, rows_too):
+    settings = {"warehouse": str(tmp_path), "local.sync-data-files": str(rows_too).lower()}
+    table = load_catalog("files", type="hadoop", **settings).create_table("t", ROWS.schema)
+    synced, named, link, sync = set(), [], os.link, os.fsync
+
+    def watched_sync(descriptor):
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    def watched_link(source, target, **options):
+        folder = (tmp_path / "t" / "metadata").stat().st_ino
+        named.append(
+            (Path(target).suffixes[-1], Path(source).stat().st_ino in synced, folder in synced)
+        )
+        link(source, target, **options)
+
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(os, "link", watched_link)
+    table.append(ROWS)
+    # data file, manifest, list of manifests, metadata
+    assert [(kind, whole) for kind, whole, _ in named] == [
+        (".parquet", rows_too), (".avro", True), (".avro", True), (".json", True)
+    ]  # fmt: skip
+    assert named[-1][2]
+    assert (tmp_path / "t" / "metadata").stat().st_ino in synced

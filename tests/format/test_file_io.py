@@ -6,10 +6,12 @@ import os
 import pickle
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 
 from icecomb.format.errors import (
+    ConfigurationError,
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
@@ -188,3 +190,106 @@ def test_a_file_that_was_created_though_the_answer_was_lost_is_a_success(tmp_pat
     with pytest.raises(FileExistsAlreadyError):
         FileIO().create(str(tmp_path / "a"), b"2")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+class Disk:
+    """What reached the disk, in order: `sync` of a file or folder, `name` given to a file."""
+
+    def __init__(self, monkeypatch):
+        self.events = []
+        sync, link, replace = os.fsync, os.link, os.replace
+
+        def watched_sync(descriptor):
+            found = os.fstat(descriptor)
+            self.events.append(("sync", found.st_ino, found.st_size))
+            sync(descriptor)
+
+        def named(real):
+            def watched(source, target, **options):
+                self.events.append(("name", Path(source).stat().st_ino, str(target)))
+                real(source, target, **options)
+
+            return watched
+
+        monkeypatch.setattr(os, "fsync", watched_sync)
+        monkeypatch.setattr(os, "link", named(link))
+        monkeypatch.setattr(os, "replace", named(replace))
+
+    def is_safe(self, path):
+        """Whether its bytes were on the disk before its name, and its name when all was over."""
+        at = next(i for i, e in enumerate(self.events) if e[0] == "name" and e[2] == str(path))
+        whole = ("sync", self.events[at][1], Path(path).stat().st_size)
+        folder = Path(path).parent.stat().st_ino
+        after = [event[1] for event in self.events[at:] if event[0] == "sync"]
+        return whole in self.events[:at] and folder in after
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    return Disk(monkeypatch)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_power_cut_leaves_files_whole_or_not_there(tmp_path, disk, replace):
+    io, path = FileIO({"local.sync-data-files": "false"}), str(tmp_path / "x")
+    if replace:
+        (tmp_path / "x").write_bytes(b"an older one")
+    with io.prepare(path, b"data", replace=replace) as publish:
+        publish()
+    assert disk.is_safe(path)
+    disk.events.clear()
+    io.create(f"{path}2", b"data")
+    assert disk.is_safe(f"{path}2")
+
+
+def test_a_power_cut_keeps_a_file_under_one_of_its_names(tmp_path, disk):
+    io = FileIO()
+    io.create(str(tmp_path / "a" / "x"), b"data")
+    disk.events.clear()
+    io.rename(str(tmp_path / "a" / "x"), str(tmp_path / "b" / "x"))
+    synced = [event[1] for event in disk.events if event[0] == "sync"]
+    both = [(tmp_path / name).stat().st_ino for name in ("b", "a")]
+    assert [inode for inode in synced if inode in both] == both
+
+
+def test_folders_that_are_made_on_the_way_are_on_the_disk_too(tmp_path, disk):
+    FileIO().create(str(tmp_path / "a" / "b" / "x"), b"")
+    FileIO().create_folder(str(tmp_path / "c" / "d"))
+    synced = {event[1] for event in disk.events if event[0] == "sync"}
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "c"):
+        assert folder.stat().st_ino in synced
+
+
+@pytest.mark.parametrize("text", ["true", "false", "TRUE", "maybe"])
+def test_a_setting_says_whether_rows_are_on_the_disk_when_they_are_visible(tmp_path, disk, text):
+    io = FileIO({"local.sync-data-files": text})
+    if text == "maybe":
+        with pytest.raises(ConfigurationError, match="'maybe': true or false is expected"):
+            io.exists(str(tmp_path / "rows"))
+        return
+    with io.create_stream(str(tmp_path / "rows")) as out:
+        out.write(b"data")
+    assert disk.is_safe(tmp_path / "rows") is (text.lower() == "true")
+
+
+def test_a_disk_that_fails_to_store_is_an_error_and_shows_no_file(tmp_path, monkeypatch):
+    def fails(_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(FileIOError, match=f"cannot write {tmp_path}/x: Input/output error"):
+        FileIO().create(str(tmp_path / "x"), b"data")
+    assert names(tmp_path) == []
+
+
+def test_a_file_system_that_syncs_no_folders_is_served(tmp_path, monkeypatch):
+    real = os.fsync
+
+    def picky(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(22, "Invalid argument")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", picky)
+    FileIO().create(str(tmp_path / "x"), b"data")
+    assert FileIO().read(str(tmp_path / "x")) == b"data"
