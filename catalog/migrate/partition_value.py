@@ -7,7 +7,9 @@ a value that is silently rounded or nulled would put rows into another partition
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
+import struct
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -15,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.partition import PartitionSpec
+from icecomb.format.rows.partition_path import is_plain
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
     BooleanType,
@@ -34,8 +37,10 @@ DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """What Hive stores for null (hive.exec.default.partition.name)."""
 _RANGES: Final = {IntegerType: 31, LongType: 63}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-_INTEGER: Final = re.compile(r"[+-]?\d+")
-_TIMESTAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?")
+_SMALL: Final = {"tinyint": 7, "smallint": 15}
+_SIZED: Final = re.compile(r"(?:var)?char\((\d+)\)")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP: Final = re.compile(rf"({_DATE.pattern}) (\d\d:\d\d:\d\d)(?:\.(\d{{1,9}}))?", re.ASCII)
 _NO_EQUAL: Final = "a partition column of type {} cannot be converted"
 
 
@@ -44,6 +49,7 @@ def partition_values(
     spec: PartitionSpec,
     schema: Schema,
     *,
+    hive_types: Sequence[str] = (),
     null_name: str = DEFAULT_PARTITION,
     time_zone: str = "UTC",
 ) -> tuple[Any, ...]:
@@ -53,6 +59,7 @@ def partition_values(
         texts: one per partition column, as the metastore has them (never from a path).
         spec: identity on each partition column, in the same order.
         schema: the table's schema.
+        hive_types: the types of the columns in Hive, which may have less room than Iceberg's.
         null_name: the text that stands for null.
         time_zone: the zone that local timestamps were written in, for timestamptz.
 
@@ -64,12 +71,15 @@ def partition_values(
             f"a partition has {len(texts)} values for {len(spec.fields)} partition columns"
         )
     values = []
-    for text, field in zip(texts, spec.fields, strict=True):
+    kinds = hive_types or [""] * len(texts)
+    for text, field, hive_type in zip(texts, spec.fields, kinds, strict=True):
         column = schema.find_field(field.source_id)
         try:
-            values.append(
-                None if text == null_name else convert(text, column.field_type, time_zone=time_zone)
-            )
+            value = None
+            if text != null_name:
+                value = convert(text, column.field_type, time_zone=time_zone)
+                _check_room(value, hive_type)
+            values.append(value)
         except (ValueError, InvalidOperation, OverflowError) as error:
             why = error.message if isinstance(error, ValidationError) else ""
             raise ValidationError(
@@ -88,29 +98,57 @@ def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> An
     """
     if isinstance(field_type, StringType):
         return text
+    if not is_plain(text, field_type):
+        raise ValidationError("not written as Hive and Spark read it")
     if isinstance(field_type, IntegerType | LongType):
         return _integer(text, _RANGES[type(field_type)])
     if isinstance(field_type, BooleanType):
         return {"true": True, "false": False}[_one_of(text.lower(), ("true", "false"))]
     if isinstance(field_type, FloatType | DoubleType):
-        return float(text)
+        return _float(text, field_type)
     if isinstance(field_type, DecimalType):
         return _decimal(text, field_type)
     if isinstance(field_type, DateType):
-        return (dt.date.fromisoformat(text) - _EPOCH.date()).days
+        return (_date(text) - _EPOCH.date()).days
     if isinstance(field_type, TimestampType | TimestamptzType):
         zone = dt.timezone.utc if isinstance(field_type, TimestampType) else ZoneInfo(time_zone)
         return _microseconds(text, zone)
     raise ValidationError(_NO_EQUAL.format(field_type))
 
 
+def _check_room(value: Any, hive_type: str) -> None:
+    """Refuse what the type in Hive has no room for: Hive cuts it off, others read null."""
+    kind = hive_type.lower().replace(" ", "")
+    bits, sized = _SMALL.get(kind), _SIZED.fullmatch(kind)
+    if bits is not None and not -(1 << bits) <= value < 1 << bits:
+        raise ValidationError(f"out of the range of {kind}")
+    if sized is not None and len(value) > int(sized[1]):
+        raise ValidationError(f"too long for {kind}")
+
+
 def _integer(text: str, bits: int) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise ValidationError("not a whole number")
     value = int(text)
     if not -(1 << bits) <= value < 1 << bits:
         raise ValidationError("out of range")
     return value
+
+
+def _float(text: str, field_type: FloatType | DoubleType) -> float:
+    value = float(text)
+    try:
+        if isinstance(field_type, FloatType):
+            (value,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value) and not text.endswith("Infinity"):
+        raise ValidationError("out of range")
+    return value
+
+
+def _date(text: str) -> dt.date:
+    if not _DATE.fullmatch(text):
+        raise ValidationError("not a date like 2024-01-31")
+    return dt.date.fromisoformat(text)
 
 
 def _one_of(text: str, choices: tuple[str, ...]) -> str:
@@ -133,7 +171,7 @@ def _microseconds(text: str, zone: dt.tzinfo) -> int:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         # Hive shortens a midnight to its date.
-        day = dt.date.fromisoformat(text)
+        day = _date(text)
         moment = dt.datetime(day.year, day.month, day.day, tzinfo=zone)
         return (moment - _EPOCH) // dt.timedelta(microseconds=1)
     moment = dt.datetime.fromisoformat(f"{match[1]} {match[2]}").replace(tzinfo=zone)

@@ -188,6 +188,7 @@ def _places(  # noqa: PLR0917 - one step of a plan, with all it needs
                 partition.values,
                 converted.spec,
                 converted.schema,
+                hive_types=[key.type for key in table.partition_keys],
                 null_name=null_name(table),
                 time_zone=choices.time_zone,
             )

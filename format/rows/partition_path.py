@@ -7,11 +7,42 @@ from typing import Any, Final
 
 from icecomb.format.errors import ExpressionError, ValidationError
 from icecomb.format.expressions.literal import convert_literal
-from icecomb.format.types import NestedField
+from icecomb.format.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 
 HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """What Hive writes for null (hive.exec.default.partition.name)."""
 _ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_FLOATING: Final = re.compile(rf"NaN|[+-]?Infinity|{_NUMBER.pattern}")
+_FORMS: Final[dict[type[IcebergType], re.Pattern[str]]] = {
+    IntegerType: _INTEGER,
+    LongType: _INTEGER,
+    DecimalType: _NUMBER,
+    FloatType: _FLOATING,
+    DoubleType: _FLOATING,
+}
+
+
+def is_plain(text: str, field_type: IcebergType) -> bool:
+    """Whether all engines take a partition's text for a value of this type, and for the same one.
+
+    Python takes more than Hive and Spark, which read null there (`1_0`, `nan`), and Hive takes more
+    than Spark (other digits than those of ASCII, blanks around).
+    """
+    if isinstance(field_type, StringType):
+        return True
+    form = _FORMS.get(type(field_type))
+    return text.isascii() and (form is None or form.fullmatch(text) is not None)
 
 
 def path_values(location: str) -> dict[str, str | None]:
@@ -41,6 +72,8 @@ def value_of_text(text: object, column: NestedField) -> Any:
     """
     if text is None:
         return None
+    if isinstance(text, str) and not is_plain(text, column.field_type):
+        raise _misfit(text, column)
     try:
         converted = convert_literal(text, column.field_type)
     except ExpressionError as error:
