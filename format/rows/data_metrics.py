@@ -62,6 +62,11 @@ class MetricsMode:
     kind: MetricsKind
     length: int = 0
 
+    def __str__(self) -> str:
+        """The mode as `parse` reads it."""
+        bounded = self.kind is MetricsKind.TRUNCATE
+        return f"truncate({self.length})" if bounded else self.kind.value
+
     @classmethod
     def parse(cls, text: str) -> MetricsMode:
         """Read a mode: `none`, `counts`, `truncate(n)` or `full`, in any case.
@@ -122,7 +127,7 @@ class MetricsConfig:
             default = MetricsMode.parse(properties[DEFAULT_MODE])
         else:
             limit = _limit(properties)
-            ids = _primitive_ids(schema)
+            ids = ids_of_values(schema)
             if len(ids) > limit:
                 modes = dict.fromkeys(ids[:limit], default)
                 default = _NONE
@@ -300,7 +305,7 @@ def _limit(properties: Mapping[str, str]) -> int:
     return int(raw)
 
 
-def _primitive_ids(schema: Schema) -> list[int]:
+def ids_of_values(schema: Schema) -> list[int]:
     """Ids of all columns with values of their own, outer levels first."""
     ids: list[int] = []
     level: list[NestedField] = list(schema.fields)

@@ -95,6 +95,14 @@ def _leaves(field: FileField, *, repeated: bool) -> Iterator[Leaf]:
         yield from _leaves(child, repeated=inner)
 
 
+def reliable_zeros(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Bounds of a column; the sign of a zero among them says nothing (Parquet, Statistics)."""
+    return (
+        -0.0 if isinstance(lower, float) and lower == 0 else lower,
+        0.0 if isinstance(upper, float) and upper == 0 else upper,
+    )
+
+
 class ColumnStatistics:
     """Reads the statistics of one physical column of a file.
 
@@ -125,11 +133,7 @@ class ColumnStatistics:
             nulls = found.null_count
         if not self._comparable or not found.has_min_max:
             return ChunkStatistics(chunk.num_values, nulls)
-        lower, upper = self._value(found.min_raw), self._value(found.max_raw)
-        if isinstance(lower, float) and isinstance(upper, float):
-            # The sign of a zero bound is not reliable (Parquet format, Statistics).
-            lower = -0.0 if lower == 0 else lower
-            upper = 0.0 if upper == 0 else upper
+        lower, upper = reliable_zeros(self._value(found.min_raw), self._value(found.max_raw))
         return ChunkStatistics(chunk.num_values, nulls, lower, upper)
 
     def _is_comparable(self) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import (
@@ -38,13 +36,12 @@ from icecomb.spark.planner.table_change import (
     overwrite_partitions,
     replace_files,
 )
-from icecomb.spark.planner.values import value_from_json
+from icecomb.spark.planner.written_files import data_files, metrics_modes
 from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.catalog.transaction import Transaction
-    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
 
@@ -98,6 +95,7 @@ class Writes:
         sorted_rows = bool(sort_order.fields)
         hashed = _setting(options, "distribution-mode", metadata, "write.distribution-mode", "hash")
         location = _data_location(metadata)
+        modes = metrics_modes(metadata)
         told = HadoopLocations(state.io.properties).of(location["root"])
         return {
             "write": {
@@ -113,6 +111,7 @@ class Writes:
                 "wap_id": place.wap_id,
                 "filters": params.get("filters", []),
                 "command": params.get("command"),
+                "metrics": modes,
                 "root": {"named": location["root"], "told": told},
                 "summary": snapshot_texts(
                     {
@@ -135,6 +134,7 @@ class Writes:
             "fanout": fanout.lower() == "true" and not sorted_rows,
             "target_file_bytes": _target_bytes(options, metadata),
             "writer": _writer_settings(options, metadata),
+            "metrics": modes,
             "footer_metadata": {"iceberg.schema": _schema_text(schema)},
         }
 
@@ -205,7 +205,7 @@ class Writes:
             # REPLACE TABLE leaves other branches as they are, its rows replace this one's
             transaction.delete(snapshot_properties=summary, branch=place.branch)
         if params["files"]:
-            files = _data_files(transaction, write, params["files"])
+            files = data_files(transaction.metadata, write, params["files"])
             transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
 
     def _change(self, table: Table, params: Mapping[str, Any]) -> SnapshotProducer | None:
@@ -220,7 +220,7 @@ class Writes:
         operation = write["operation"]
         names_columns = operation in {OVERWRITE, REPLACE_FILES}
         check_same_table(table, write["uuid"], write["schema_id"] if names_columns else None)
-        files = _data_files(table, write, params["files"])
+        files = data_files(table.metadata, write, params["files"])
         summary = self._summary(params)
         if operation == OVERWRITE:
             return overwrite(table, write, files, summary)
@@ -314,37 +314,6 @@ def _check_elements(state: TableState) -> None:
                 )
 
 
-def _data_files(
-    table: Table | Transaction, write: Mapping[str, Any], files: list[dict[str, Any]]
-) -> list[DataFile]:
-    from icecomb.format.rows.data_file import data_file_from_parquet
-    from icecomb.format.rows.data_metrics import MetricsConfig
-
-    schema = table.metadata.schema_by_id(write["schema_id"])
-    spec = table.metadata.specs()[write["spec_id"]]
-    types = [field.field_type for field in spec.partition_type(schema).fields]
-    mapping = table.metadata.name_mapping()
-    metrics = MetricsConfig.from_properties(table.metadata.properties, schema)
-    order = write["sort_order_id"]
-    return [
-        replace(
-            data_file_from_parquet(
-                table.io,
-                _named(file["path"], write["root"]),
-                schema,
-                spec,
-                tuple(map(value_from_json, types, file["partition"])),
-                mapping,
-                metrics,
-                footer=base64.b64decode(file["footer"]),
-                file_size=file["size"],
-            ),
-            sort_order_id=order,
-        )
-        for file in files
-    ]
-
-
 def _spec_json(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
     described = []
     for field in spec.fields:
@@ -370,12 +339,6 @@ def _sort_fields(order: SortOrder, schema: Schema) -> list[dict[str, Any]]:
 
 def _ascending(transform: dict[str, Any]) -> dict[str, Any]:
     return {"transform": transform, "direction": "asc", "nulls": "first"}
-
-
-def _named(path: str, root: Mapping[str, str]) -> str:
-    """A new file as the table names it, where Spark was told another root."""
-    told = root["told"]
-    return root["named"] + path[len(told) :] if path.startswith(f"{told}/") else path
 
 
 def _data_location(metadata: TableMetadata) -> dict[str, Any]:

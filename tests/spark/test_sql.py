@@ -454,9 +454,10 @@ def test_a_table_with_equality_deletes_is_refused_rather_than_read_wrongly(event
         _check(state, FileScanTask(task.file, (deletes,)))
 
 
-def test_many_files_of_one_table_are_all_read_once(spark, name):
+def test_many_files_of_one_table_are_all_committed_and_read_once(spark, name):
     spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
-    spark.range(0, 1000, 1, 7).writeTo(name).append()
+    # more than a hundred: their list travels in pages
+    spark.range(0, 1000, 1, 120).writeTo(name).append()
     spark.range(1000, 1500, 1, 3).writeTo(name).append()
     found = spark.sql(f"SELECT count(*) AS n, sum(id) AS s, count(DISTINCT id) AS d FROM {name}")
     assert found.collect() == [Row(n=1500, s=sum(range(1500)), d=1500)]

@@ -1,9 +1,9 @@
 package org.icecomb.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -30,6 +30,7 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
   private final Identifier identifier;
   private final IcecombTable table;
   private ObjectNode written = Json.object();
+  private List<String> paths = List.of();
   private boolean commitUnknown;
 
   /**
@@ -70,7 +71,12 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new StagedWriteBuilder(
-        session, name(), table.reference(), info, request -> written = request);
+        session, name(), table.reference(), info, this::keep);
+  }
+
+  private void keep(ObjectNode request, List<String> files) {
+    written = request;
+    paths = files;
   }
 
   @Override
@@ -94,9 +100,7 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
     ObjectNode request = Json.object();
     request.set("reference", table.reference());
     ArrayNode files = request.putArray("files");
-    for (JsonNode file : written.get("files")) {
-      files.add(file.get("path"));
-    }
+    paths.forEach(files::add);
     session.ask("abort_staged", request);
   }
 

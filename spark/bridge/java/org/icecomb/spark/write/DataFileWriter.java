@@ -1,20 +1,22 @@
 package org.icecomb.spark.write;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.ParquetProperties.WriterVersion;
 import org.apache.parquet.hadoop.ParquetFileWriter.Mode;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.api.WriteSupport;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.icecomb.spark.planner.Json;
 
-/** Writes one Parquet data file, and reads back its footer when it is finished. */
+/** Writes one Parquet data file, and says what is in it when it is finished. */
 final class DataFileWriter {
 
   private static final int ROWS_BETWEEN_SIZE_CHECKS = 1_000;
@@ -50,7 +52,16 @@ final class DataFileWriter {
 
   WrittenFiles.DataFile finish() throws IOException {
     writer.close();
-    return new WrittenFiles.DataFile(location, file.length(), rows, footer(), key.toJson());
+    List<BlockMetaData> groups = writer.getFooter().getBlocks();
+    ObjectNode json = Json.object();
+    json.put("path", location);
+    json.put("size", file.length());
+    json.put("rows", rows);
+    json.set("partition", key.toJson());
+    ArrayNode offsets = json.putArray("split_offsets");
+    groups.forEach(group -> offsets.add(group.getStartingPos()));
+    json.set("columns", ColumnMetrics.toJson(groups, settings.metrics()));
+    return new WrittenFiles.DataFile(location, Json.text(json));
   }
 
   /** Closes what is open; the caller deletes the file. */
@@ -59,17 +70,6 @@ final class DataFileWriter {
       writer.close();
     } catch (IOException | RuntimeException e) {
       // The write has failed already, and that error is the one to report.
-    }
-  }
-
-  private byte[] footer() throws IOException {
-    try (FSDataInputStream in = file.open()) {
-      byte[] end = new byte[8];
-      in.readFully(file.length() - end.length, end);
-      int length = ByteBuffer.wrap(end).order(ByteOrder.LITTLE_ENDIAN).getInt();
-      byte[] footer = new byte[length + end.length];
-      in.readFully(file.length() - footer.length, footer);
-      return footer;
     }
   }
 

@@ -3,8 +3,10 @@ package org.icecomb.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.util.RawValue;
 import java.io.IOException;
-import java.util.function.Consumer;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -37,8 +39,19 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
   private final PlannerSession session;
   private final String tableName;
   private final JsonNode instructions;
-  private final Consumer<ObjectNode> commit;
+  private final Commit commit;
   private boolean commitUnknown;
+
+  /** Commits the files of a write. */
+  @FunctionalInterface
+  interface Commit {
+
+    /**
+     * @param request what the planner is to be told of the files
+     * @param paths where they are
+     */
+    void commit(ObjectNode request, List<String> paths);
+  }
 
   /**
    * @param instructions the planner's answer to begin_write
@@ -48,7 +61,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
       PlannerSession session,
       String tableName,
       JsonNode instructions,
-      Consumer<ObjectNode> commit) {
+      Commit commit) {
     this.session = session;
     this.tableName = tableName;
     this.instructions = instructions;
@@ -127,9 +140,13 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     ObjectNode request = Json.object();
     request.set("write", instructions.get("write"));
     ArrayNode files = request.putArray("files");
+    List<String> paths = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message instanceof WrittenFiles written) {
-        written.files().forEach(file -> files.add(file.toJson()));
+        for (WrittenFiles.DataFile file : written.files()) {
+          files.addRawValue(new RawValue(file.json()));
+          paths.add(file.path());
+        }
       }
     }
     String application = SparkSession.active().sparkContext().applicationId();
@@ -137,7 +154,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      commit.accept(request);
+      commit.commit(request, paths);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);

@@ -2,6 +2,7 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -51,8 +52,9 @@ public class IcecombWriteBuilder implements WriteBuilder {
    * Commits the files of a write.
    *
    * @param request what the planner is to be told of them
+   * @param paths where they are
    */
-  protected void commit(ObjectNode request) {
+  protected void commit(ObjectNode request, List<String> paths) {
     session.ask("commit_write", request);
   }
 }

@@ -36,12 +36,12 @@ final class PartitionKey {
     return new PartitionKey(copies);
   }
 
-  String toJson() {
+  ArrayNode toJson() {
     ArrayNode array = Json.array();
     for (Object value : values) {
       array.add(Values.toJson(value));
     }
-    return Json.text(array);
+    return array;
   }
 
   /** The folders of this partition under the data location: {@code name=value/} for each field. */

@@ -3,7 +3,6 @@ package org.icecomb.spark.write;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFileSystem;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.hadoop.util.HadoopStreams;
@@ -37,10 +36,6 @@ final class PlainOutputFile implements OutputFile {
   /** Bytes of the closed file, as the file system has it. */
   long length() throws IOException {
     return system.getFileStatus(path).getLen();
-  }
-
-  FSDataInputStream open() throws IOException {
-    return system.open(path);
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.icecomb.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -90,13 +91,13 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
     /** Which files were read is known only when they were. */
     @Override
-    protected void commit(ObjectNode request) {
+    protected void commit(ObjectNode request, List<String> paths) {
       ObjectNode replaced = request.putObject("replaced");
       replaced.set("reference", reference);
       replaced.set("filters", read.fileConditions());
       ArrayNode files = replaced.putArray("files");
       read.replacedFiles().forEach(files::add);
-      super.commit(request);
+      super.commit(request, paths);
     }
   }
 }

@@ -2,7 +2,8 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.function.Consumer;
+import java.util.List;
+import java.util.function.BiConsumer;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -11,17 +12,18 @@ import org.icecomb.spark.PlannerSession;
 /** A write into a table that is still being made, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
 
-  private final Consumer<ObjectNode> keep;
+  private final BiConsumer<ObjectNode, List<String>> keep;
 
   /**
-   * @param keep keeps the request to commit the files until the table is committed
+   * @param keep keeps the request to commit the files, and where they are, until the table is
+   *     committed
    */
   public StagedWriteBuilder(
       PlannerSession session,
       String tableName,
       JsonNode reference,
       LogicalWriteInfo info,
-      Consumer<ObjectNode> keep) {
+      BiConsumer<ObjectNode, List<String>> keep) {
     super(session, tableName, reference, info);
     this.keep = keep;
   }
@@ -33,7 +35,7 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
   }
 
   @Override
-  protected void commit(ObjectNode request) {
-    keep.accept(request);
+  protected void commit(ObjectNode request, List<String> paths) {
+    keep.accept(request, paths);
   }
 }

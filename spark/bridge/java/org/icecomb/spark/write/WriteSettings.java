@@ -18,6 +18,7 @@ import org.icecomb.spark.planner.Json;
  * @param fanout whether files of several partitions are open at once
  * @param targetBytes size at which a new file is begun
  * @param parquet settings of the Parquet writer by their Hadoop names
+ * @param metrics Iceberg's metrics mode of columns that have one, by field id
  * @param footer key and value pairs for the footer of every file
  */
 record WriteSettings(
@@ -28,6 +29,7 @@ record WriteSettings(
     boolean fanout,
     long targetBytes,
     Map<String, String> parquet,
+    Map<String, String> metrics,
     Map<String, String> footer)
     implements Serializable {
 
@@ -45,6 +47,7 @@ record WriteSettings(
         instructions.path("fanout").asBoolean(),
         instructions.get("target_file_bytes").asLong(),
         Json.strings(instructions.path("writer")),
+        Json.strings(instructions.path("metrics")),
         Json.strings(instructions.path("footer_metadata")));
   }
 }

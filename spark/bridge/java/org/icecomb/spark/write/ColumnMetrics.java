@@ -1,0 +1,125 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.parquet.column.statistics.Statistics;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.StringLogicalTypeAnnotation;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.icecomb.spark.planner.Json;
+
+/**
+ * What a footer says about the columns of a finished file, all row groups together: little enough
+ * for the results of many tasks, and all that the planner needs.
+ */
+final class ColumnMetrics {
+
+  private static final String COUNTS = "counts";
+  private static final String TRUNCATE = "truncate(";
+
+  private ColumnMetrics() {}
+
+  /**
+   * An array for each column with a field id: the id, the size in bytes, and where the mode asks for
+   * them the number of values (nulls included), that of nulls and the two bounds, in Iceberg's
+   * binary form of single values as base64; null is what is not known or not asked for.
+   *
+   * @param modes Iceberg's metrics mode by field id; none where there is none. Bounds are one
+   *     character or byte longer than a mode asks for, so that the planner sees which were cut
+   */
+  static ArrayNode toJson(List<BlockMetaData> groups, Map<String, String> modes) {
+    ArrayNode columns = Json.array();
+    int count = groups.isEmpty() ? 0 : groups.get(0).getColumns().size();
+    for (int i = 0; i < count; i++) {
+      List<ColumnChunkMetaData> chunks = new ArrayList<>();
+      for (BlockMetaData group : groups) {
+        chunks.add(group.getColumns().get(i));
+      }
+      PrimitiveType type = chunks.get(0).getPrimitiveType();
+      if (type.getId() != null) {
+        String mode = modes.get(Integer.toString(type.getId().intValue()));
+        columns.add(column(type, chunks, mode));
+      }
+    }
+    return columns;
+  }
+
+  private static ArrayNode column(
+      PrimitiveType type, List<ColumnChunkMetaData> chunks, String mode) {
+    ArrayNode column = Json.array();
+    column.add(type.getId().intValue());
+    column.add(chunks.stream().mapToLong(ColumnChunkMetaData::getTotalSize).sum());
+    if (mode == null) {
+      return column.addNull().addNull().addNull().addNull();
+    }
+    column.add(chunks.stream().mapToLong(ColumnChunkMetaData::getValueCount).sum());
+    Statistics<?> all = merged(chunks);
+    if (all == null || !all.isNumNullsSet()) {
+      return column.addNull().addNull().addNull();
+    }
+    column.add(all.getNumNulls());
+    if (mode.equals(COUNTS) || !all.hasNonNullValue()) {
+      return column.addNull().addNull();
+    }
+    column.add(cut(type, mode, bound(type, all.genericGetMin(), all.getMinBytes())));
+    column.add(cut(type, mode, bound(type, all.genericGetMax(), all.getMaxBytes())));
+    return column;
+  }
+
+  /** The statistics of all chunks, or null when one has values of which nothing is known. */
+  private static Statistics<?> merged(List<ColumnChunkMetaData> chunks) {
+    Statistics<?> all = null;
+    for (ColumnChunkMetaData chunk : chunks) {
+      Statistics<?> one = chunk.getStatistics();
+      if (one == null
+          || !one.isNumNullsSet()
+          || (!one.hasNonNullValue() && one.getNumNulls() != chunk.getValueCount())) {
+        return null;
+      }
+      if (all == null) {
+        all = one.copy();
+      } else {
+        all.mergeStatistics(one);
+      }
+    }
+    return all;
+  }
+
+  /** Parquet's bytes are Iceberg's but for decimals, which Iceberg has as the shortest number. */
+  private static byte[] bound(PrimitiveType type, Object value, byte[] bytes) {
+    if (!(type.getLogicalTypeAnnotation() instanceof DecimalLogicalTypeAnnotation)) {
+      return bytes;
+    }
+    BigInteger unscaled =
+        value instanceof Number number
+            ? BigInteger.valueOf(number.longValue())
+            : new BigInteger(bytes);
+    return unscaled.toByteArray();
+  }
+
+  private static byte[] cut(PrimitiveType type, String mode, byte[] bytes) {
+    if (!mode.startsWith(TRUNCATE) || type.getPrimitiveTypeName() != PrimitiveTypeName.BINARY) {
+      return bytes;
+    }
+    int kept = Integer.parseInt(mode.substring(TRUNCATE.length(), mode.length() - 1)) + 1;
+    boolean text = type.getLogicalTypeAnnotation() instanceof StringLogicalTypeAnnotation;
+    int end = 0;
+    for (int units = 0; end < bytes.length; end++) {
+      // a byte that begins with 10 goes on with a character
+      if (!text || (bytes[end] & 0xC0) != 0x80) {
+        if (units == kept) {
+          break;
+        }
+        units++;
+      }
+    }
+    return Arrays.copyOf(bytes, end);
+  }
+}

@@ -1,0 +1,107 @@
+"""The data files that Spark's tasks have written, as the table's manifests describe them."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format import single_value
+from icecomb.format.errors import ValidationError
+from icecomb.format.rows.data_file import data_file
+from icecomb.format.rows.data_metrics import (
+    Metrics,
+    MetricsConfig,
+    MetricsKind,
+    MetricsMode,
+    bounds,
+    ids_of_values,
+)
+from icecomb.format.rows.parquet_statistics import reliable_zeros
+from icecomb.format.types import PrimitiveType
+from icecomb.spark.planner.values import value_from_json
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.schema import Schema
+
+
+def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
+    """Iceberg's metrics mode of the columns that have one, by field id, for the writing tasks.
+
+    They belong to the write: its commit reads what the tasks say by the modes that they knew.
+    """
+    schema = metadata.schema()
+    config = MetricsConfig.from_properties(metadata.properties, schema, metadata.sort_order())
+    modes = {i: config.mode(i) for i in ids_of_values(schema)}
+    return {str(i): str(mode) for i, mode in modes.items() if mode.kind is not MetricsKind.NONE}
+
+
+def data_files(
+    metadata: TableMetadata, write: Mapping[str, Any], files: Sequence[Mapping[str, Any]]
+) -> list[DataFile]:
+    """The files of a write.
+
+    Args:
+        metadata: The table.
+        write: What began the write.
+        files: What the tasks say of each: `path`, `size`, `rows`, `partition`, `split_offsets` and
+            `columns`, see `ColumnMetrics` in the bridge.
+    """
+    schema = metadata.schema_by_id(write["schema_id"])
+    spec = metadata.specs()[write["spec_id"]]
+    types = [field.field_type for field in spec.partition_type(schema).fields]
+    modes = {int(i): MetricsMode.parse(text) for i, text in write["metrics"].items()}
+    return [
+        replace(
+            data_file(
+                _named(file["path"], write["root"]),
+                file["size"],
+                _metrics(file, schema, modes),
+                spec,
+                tuple(map(value_from_json, types, file["partition"])),
+            ),
+            sort_order_id=write["sort_order_id"],
+        )
+        for file in files
+    ]
+
+
+def _named(path: str, root: Mapping[str, str]) -> str:
+    """A new file as the table names it, where Spark was told another root."""
+    told = root["told"]
+    return root["named"] + path[len(told) :] if path.startswith(f"{told}/") else path
+
+
+def _metrics(file: Mapping[str, Any], schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
+    found = Metrics(file["rows"], {}, {}, {}, {}, {}, {}, tuple(file["split_offsets"]))
+    for number, size, values, nulls, lower, upper in file["columns"]:
+        kind = schema.find_type(number)
+        found.column_sizes[number] = size
+        if values is None or not isinstance(kind, PrimitiveType):
+            continue
+        found.value_counts[number] = values
+        if nulls is not None:
+            found.null_value_counts[number] = nulls
+        limits = reliable_zeros(_bound(kind, lower), _bound(kind, upper))
+        low, high = bounds(kind, *limits, modes[number])
+        if low is not None:
+            found.lower_bounds[number] = low
+        if high is not None:
+            found.upper_bounds[number] = high
+    return found
+
+
+def _bound(kind: PrimitiveType, encoded: str | None) -> Any:
+    """An internal value, None where there is none that can be a bound."""
+    if encoded is None:
+        return None
+    try:
+        value = single_value.from_bytes(kind, base64.b64decode(encoded))
+    except ValidationError:
+        # Spark's strings may be no UTF-8
+        return None
+    return None if isinstance(value, float) and math.isnan(value) else value
