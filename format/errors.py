@@ -124,7 +124,7 @@ class MetastoreError(IcecombError, ConnectionError):
     """The Hive metastore cannot be reached, or refused a call."""
 
 
-class ConfigurationError(IcecombError, ValueError):
+class ConfigurationError(ValidationError):
     """A setting is missing, unknown, or has a value that makes no sense."""
 
 

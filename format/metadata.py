@@ -26,7 +26,7 @@ from icecomb.format.schema import (
 )
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import SortOrder, assign_fresh_sort_order_ids
-from icecomb.format.table_property import check_properties
+from icecomb.format.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
 
 if TYPE_CHECKING:
     from icecomb.format.name_mapping import NameMapping
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 SUPPORTED_FORMAT_VERSIONS: Final = (1, 2)
 DEFAULT_FORMAT_VERSION: Final = 2
-PARQUET_COMPRESSION: Final = "write.parquet.compression-codec"
-PARQUET_COMPRESSION_DEFAULT: Final = "zstd"
-DEFAULT_NAME_MAPPING: Final = "schema.name-mapping.default"
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -178,7 +175,7 @@ class TableMetadata:
 
     def name_mapping(self) -> NameMapping | None:
         """How columns of files without field ids are found, where the table says so."""
-        text = self.properties.get(DEFAULT_NAME_MAPPING)
+        text = self.properties.get(NAME_MAPPING.key)
         if text is None:
             return None
         from icecomb.format.name_mapping import NameMapping
@@ -254,7 +251,7 @@ def new_table_metadata(  # noqa: PLR0917
     given = dict(properties or {})
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
     check_properties(given)
-    kept = {PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT, **given}
+    kept = {PARQUET_CODEC.key: PARQUET_CODEC.default, **given}
     check_defaults(schema)
     fresh = replace(assign_fresh_schema_ids(schema), schema_id=INITIAL_SCHEMA_ID)
     spec = assign_fresh_partition_spec_ids(partition_spec, schema, fresh)

@@ -29,11 +29,13 @@ from icecomb.format.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.sort import INITIAL_SORT_ORDER_ID, UNSORTED_SORT_ORDER, SortOrder
-from icecomb.format.table_property import check_not_reserved, check_properties
+from icecomb.format.table_property import (
+    METADATA_PREVIOUS_VERSIONS,
+    check_not_reserved,
+    check_properties,
+)
 
 LAST_ADDED: Final = -1
-_PREVIOUS_VERSIONS_KEY: Final = "write.metadata.previous-versions-max"
-_PREVIOUS_VERSIONS_DEFAULT: Final = 100
 
 
 class MetadataBuilder:
@@ -335,7 +337,7 @@ class MetadataBuilder:
         if base_location is not None:
             entry = MetadataLogEntry(base_location, self._base.last_updated_ms)
             whole = lazily(log, MetadataLogEntry.from_json).with_last(entry)
-            log = whole[-previous_versions(metadata.properties) :]
+            log = whole[-max(1, METADATA_PREVIOUS_VERSIONS.of(metadata.properties)) :]
         return replace(
             metadata,
             table_uuid=metadata.table_uuid or uuid.uuid4(),
@@ -368,21 +370,6 @@ class MetadataBuilder:
             default=LAST_ADDED,
         )
         return log[last_gap + 1 :].where("snapshot-id", lambda i: i not in between)
-
-
-def previous_versions(properties: Mapping[str, str]) -> int:
-    """How many earlier metadata files the metadata log keeps, at least 1.
-
-    Raises:
-        ValidationError: The table's property is not a number.
-    """
-    text = properties.get(_PREVIOUS_VERSIONS_KEY, _PREVIOUS_VERSIONS_DEFAULT)
-    try:
-        return max(1, int(text))
-    except ValueError as error:
-        raise ValidationError(
-            f"Property {_PREVIOUS_VERSIONS_KEY} is {text!r}, not a number"
-        ) from error
 
 
 def _chosen(given: int, last_added: int | None, what: str) -> int:

@@ -7,17 +7,16 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.metadata import TableMetadata
+from icecomb.format.table_property import METADATA_CODEC, METADATA_PATH
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
 
-CODEC_KEY: Final = "write.metadata.compression-codec"
-METADATA_PATH_KEY: Final = "write.metadata.path"
 _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
-_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
+COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
 
 
 def read_metadata(io: FileIO, location: str) -> TableMetadata:
@@ -66,7 +65,7 @@ def metadata_bytes(metadata: TableMetadata, location: str) -> bytes:
 
 def metadata_folder(metadata: TableMetadata) -> str:
     """Where the metadata files, manifests and manifest lists of the table are created."""
-    configured = metadata.properties.get(METADATA_PATH_KEY)
+    configured = METADATA_PATH.of(metadata.properties)
     return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
 
 
@@ -95,10 +94,7 @@ def compression_marker(metadata: TableMetadata) -> str:
     Raises:
         ValidationError: The table's codec is unknown.
     """
-    codec = metadata.properties.get(CODEC_KEY, "none").lower()
-    if codec not in _MARKERS:
-        raise ValidationError(f"property {CODEC_KEY} is {codec!r}; known are none and gzip")
-    return _MARKERS[codec]
+    return COMPRESSION_MARKERS[METADATA_CODEC.of(metadata.properties)]
 
 
 def metadata_version(location: str) -> int:

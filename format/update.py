@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from icecomb.format.metadata_builder import LAST_ADDED, MetadataBuilder, previous_versions
+from icecomb.format.metadata_builder import LAST_ADDED, MetadataBuilder
 from icecomb.format.snapshot import SnapshotRef, SnapshotRefType
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ __all__ = [
     "SetStatisticsUpdate",
     "TableUpdate",
     "UpgradeFormatVersionUpdate",
-    "previous_versions",
     "update_table_metadata",
 ]
 

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.schema import Schema, assign_fresh_schema_ids
-from icecomb.format.table_property import check_no_entry_properties
+from icecomb.format.table_property import (
+    VIEW_DROP_DIALECT,
+    VIEW_HISTORY_SIZE,
+    check_no_entry_properties,
+)
 from icecomb.format.unknown_member import extra_field
 
 VIEW_FORMAT_VERSION: Final = 1
-HISTORY_SIZE: Final = "version.history.num-entries"
-DROP_DIALECT_ALLOWED: Final = "replace.drop-dialect.allowed"
-_DEFAULT_HISTORY_SIZE: Final = 10
 _FIRST_VERSION: Final = 1
 
 
@@ -192,7 +193,7 @@ def new_view_metadata(
     Raises:
         ValidationError: a property makes no sense.
     """
-    _history_size(properties)
+    VIEW_HISTORY_SIZE.of(properties)
     check_no_entry_properties(properties)
     schema = replace(assign_fresh_schema_ids(definition.schema), schema_id=0)
     version = _version(definition, _FIRST_VERSION, schema.schema_id)
@@ -296,19 +297,19 @@ def _with_schema(base: ViewMetadata, schema: Schema) -> tuple[tuple[Schema, ...]
 def _check_lost_dialects(
     old: ViewVersion, queries: Mapping[str, str], properties: Mapping[str, str]
 ) -> None:
-    if properties.get(DROP_DIALECT_ALLOWED, "false").lower() == "true":
+    if VIEW_DROP_DIALECT.of(properties):
         return
     new = {dialect.lower() for dialect in queries}
     if lost := [dialect for dialect in old.queries if dialect.lower() not in new]:
         raise ValidationError(
             f"The view would lose its query in {', '.join(lost)}",
-            hint=f"give a query in that dialect, too, or set {DROP_DIALECT_ALLOWED}=true",
+            hint=f"give a query in that dialect, too, or set {VIEW_DROP_DIALECT.key}=true",
         )
 
 
 def _expired(metadata: ViewMetadata, *, added: bool) -> ViewMetadata:
     """Without the oldest versions beyond the history's size, and the log up to a gap."""
-    size = _history_size(metadata.properties)
+    size = VIEW_HISTORY_SIZE.of(metadata.properties)
     if len(metadata.versions) <= max(size, 1 + (not added)):
         return metadata
     newest: Sequence[ViewVersion] = sorted(metadata.versions, key=lambda v: -v.version_id)
@@ -322,12 +323,3 @@ def _expired(metadata: ViewMetadata, *, added: bool) -> ViewMetadata:
             log.clear()
     versions = tuple(v for v in metadata.versions if v.version_id in kept)
     return replace(metadata, versions=versions, version_log=tuple(log))
-
-
-def _history_size(properties: Mapping[str, str]) -> int:
-    text = properties.get(HISTORY_SIZE)
-    if text is None:
-        return _DEFAULT_HISTORY_SIZE
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ValidationError(f"Property {HISTORY_SIZE} is {text!r}, not a positive number")
-    return int(text)

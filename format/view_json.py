@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError, ValidationError
-from icecomb.format.metadata_file import CODEC_KEY, METADATA_PATH_KEY, read_metadata_json
+from icecomb.format.metadata_file import COMPRESSION_MARKERS, read_metadata_json
 from icecomb.format.schema import Schema
+from icecomb.format.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.unknown_member import unknown_members
 from icecomb.format.view import (
     VIEW_FORMAT_VERSION,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
 
 _T = TypeVar("_T")
-_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
 _METADATA: Final = frozenset(
     (
         "view-uuid",
@@ -81,12 +81,10 @@ def new_view_location(metadata: ViewMetadata, version: int) -> str:
     Raises:
         ValidationError: The view's codec is unknown.
     """
-    codec = metadata.properties.get(CODEC_KEY, "gzip").lower()
-    if codec not in _MARKERS:
-        raise ValidationError(f"property {CODEC_KEY} is {codec!r}; known are none and gzip")
-    configured = metadata.properties.get(METADATA_PATH_KEY)
+    codec = METADATA_CODEC.of(metadata.properties, default="gzip")
+    configured = METADATA_PATH.of(metadata.properties)
     folder = (configured or f"{metadata.location}/metadata").rstrip("/")
-    return f"{folder}/{version:05d}-{uuid.uuid4()}{_MARKERS[codec]}.metadata.json"
+    return f"{folder}/{version:05d}-{uuid.uuid4()}{COMPRESSION_MARKERS[codec]}.metadata.json"
 
 
 def view_to_json(metadata: ViewMetadata) -> str:

@@ -14,6 +14,7 @@ import click
 import pytest
 
 from icecomb.catalog.cli.application import icecomb
+from tests import property_table
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -32,6 +33,11 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
     names: dict[str, object] = {}
     for block in found:
         exec(compile(block.replace(FOLDER, str(tmp_path)), "python.md", "exec"), names)  # noqa: S102
+
+
+def test_the_page_lists_every_property_as_the_code_knows_it() -> None:
+    hint = "run python -m tests.property_table --write"
+    assert property_table.in_page() == property_table.table(), hint
 
 
 _WITHOUT = """

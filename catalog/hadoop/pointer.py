@@ -98,11 +98,12 @@ class HadoopPointer:
         All writers on one base must compete for one name. So it depends on the base only: a new
         ``write.metadata.compression-codec`` counts from the commit after the one that sets it.
         """
-        from icecomb.format.metadata_file import METADATA_PATH_KEY, compression_marker
+        from icecomb.format.metadata_file import compression_marker
+        from icecomb.format.table_property import METADATA_PATH
 
-        if METADATA_PATH_KEY in metadata.properties:
+        if METADATA_PATH.key in metadata.properties:
             raise ValidationError(
-                f"{self._name}: a file-system table cannot have {METADATA_PATH_KEY}",
+                f"{self._name}: a file-system table cannot have {METADATA_PATH.key}",
                 hint="its metadata is found in its own folder only; remove the property",
                 table=self._name,
             )

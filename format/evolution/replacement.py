@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.metadata import (
-    DEFAULT_NAME_MAPPING,
-    PARQUET_COMPRESSION,
-    PARQUET_COMPRESSION_DEFAULT,
-)
 from icecomb.format.name_mapping import update_name_mapping
 from icecomb.format.partition import (
     PartitionField,
@@ -24,7 +19,7 @@ from icecomb.format.requirement import AssertTableUUID
 from icecomb.format.schema import assign_fresh_schema_ids
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import assign_fresh_sort_order_ids
-from icecomb.format.table_property import check_properties
+from icecomb.format.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
 from icecomb.format.transform import VoidTransform
 from icecomb.format.update import (
     AddPartitionSpecUpdate,
@@ -88,7 +83,7 @@ class TableReplacement(PendingUpdate):
         self._version = None if version is None else int(version)
         check_properties(given)
         self._properties = {
-            PARQUET_COMPRESSION: PARQUET_COMPRESSION_DEFAULT,
+            PARQUET_CODEC.key: PARQUET_CODEC.default,
             **given,
         }
 
@@ -120,7 +115,7 @@ class TableReplacement(PendingUpdate):
         )
         if self._location is not None:
             updates.append(SetLocationUpdate(self._location))
-        mapped = {} if mapping is None else {DEFAULT_NAME_MAPPING: mapping.to_json()}
+        mapped = {} if mapping is None else {NAME_MAPPING.key: mapping.to_json()}
         updates.append(SetPropertiesUpdate({**mapped, **self._properties}))
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.schema_edit import Path, SchemaEdit
-from icecomb.format.metadata import DEFAULT_NAME_MAPPING
 from icecomb.format.name_mapping import update_name_mapping
 from icecomb.format.requirement import (
     AssertCurrentSchemaId,
@@ -15,6 +14,7 @@ from icecomb.format.requirement import (
     AssertTableUUID,
 )
 from icecomb.format.schema import Schema
+from icecomb.format.table_property import NAME_MAPPING
 from icecomb.format.transform import VoidTransform
 from icecomb.format.update import (
     AddSchemaUpdate,
@@ -255,7 +255,7 @@ def _properties(base: TableMetadata, edit: SchemaEdit, schema: Schema) -> Iterab
     if mapping is not None:
         updated = update_name_mapping(mapping, edit.schema, schema)
         if updated != mapping:
-            changed[DEFAULT_NAME_MAPPING] = updated.to_json()
+            changed[NAME_MAPPING.key] = updated.to_json()
     renamed = {
         name: schema.find_column_name(field_id)
         for field_id in edit.schema.field_ids

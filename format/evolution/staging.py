@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.table_property import WAP_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.snapshot import Snapshot
 
-WAP_ENABLED: Final = "write.wap.enabled"
 """The table property that lets operations be staged by a `WAP_ID`."""
 WAP_ID: Final = "wap.id"
 """The key of a snapshot's summary that names what was staged."""
@@ -21,7 +21,7 @@ PUBLISHED_WAP_ID: Final = "published-wap-id"
 
 def is_audited(metadata: TableMetadata) -> bool:
     """Whether the table's property `WAP_ENABLED` is true."""
-    return metadata.properties.get(WAP_ENABLED, "false").lower() == "true"
+    return WAP_ENABLED.of(metadata.properties)
 
 
 def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> bool:

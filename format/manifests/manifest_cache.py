@@ -1,11 +1,7 @@
 """Decoded manifests that are kept: in memory, and in a folder if one is configured.
 
-Manifests never change, so what was decoded once stays right. The properties of a `FileIO` decide:
-
-* `io.manifest.cache-enabled` (default `true`): whether anything is kept,
-* `io.manifest.cache.max-total-bytes` (default 256 MiB): how much memory may be used,
-* `io.manifest.cache.folder` (default none): a local folder that later processes find them in,
-* `io.manifest.cache.folder-max-total-bytes` (default 4 GiB): how much that folder may hold.
+Manifests never change, so what was decoded once stays right. Properties of a `FileIO` decide how
+much is kept, and where.
 """
 
 from __future__ import annotations
@@ -16,17 +12,25 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import ManifestFile
+from icecomb.format.property import flag, number, text
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest_columns import ManifestColumns
     from icecomb.format.manifests.manifest_store import ManifestStore
 
-CACHE_BYTES: Final = 256 * 1024 * 1024
-"""How much memory decoded manifests may keep by default."""
-STORE_BYTES: Final = 4 * 1024 * 1024 * 1024
-"""How much a folder of decoded manifests may hold by default."""
+CACHE_ENABLED: Final = flag(
+    "io.manifest.cache-enabled", "Whether decoded manifests are kept.", default=True
+)
+CACHE_BYTES: Final = number(
+    "io.manifest.cache.max-total-bytes", 256 << 20, "How much memory they may take.", least=0
+)
+CACHE_FOLDER: Final = text(
+    "io.manifest.cache.folder", "A local folder that later processes find them in.", "a folder"
+)
+STORE_BYTES: Final = number(
+    "io.manifest.cache.folder-max-total-bytes", 4 << 30, "How much it may hold.", least=0
+)
 
 
 class Sized(Protocol):
@@ -48,7 +52,9 @@ class ManifestCache:
         store: Where they are looked for after that, and kept, too.
     """
 
-    def __init__(self, limit: int = CACHE_BYTES, store: ManifestStore | None = None) -> None:
+    def __init__(
+        self, limit: int = CACHE_BYTES.default, store: ManifestStore | None = None
+    ) -> None:
         self.limit = limit
         self.store = store
         self._kept: OrderedDict[tuple[Any, ...], Sized] = OrderedDict()
@@ -130,28 +136,13 @@ def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
     Raises:
         ConfigurationError: A property makes no sense.
     """
-    enabled = properties.get("io.manifest.cache-enabled", "true").lower()
-    if enabled not in {"true", "false"}:
-        raise ConfigurationError(f"io.manifest.cache-enabled is true or false, not {enabled!r}")
-    if enabled == "false":
+    if not CACHE_ENABLED.of(properties):
         return None
-    limit = _bytes(properties, "io.manifest.cache.max-total-bytes", CACHE_BYTES)
-    folder = properties.get("io.manifest.cache.folder")
+    limit = CACHE_BYTES.of(properties)
+    folder = CACHE_FOLDER.of(properties)
     if not folder:
-        return MANIFEST_CACHE if limit == CACHE_BYTES else _cache(limit, None, 0)
-    stored = _bytes(properties, "io.manifest.cache.folder-max-total-bytes", STORE_BYTES)
-    return _cache(limit, folder, stored)
-
-
-def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:
-    value = properties.get(name, default)
-    try:
-        number = int(value)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise ConfigurationError(f"{name} is a number of bytes, not {value!r}")
-    return number
+        return MANIFEST_CACHE if limit == CACHE_BYTES.default else _cache(limit, None, 0)
+    return _cache(limit, folder, STORE_BYTES.of(properties))
 
 
 @cache

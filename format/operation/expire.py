@@ -13,6 +13,7 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.table_property import GC_ENABLED
 from icecomb.format.update import (
     Changes,
     RemovePartitionSpecsUpdate,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.update import TableUpdate
 
-_GC_KEY: Final = "gc.enabled"
 _BATCH: Final = 1000
 
 
@@ -167,11 +167,11 @@ class ExpireSnapshots(PendingUpdate):
 
     def apply(self, base: TableMetadata) -> Changes:
         """See `PendingUpdate.apply`."""
-        if base.properties.get(_GC_KEY, "true").lower() != "true":
+        if not GC_ENABLED.of(base.properties):
             raise ValidationError(
                 "Cannot expire snapshots: files of this table may belong to others, too "
-                f"({_GC_KEY} is false)",
-                hint=f"Set {_GC_KEY} to true when no other table uses its files.",
+                f"({GC_ENABLED.key} is false)",
+                hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
             )
         self._applied_to = base
         refs, snapshot_ids = self._due(base)

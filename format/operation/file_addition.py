@@ -13,7 +13,6 @@ from icecomb.format.location import plain_locations
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import DEFAULT_NAME_MAPPING
 from icecomb.format.name_mapping import (
     NameMapping,
     create_name_mapping,
@@ -24,6 +23,7 @@ from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertCurrentSchemaId
 from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.table_property import NAME_MAPPING
 from icecomb.format.update import Changes, SetPropertiesUpdate
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class FileAddition(FastAppend):
                 AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
             ),
             updates=(
-                SetPropertiesUpdate({DEFAULT_NAME_MAPPING: mapping.to_json()}),
+                SetPropertiesUpdate({NAME_MAPPING.key: mapping.to_json()}),
                 *changes.updates,
             ),
         )

@@ -14,20 +14,14 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
-    TARGET_SIZE_DEFAULT,
-    TARGET_SIZE_KEY,
-    integer_property,
     spec_of,
 )
+from icecomb.format.table_property import MANIFEST_MERGE, MANIFEST_MIN_COUNT, MANIFEST_TARGET_BYTES
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest_writer import EncodedEntry
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
-
-_ENABLED_KEY = "commit.manifest-merge.enabled"
-_MIN_COUNT_KEY = "commit.manifest.min-count-to-merge"
-_MIN_COUNT_DEFAULT = 100
 
 
 class ManifestMerge:
@@ -60,10 +54,10 @@ class ManifestMerge:
             manifests: The newest first.
         """
         self.replaced = 0
-        if base.properties.get(_ENABLED_KEY, "true").lower() == "false" or not manifests:
+        if not MANIFEST_MERGE.of(base.properties) or not manifests:
             return list(manifests)
-        target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
-        min_count = integer_property(base, _MIN_COUNT_KEY, _MIN_COUNT_DEFAULT)
+        target = MANIFEST_TARGET_BYTES.of(base.properties)
+        min_count = MANIFEST_MIN_COUNT.of(base.properties)
         by_spec: dict[int, list[ManifestFile]] = {}
         for manifest in manifests:
             by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.ancestry import ancestors_of
-from icecomb.format.operation.snapshot_producer import integer_property
 from icecomb.format.snapshot import MAIN_BRANCH, SnapshotRef
+from icecomb.format.table_property import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
 
 _FOREVER: Final = (1 << 63) - 1
-_FIVE_DAYS_MS: Final = 5 * 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ class Retention:
     ) -> Retention:
         """As given, else as the table's `history.expire.*` properties say."""
         if older_than_ms is None:
-            age = integer_property(metadata, "history.expire.max-snapshot-age-ms", _FIVE_DAYS_MS)
+            age = MAX_SNAPSHOT_AGE.of(metadata.properties)
             older_than_ms = now_ms - age
         if retain_last is None:
-            retain_last = integer_property(metadata, "history.expire.min-snapshots-to-keep", 1)
-        max_ref_age = integer_property(metadata, "history.expire.max-ref-age-ms", _FOREVER)
+            retain_last = MIN_SNAPSHOTS.of(metadata.properties)
+        max_ref_age = MAX_REF_AGE.of(metadata.properties)
         return cls(now_ms, older_than_ms, retain_last, max_ref_age)
 
     def expired_refs(self, metadata: TableMetadata) -> frozenset[str]:

@@ -21,15 +21,13 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
-    TARGET_SIZE_DEFAULT,
-    TARGET_SIZE_KEY,
     SnapshotProducer,
-    integer_property,
     parent_manifests,
     spec_of,
     with_counts,
 )
 from icecomb.format.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.table_property import MANIFEST_TARGET_BYTES
 from icecomb.format.update import Changes
 
 if TYPE_CHECKING:
@@ -203,7 +201,7 @@ class RewriteManifests(SnapshotProducer):
                 key = (manifest.content, manifest.partition_spec_id)
                 groups.setdefault(key, []).append(manifest)
         if self._key is None:
-            target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
+            target = MANIFEST_TARGET_BYTES.of(base.properties)
             groups = {key: found for key, found in groups.items() if _improvable(found, target)}
         return groups
 

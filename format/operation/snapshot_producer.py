@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -39,6 +39,12 @@ from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, wi
 from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
+from icecomb.format.table_property import (
+    MANIFEST_CODEC,
+    MANIFEST_LEVEL,
+    MANIFEST_TARGET_BYTES,
+    SUMMARY_PARTITION_LIMIT,
+)
 from icecomb.format.update import (
     AddSnapshotUpdate,
     Changes,
@@ -52,11 +58,6 @@ if TYPE_CHECKING:
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
 
-TARGET_SIZE_KEY: Final = "commit.manifest.target-size-bytes"
-TARGET_SIZE_DEFAULT: Final = 8 * 1024 * 1024
-_CODEC_KEY: Final = "write.manifest.compression-codec"
-_LEVEL_KEY: Final = "write.manifest.compression-level"
-_LIMIT_KEY: Final = "write.summary.partition-limit"
 _ROLL_EVERY: Final = 250
 
 
@@ -218,7 +219,7 @@ class SnapshotProducer(ABC):
             content: Data files or delete files.
             roll: Whether more than one manifest may be written.
         """
-        target = integer_property(base, TARGET_SIZE_KEY, TARGET_SIZE_DEFAULT)
+        target = MANIFEST_TARGET_BYTES.of(base.properties)
         written: list[ManifestFile] = []
         writer: ManifestWriter | None = None
         for entry in entries:
@@ -250,7 +251,7 @@ class SnapshotProducer(ABC):
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
         """An empty count of changes."""
-        return SnapshotSummary(base.schema(), integer_property(base, _LIMIT_KEY, 0))
+        return SnapshotSummary(base.schema(), SUMMARY_PARTITION_LIMIT.of(base.properties))
 
     def _parent(self, base: TableMetadata) -> Snapshot | None:
         ref = base.refs.get(self.branch)
@@ -294,7 +295,7 @@ class SnapshotProducer(ABC):
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=None if parent is None else parent.snapshot_id,
             sequence_number=sequence_number,
-            codec=base.properties.get(_CODEC_KEY, "gzip"),
+            codec=MANIFEST_CODEC.of(base.properties),
             parent=_written(self.io, base, parent),
         )
         self._listed[location] = frozenset(manifest.manifest_path for manifest in manifests)
@@ -343,7 +344,6 @@ class SnapshotProducer(ABC):
     def _new_writer(
         self, base: TableMetadata, spec_id: int, content: ManifestContent
     ) -> ManifestWriter:
-        level = base.properties.get(_LEVEL_KEY)
         spec = spec_of(base, spec_id)
         return ManifestWriter(
             min(base.format_version, 2),
@@ -351,8 +351,8 @@ class SnapshotProducer(ABC):
             schema_of(base, spec),
             self.snapshot_id,
             content=content,
-            codec=base.properties.get(_CODEC_KEY, "gzip"),
-            level=None if level is None else integer_property(base, _LEVEL_KEY, 1),
+            codec=MANIFEST_CODEC.of(base.properties),
+            level=MANIFEST_LEVEL.of(base.properties),
         )
 
     def _finish(self, base: TableMetadata, writer: ManifestWriter) -> ManifestFile:
@@ -442,18 +442,3 @@ def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     from icecomb.format.manifests.manifest_decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)
-
-
-def integer_property(metadata: TableMetadata, key: str, default: int) -> int:
-    """A table property that is a whole number.
-
-    Raises:
-        ConfigurationError: It is none.
-    """
-    text = metadata.properties.get(key)
-    if text is None:
-        return default
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigurationError(f"table property {key} is no whole number: {text!r}") from None

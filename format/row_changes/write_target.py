@@ -13,6 +13,7 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.scan.task import FileScanTask
     from icecomb.format.snapshot import Snapshot
-
-_ISOLATION = ("serializable", "snapshot")
-_MODES = ("copy-on-write", "merge-on-read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class WriteTarget:
         Raises:
             ConfigurationError: The level is unknown.
         """
-        return self._choice(f"write.{command}.isolation-level", _ISOLATION) == "serializable"
+        return ISOLATION_LEVEL[command].of(self.metadata.properties) == "serializable"
 
     def merges_on_read(self, command: str) -> bool:
         """Property `write.<command>.mode`: whether rows are deleted by delete files.
@@ -120,23 +118,15 @@ class WriteTarget:
             ConfigurationError: The mode is unknown, or the table's format version has no such
                 files.
         """
-        key = f"write.{command}.mode"
-        if self._choice(key, _MODES) == "copy-on-write":
+        mode = ROW_LEVEL_MODE[command]
+        if mode.of(self.metadata.properties) == "copy-on-write":
             return False
         if self.metadata.format_version < 2:
             raise ConfigurationError(
-                f"{key}=merge-on-read: a table of format version 1 has no delete files",
-                hint=f"Upgrade the table to version 2, or set {key} to copy-on-write.",
+                f"{mode.key}=merge-on-read: a table of format version 1 has no delete files",
+                hint=f"Upgrade the table to version 2, or set {mode.key} to copy-on-write.",
             )
         return True
-
-    def _choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        value = self.metadata.properties.get(key, allowed[0]).lower()
-        if value not in allowed:
-            raise ConfigurationError(
-                f"{key} cannot be {value!r}", hint=f"Use one of: {', '.join(allowed)}."
-            )
-        return value
 
     def _scan(self, row_filter: BooleanExpression) -> TableScan:
         scan = TableScan(self.metadata, self.io, row_filter, case_sensitive=self.case_sensitive)

@@ -19,18 +19,14 @@ from icecomb.format.avro.avro_codec import compressor
 from icecomb.format.avro.avro_container import header_bytes
 from icecomb.format.avro.avro_encoder import encode_long
 from icecomb.format.avro.avro_schema import avro_schema
-from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
 from icecomb.format.rows.write_property import compression_level
+from icecomb.format.table_property import AVRO_CODEC, AVRO_LEVEL
 from icecomb.format.types import StructType
 
-CODEC = "write.avro.compression-codec"
-LEVEL = "write.avro.compression-level"
-
-_CODECS = ("gzip", "zstd", "snappy", "uncompressed", "none")
 _SYNC_BYTES = 16
 _BLOCK_BYTES = 64_000
 _RECORD_NAME = "table"
@@ -80,13 +76,9 @@ class AvroOptions:
         Raises:
             ConfigurationError: The codec is unknown, or the level is no number.
         """
-        codec = properties.get(CODEC, "gzip").lower()
-        if codec not in _CODECS:
-            raise ConfigurationError(
-                f"{CODEC}: unknown codec {codec!r}", hint=f"Use one of: {', '.join(_CODECS)}."
-            )
+        codec = AVRO_CODEC.of(properties)
         plain = codec in ("uncompressed", "none")
-        return cls(codec, compression_level(properties, LEVEL, "NONE" if plain else codec))
+        return cls(codec, compression_level(AVRO_LEVEL, properties, "NONE" if plain else codec))
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
         """See `FileOptions.open`."""

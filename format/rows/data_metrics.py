@@ -23,6 +23,7 @@ from icecomb.format.rows.arrow_projection import FileField
 from icecomb.format.rows.parquet_statistics import ChunkStatistics, ColumnStatistics, leaves
 from icecomb.format.schema import Schema
 from icecomb.format.sort import SortOrder
+from icecomb.format.table_property import METRICS_DEFAULT, METRICS_MAX_INFERRED, METRICS_OF_COLUMN
 from icecomb.format.types import (
     BinaryType,
     NestedField,
@@ -31,11 +32,6 @@ from icecomb.format.types import (
     StructType,
 )
 
-DEFAULT_MODE = "write.metadata.metrics.default"
-COLUMN_MODE_PREFIX = "write.metadata.metrics.column."
-MAX_INFERRED_DEFAULTS = "write.metadata.metrics.max-inferred-column-defaults"
-
-_MAX_INFERRED = 100
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = 0xD7FF, 0xE000
 _LAST_CODE_POINT = 0x10FFFF
@@ -123,10 +119,10 @@ class MetricsConfig:
         """
         modes: dict[int, MetricsMode] = {}
         default = _DEFAULT
-        if DEFAULT_MODE in properties:
-            default = MetricsMode.parse(properties[DEFAULT_MODE])
+        if mode := METRICS_DEFAULT.of(properties):
+            default = MetricsMode.parse(mode)
         else:
-            limit = _limit(properties)
+            limit = METRICS_MAX_INFERRED.of(properties)
             ids = ids_of_values(schema)
             if len(ids) > limit:
                 modes = dict.fromkeys(ids[:limit], default)
@@ -134,10 +130,9 @@ class MetricsConfig:
         for f in () if sort_order is None else sort_order.fields:
             if modes.get(f.source_id, default).kind in (MetricsKind.NONE, MetricsKind.COUNTS):
                 modes[f.source_id] = _DEFAULT
-        for key, value in properties.items():
-            name = key.removeprefix(COLUMN_MODE_PREFIX)
-            if name != key and schema.contains(name):
-                modes[schema.find_field(name).field_id] = MetricsMode.parse(value)
+        for name, mode in METRICS_OF_COLUMN.of_each(properties).items():
+            if mode and schema.contains(name):
+                modes[schema.find_field(name).field_id] = MetricsMode.parse(mode)
         return cls(default, modes)
 
 
@@ -296,13 +291,6 @@ def _add_bounds(
         result.lower_bounds[number] = lower
     if upper is not None:
         result.upper_bounds[number] = upper
-
-
-def _limit(properties: Mapping[str, str]) -> int:
-    raw = properties.get(MAX_INFERRED_DEFAULTS, str(_MAX_INFERRED))
-    if not raw.isdigit():
-        raise ConfigurationError(f"{MAX_INFERRED_DEFAULTS} must be a number, not {raw!r}")
-    return int(raw)
 
 
 def ids_of_values(schema: Schema) -> list[int]:

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from icecomb.format.errors import ConfigurationError
 from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.metadata import TableMetadata
+from icecomb.format.property import flag
 from icecomb.format.rows.arrow_projection import Projection, names_as_ids
 from icecomb.format.rows.arrow_values import writing_cast
 from icecomb.format.rows.data_metrics import MetricsConfig
@@ -26,17 +26,15 @@ from icecomb.format.rows.hidden_null import without_hidden_nulls
 from icecomb.format.rows.location_provider import load_location_provider
 from icecomb.format.rows.partition_writer import PartitionWriter
 from icecomb.format.rows.row_sort import RowSorter, sort_keys
-from icecomb.format.rows.write_property import positive
 from icecomb.format.schema import Schema
+from icecomb.format.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
 from icecomb.format.types import NestedField
 
-TARGET_FILE_BYTES = "write.target-file-size-bytes"
-DEFAULT_FORMAT = "write.format.default"
-DISTRIBUTION = "write.distribution-mode"
-TABLE_ORDERING = "use-table-distribution-and-ordering"
-
-_DEFAULT_TARGET = 512 << 20
-_DISTRIBUTIONS = ("none", "hash", "range")
+_ORDERED = flag(
+    "use-table-distribution-and-ordering",
+    "Whether rows are sorted as the table says.",
+    default=True,
+)
 _PIECE_ROWS = 1 << 18
 
 
@@ -109,17 +107,12 @@ class DataWriter:
     ) -> None:
         properties = {**metadata.properties, **(options or {})}
         schema, order = metadata.schema(), metadata.sort_order()
-        distribution = properties.get(DISTRIBUTION, "none").lower()
-        if distribution not in _DISTRIBUTIONS:
-            raise ConfigurationError(
-                f"{DISTRIBUTION} cannot be {distribution!r}",
-                hint=f"Use one of: {', '.join(_DISTRIBUTIONS)}.",
-            )
-        ordered = properties.get(TABLE_ORDERING, "true").lower() == "true"
+        DISTRIBUTION_MODE.of(properties)
+        ordered = _ORDERED.of(properties)
         keys = sort_keys(schema, metadata.spec(), order) if ordered else None
         settings = FileSettings(
             schema,
-            load_file_options(properties, DEFAULT_FORMAT),
+            load_file_options(DATA_FORMAT.of(properties), properties),
             MetricsConfig.from_properties(properties, schema, order),
             sort_order_id=None if keys is None else order.order_id,
         )
@@ -130,7 +123,7 @@ class DataWriter:
             load_location_provider(metadata.location, properties),
             settings,
             metadata.spec(),
-            target=positive(properties, TARGET_FILE_BYTES, _DEFAULT_TARGET),
+            target=TARGET_FILE_BYTES.of(properties),
             name=lambda number: f"{0:05d}-{task_id}-{operation_id}-{number:05d}",
         )
         self._projections: dict[pa.Schema, Projection] = {}

@@ -12,18 +12,17 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.rows.arrow_projection import Projection
 from icecomb.format.rows.data_metrics import MetricsConfig
-from icecomb.format.rows.data_writer import DEFAULT_FORMAT, frame_projection
+from icecomb.format.rows.data_writer import frame_projection
 from icecomb.format.rows.file_settings import FileSettings, delete_properties, load_file_options
 from icecomb.format.rows.frame_check import check_required
 from icecomb.format.rows.location_provider import load_location_provider
 from icecomb.format.rows.partition_writer import PartitionWriter
-from icecomb.format.rows.position_delete_writer import (
-    DEFAULT_DELETE_TARGET,
-    DELETE_FORMAT,
-    DELETE_TARGET_BYTES,
-)
-from icecomb.format.rows.write_property import positive
 from icecomb.format.schema import Schema
+from icecomb.format.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_TARGET_FILE_BYTES,
+)
 from icecomb.format.transform import VoidTransform
 
 if TYPE_CHECKING:
@@ -65,10 +64,10 @@ class EqualityDeleteWriter:
         compared = _compared(schema, columns)
         self._schema = _with_sources(schema, spec, compared)
         properties = delete_properties(metadata.properties)
-        fallback = properties.get(DEFAULT_FORMAT, "parquet")
+        chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
         settings = FileSettings(
             self._schema,
-            load_file_options(properties, DELETE_FORMAT, fallback),
+            load_file_options(chosen, properties),
             MetricsConfig.from_properties(properties, schema),
             content=DataFileContent.EQUALITY_DELETES,
             equality_ids=compared,
@@ -78,7 +77,7 @@ class EqualityDeleteWriter:
             load_location_provider(metadata.location, properties),
             settings,
             spec,
-            target=positive(properties, DELETE_TARGET_BYTES, DEFAULT_DELETE_TARGET),
+            target=DELETE_TARGET_FILE_BYTES.of(properties),
             name=lambda number: f"{0:05d}-0-{operation_id}-{number:05d}-deletes",
         )
         self._projections: dict[pa.Schema, Projection] = {}

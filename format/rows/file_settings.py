@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
 from icecomb.format.rows.data_metrics import Metrics, MetricsConfig
 from icecomb.format.rows.parquet_options import ParquetOptions
@@ -94,30 +93,22 @@ class FileSettings:
     sort_order_id: int | None = None
 
 
-def load_file_options(
-    properties: Mapping[str, str], key: str, default: str = "parquet"
-) -> FileOptions:
-    """The format a property names, written as the other properties say.
+def load_file_options(file_format: str, properties: Mapping[str, str]) -> FileOptions:
+    """A format, written as a table's properties say.
 
     Args:
+        file_format: `parquet`, `orc` or `avro`.
         properties: A table's properties.
-        key: Which one names the format: `write.format.default`, `write.delete.format.default`.
-        default: The format when it is not set.
 
     Raises:
-        ConfigurationError: The format is unknown, or how to write it makes no sense.
+        ConfigurationError: How to write it makes no sense.
     """
-    chosen = properties.get(key, default).lower()
     choices: dict[str, Callable[[Mapping[str, str]], FileOptions]] = {
         "parquet": ParquetOptions.from_properties,
         "orc": _orc,
         "avro": _avro,
     }
-    if chosen not in choices:
-        raise ConfigurationError(
-            f"{key}: unknown file format {chosen!r}", hint=f"Use one of: {', '.join(choices)}."
-        )
-    return choices[chosen](properties)
+    return choices[file_format](properties)
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.table_property import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    OBJECT_STORE,
+    OBJECT_STORE_PARTITIONED,
+    OBJECT_STORE_PATH,
+)
 
-DATA_PATH = "write.data.path"
-FOLDER_STORAGE_PATH = "write.folder-storage.path"
-OBJECT_STORE_PATH = "write.object-storage.path"
-OBJECT_STORE_ENABLED = "write.object-storage.enabled"
-OBJECT_STORE_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
 CUSTOM_PROVIDERS = ("write.location-provider.impl", "write.py-location-provider.impl")
 
 _HASH_BITS = 20
@@ -47,7 +49,7 @@ class DefaultLocationProvider(LocationProvider):
     """
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
-        configured = properties.get(DATA_PATH) or properties.get(FOLDER_STORAGE_PATH)
+        configured = DATA_PATH.of(properties) or FOLDER_STORAGE_PATH.of(properties)
         self.root = _root(configured, table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
@@ -69,13 +71,12 @@ class ObjectStoreLocationProvider(LocationProvider):
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
         configured = (
-            properties.get(DATA_PATH)
-            or properties.get(OBJECT_STORE_PATH)
-            or properties.get(FOLDER_STORAGE_PATH)
+            DATA_PATH.of(properties)
+            or OBJECT_STORE_PATH.of(properties)
+            or FOLDER_STORAGE_PATH.of(properties)
         )
         self.root = _root(configured, table_location)
-        partitioned = properties.get(OBJECT_STORE_PARTITIONED_PATHS, "true")
-        self.partitioned_paths = partitioned.lower() == "true"
+        self.partitioned_paths = OBJECT_STORE_PARTITIONED.of(properties)
         # Data outside the table's folder says which table it belongs to.
         inside = self.root.startswith(table_location.rstrip("/"))
         self.context = None if inside else _context(table_location)
@@ -105,7 +106,7 @@ def load_location_provider(table_location: str, properties: Mapping[str, str]) -
                 "implementation",
                 hint="Write with that implementation, or remove the property from the table.",
             )
-    if properties.get(OBJECT_STORE_ENABLED, "false").lower() == "true":
+    if OBJECT_STORE.of(properties):
         return ObjectStoreLocationProvider(table_location, properties)
     return DefaultLocationProvider(table_location, properties)
 

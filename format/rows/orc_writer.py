@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from icecomb.format.errors import ConfigurationError, UnsupportedError
+from icecomb.format import table_property as known
+from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow import ORC_FIELD_ID_KEY, type_to_pyarrow
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.data_metrics import Metrics
 from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
-from icecomb.format.rows.write_property import fraction, positive
 from icecomb.format.schema import Schema
 from icecomb.format.types import (
     FixedType,
@@ -36,13 +36,6 @@ from icecomb.format.types import (
     UUIDType,
 )
 
-CODEC = "write.orc.compression-codec"
-STRATEGY = "write.orc.compression-strategy"
-STRIPE_BYTES = "write.orc.stripe-size-bytes"
-BATCH_ROWS = "write.orc.write.batch-size"
-BLOOM_COLUMNS = "write.orc.bloom.filter.columns"
-BLOOM_FPP = "write.orc.bloom.filter.fpp"
-
 _CODECS = {
     "zlib": "zlib",
     "zstd": "zstd",
@@ -51,7 +44,6 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
-_STRATEGIES = ("speed", "compression")
 _DICTIONARY_THRESHOLD = 0.8
 """A column whose distinct values are fewer than this part of its values gets a dictionary."""
 _LEAST_STRIPE = 64 << 10
@@ -74,10 +66,10 @@ class OrcOptions:
 
     compression: str = "zlib"
     strategy: str = "speed"
-    stripe_bytes: int = 64 << 20
-    batch_rows: int = 1024
+    stripe_bytes: int = known.ORC_STRIPE_BYTES.default
+    batch_rows: int = known.ORC_BATCH_ROWS.default
     bloom_columns: tuple[str, ...] = ()
-    bloom_fpp: float = 0.05
+    bloom_fpp: float = known.ORC_BLOOM_FPP.default
 
     @property
     def file_format(self) -> FileFormat:
@@ -106,25 +98,14 @@ class OrcOptions:
         Raises:
             ConfigurationError: A codec or strategy is unknown, or a number is none.
         """
-        codec = properties.get(CODEC, "zlib").lower()
-        if codec not in _CODECS:
-            raise ConfigurationError(
-                f"{CODEC}: unknown codec {codec!r}", hint=f"Use one of: {', '.join(_CODECS)}."
-            )
-        strategy = properties.get(STRATEGY, "speed").lower()
-        if strategy not in _STRATEGIES:
-            raise ConfigurationError(
-                f"{STRATEGY} cannot be {strategy!r}", hint=f"Use one of: {', '.join(_STRATEGIES)}."
-            )
-        default = cls()
-        names = (name.strip() for name in properties.get(BLOOM_COLUMNS, "").split(","))
+        names = (known.ORC_BLOOM_COLUMNS.of(properties) or "").split(",")
         return cls(
-            _CODECS[codec],
-            strategy,
-            positive(properties, STRIPE_BYTES, default.stripe_bytes),
-            positive(properties, BATCH_ROWS, default.batch_rows),
-            tuple(name for name in names if name),
-            fraction(properties, BLOOM_FPP, default.bloom_fpp),
+            _CODECS[known.ORC_CODEC.of(properties)],
+            known.ORC_STRATEGY.of(properties),
+            known.ORC_STRIPE_BYTES.of(properties),
+            known.ORC_BATCH_ROWS.of(properties),
+            tuple(filter(None, map(str.strip, names))),
+            known.ORC_BLOOM_FPP.of(properties),
         )
 
     def fitting(self, target_bytes: int, open_bytes: int) -> OrcOptions:

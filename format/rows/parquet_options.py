@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
-from icecomb.format.errors import ConfigurationError
+from icecomb.format import table_property as known
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.rows.write_property import compression_level, fraction, positive
+from icecomb.format.rows.write_property import compression_level
 
 if TYPE_CHECKING:
     from icecomb.format.rows.file_settings import DataFileWriter, FileSettings
-
-CODEC = "write.parquet.compression-codec"
-LEVEL = "write.parquet.compression-level"
-ROW_GROUP_BYTES = "write.parquet.row-group-size-bytes"
-ROW_GROUP_ROWS = "write.parquet.row-group-limit"
-PAGE_BYTES = "write.parquet.page-size-bytes"
-PAGE_ROWS = "write.parquet.page-row-limit"
-PAGE_VERSION = "write.parquet.page-version"
-DICTIONARY_BYTES = "write.parquet.dict-size-bytes"
-DICTIONARY_PREFIX = "write.parquet.dict-encoding-enabled.column."
-STATISTICS_PREFIX = "write.parquet.stats-enabled.column."
-BLOOM_ENABLED_PREFIX = "write.parquet.bloom-filter-enabled.column."
-BLOOM_FPP_PREFIX = "write.parquet.bloom-filter-fpp.column."
-BLOOM_NDV_PREFIX = "write.parquet.bloom-filter-ndv.column."
-BLOOM_MAX_BYTES = "write.parquet.bloom-filter-max-bytes"
 
 _CODECS = {
     "zstd": "ZSTD",
@@ -39,11 +24,8 @@ _CODECS = {
     "none": "NONE",
 }
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
-_DEFAULT_FPP = 0.01
 _BLOCK_BYTES = 32
 """A bloom filter consists of blocks of this length; their number is a power of two."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,7 @@ class BloomFilter:
         ndv: How many distinct values a row group has; None for as many as rows.
     """
 
-    fpp: float = _DEFAULT_FPP
+    fpp: float = known.PARQUET_BLOOM_FPP.default
     ndv: int | None = None
 
     def values(self, rows: int, max_bytes: int) -> int:
@@ -94,16 +76,16 @@ class ParquetOptions:
 
     compression: str = "ZSTD"
     level: int | None = None
-    row_group_bytes: int = 128 << 20
-    row_group_rows: int = 1 << 20
-    page_bytes: int = 1 << 20
-    page_rows: int = 20_000
+    row_group_bytes: int = known.PARQUET_ROW_GROUP_BYTES.default
+    row_group_rows: int = known.PARQUET_ROW_GROUP_ROWS.default
+    page_bytes: int = known.PARQUET_PAGE_BYTES.default
+    page_rows: int = known.PARQUET_PAGE_ROWS.default
     page_version: str = "1.0"
-    dictionary_bytes: int = 1 << 20
+    dictionary_bytes: int = known.PARQUET_DICTIONARY_BYTES.default
     dictionaries: Mapping[str, bool] = field(default_factory=dict)
     statistics: Mapping[str, bool] = field(default_factory=dict)
     bloom_filters: Mapping[str, BloomFilter] = field(default_factory=dict)
-    bloom_max_bytes: int = 1 << 20
+    bloom_max_bytes: int = known.PARQUET_BLOOM_MAX_BYTES.default
 
     @property
     def file_format(self) -> FileFormat:
@@ -130,35 +112,26 @@ class ParquetOptions:
         Raises:
             ConfigurationError: A codec is unknown or a number is none.
         """
-        codec = properties.get(CODEC, "zstd").lower()
-        if codec not in _CODECS:
-            raise ConfigurationError(
-                f"{CODEC}: unknown codec {codec!r}", hint=f"Use one of: {', '.join(_CODECS)}."
-            )
-        version = properties.get(PAGE_VERSION, "v1").lower()
-        if version not in _PAGE_VERSIONS:
-            raise ConfigurationError(f"{PAGE_VERSION} must be v1 or v2, not {version!r}")
-        default = cls()
-        asked = _by_column(properties, BLOOM_ENABLED_PREFIX, _flag)
-        fpp = _by_column(properties, BLOOM_FPP_PREFIX, fraction)
-        ndv = _by_column(properties, BLOOM_NDV_PREFIX, positive)
+        codec = _CODECS[known.PARQUET_CODEC.of(properties)]
+        fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
+        ndv = known.PARQUET_BLOOM_NDV.of_each(properties)
         return cls(
-            _CODECS[codec],
-            compression_level(properties, LEVEL, _CODECS[codec]),
-            positive(properties, ROW_GROUP_BYTES, default.row_group_bytes),
-            positive(properties, ROW_GROUP_ROWS, default.row_group_rows),
-            positive(properties, PAGE_BYTES, default.page_bytes),
-            positive(properties, PAGE_ROWS, default.page_rows),
-            _PAGE_VERSIONS[version],
-            positive(properties, DICTIONARY_BYTES, default.dictionary_bytes),
-            _by_column(properties, DICTIONARY_PREFIX, _flag),
-            _by_column(properties, STATISTICS_PREFIX, _flag),
+            codec,
+            compression_level(known.PARQUET_LEVEL, properties, codec),
+            known.PARQUET_ROW_GROUP_BYTES.of(properties),
+            known.PARQUET_ROW_GROUP_ROWS.of(properties),
+            known.PARQUET_PAGE_BYTES.of(properties),
+            known.PARQUET_PAGE_ROWS.of(properties),
+            _PAGE_VERSIONS[known.PARQUET_PAGE_VERSION.of(properties)],
+            known.PARQUET_DICTIONARY_BYTES.of(properties),
+            known.PARQUET_DICTIONARY.of_each(properties),
+            known.PARQUET_STATISTICS.of_each(properties),
             {
-                name: BloomFilter(fpp.get(name, _DEFAULT_FPP), ndv.get(name))
-                for name, enabled in asked.items()
+                name: BloomFilter(fpp.get(name, known.PARQUET_BLOOM_FPP.default), ndv.get(name))
+                for name, enabled in known.PARQUET_BLOOM.of_each(properties).items()
                 if enabled
             },
-            positive(properties, BLOOM_MAX_BYTES, default.bloom_max_bytes),
+            known.PARQUET_BLOOM_MAX_BYTES.of(properties),
         )
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
@@ -166,17 +139,3 @@ class ParquetOptions:
         from icecomb.format.rows.parquet_writer import ParquetFileWriter
 
         return ParquetFileWriter(stream, settings, self)
-
-
-def _by_column(
-    properties: Mapping[str, str], prefix: str, read: Callable[[Mapping[str, str], str], T]
-) -> dict[str, T]:
-    return {
-        key.removeprefix(prefix): read(properties, key)
-        for key in properties
-        if key.startswith(prefix)
-    }
-
-
-def _flag(properties: Mapping[str, str], key: str) -> bool:
-    return properties[key].lower() == "true"

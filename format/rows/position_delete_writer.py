@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.manifest_filter import partition_key
 from icecomb.format.operation.snapshot_producer import spec_of
@@ -33,19 +33,19 @@ from icecomb.format.rows.metadata_columns import (
 from icecomb.format.rows.parquet_options import ParquetOptions
 from icecomb.format.rows.position_delete import Positions
 from icecomb.format.rows.rolling_writer import OpenDataFile, RollingWriter
-from icecomb.format.rows.write_property import positive
 from icecomb.format.schema import Schema
+from icecomb.format.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_GRANULARITY,
+    DELETE_TARGET_FILE_BYTES,
+)
 from icecomb.format.types import NestedField, StructType
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
 
-GRANULARITY: Final = "write.delete.granularity"
-DELETE_FORMAT: Final = "write.delete.format.default"
-DELETE_TARGET_BYTES: Final = "write.delete.target-file-size-bytes"
-_DEFAULT_FORMAT: Final = "write.format.default"
-DEFAULT_DELETE_TARGET: Final = 64 << 20
 _ROWS: Final = 1 << 18
 """Rows of a batch: each repeats a path."""
 _FULL: Final = MetricsMode(MetricsKind.FULL)
@@ -74,21 +74,15 @@ class PositionDeleteWriter:
         self, io: FileIO, metadata: TableMetadata, operation_id: str, *, rows: bool = False
     ) -> None:
         properties = delete_properties(metadata.properties)
-        granularity = properties.get(GRANULARITY, "file").lower()
-        if granularity not in ("file", "partition"):
-            raise ConfigurationError(
-                f"{GRANULARITY} cannot be {granularity!r}", hint="Use file or partition."
-            )
-        self._by_file = granularity == "file"
+        self._by_file = DELETE_GRANULARITY.of(properties) == "file"
         self._io = io
         self._metadata = metadata
         self._operation_id = operation_id
         self._schema = _schema(metadata.schema() if rows else None)
         self._arrow = schema_to_pyarrow(self._schema, include_field_ids=False)
-        self._target = positive(properties, DELETE_TARGET_BYTES, DEFAULT_DELETE_TARGET)
-        options = load_file_options(
-            properties, DELETE_FORMAT, properties.get(_DEFAULT_FORMAT, "parquet")
-        )
+        self._target = DELETE_TARGET_FILE_BYTES.of(properties)
+        chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
+        options = load_file_options(chosen, properties)
         if isinstance(options, ParquetOptions):
             # Paths are long in memory; and bloom filters are meant for the table's columns.
             few = min(options.row_group_rows, _ROWS)

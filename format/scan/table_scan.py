@@ -23,16 +23,14 @@ from icecomb.format.file_io import FileIO
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.optional_library import optional_library
 from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
-from icecomb.format.scan.task import (
+from icecomb.format.scan.task import FileScanTask, ScanTaskGroup, plan_task_groups
+from icecomb.format.schema import Schema
+from icecomb.format.snapshot import Snapshot
+from icecomb.format.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
-    FileScanTask,
-    ScanTaskGroup,
-    plan_task_groups,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import polars as pl
@@ -237,9 +235,9 @@ class TableScan:
             open_file_cost: The least weight of a file, in bytes; by default property
                 `read.split.open-file-cost`.
         """
-        size = self._setting("read.split.target-size", target_size, SPLIT_TARGET_SIZE)
-        back = self._setting("read.split.planning-lookback", lookback, SPLIT_LOOKBACK)
-        cost = self._setting("read.split.open-file-cost", open_file_cost, SPLIT_OPEN_FILE_COST)
+        size = SPLIT_TARGET_SIZE.of(self.metadata.properties, target_size)
+        back = SPLIT_LOOKBACK.of(self.metadata.properties, lookback)
+        cost = SPLIT_OPEN_FILE_COST.of(self.metadata.properties, open_file_cost)
         return plan_task_groups(self.plan_files(), size, back, cost)
 
     def to_arrow(self, tasks: Iterable[FileScanTask] | None = None) -> pa.Table:
@@ -361,16 +359,6 @@ class TableScan:
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)
         return ref is not None and ref.is_branch
-
-    def _setting(self, name: str, given: int | None, default: int) -> int:
-        value: int | str = self.metadata.properties.get(name, default) if given is None else given
-        try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            raise ValidationError(f"{name} is a positive integer, not {value!r}")
-        return number
 
 
 def _millis(timestamp: int | dt.datetime) -> int:

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from icecomb.format.table_property import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
 
-SPLIT_TARGET_SIZE = 128 * 1024 * 1024
-"""The default of table property `read.split.target-size`, in bytes."""
-SPLIT_LOOKBACK = 10
-"""The default of table property `read.split.planning-lookback`, in groups."""
-SPLIT_OPEN_FILE_COST = 4 * 1024 * 1024
-"""The default of table property `read.split.open-file-cost`, in bytes."""
 SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
 """The formats of which a part can be read."""
 
@@ -166,9 +165,9 @@ class ScanTaskGroup:
 
 def plan_task_groups(
     tasks: Iterable[FileScanTask],
-    target_size: int = SPLIT_TARGET_SIZE,
-    lookback: int = SPLIT_LOOKBACK,
-    open_file_cost: int = SPLIT_OPEN_FILE_COST,
+    target_size: int = SPLIT_TARGET_SIZE.default,
+    lookback: int = SPLIT_LOOKBACK.default,
+    open_file_cost: int = SPLIT_OPEN_FILE_COST.default,
 ) -> Iterator[ScanTaskGroup]:
     """Split files and pack the parts into groups, without waiting for the last file.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from icecomb.format.errors import ConfigurationError
-from icecomb.format.scan.task import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
-
-_TARGET: Final = "read.split.target-size"
-_OPEN_COST: Final = "read.split.open-file-cost"
-_LOOKBACK: Final = "read.split.planning-lookback"
+from icecomb.format.table_property import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +23,9 @@ class SplitSize:
         lookback: How many partitions stay open while packing.
     """
 
-    target: int = SPLIT_TARGET_SIZE
-    open_cost: int = SPLIT_OPEN_FILE_COST
-    lookback: int = SPLIT_LOOKBACK
+    target: int = SPLIT_TARGET_SIZE.default
+    open_cost: int = SPLIT_OPEN_FILE_COST.default
+    lookback: int = SPLIT_LOOKBACK.default
 
 
 def split_size(
@@ -49,31 +48,12 @@ def split_size(
     Raises:
         ConfigurationError: A size is not a positive number.
     """
-    open_cost = _positive(
-        _OPEN_COST, options.get("file-open-cost"), properties.get(_OPEN_COST), SPLIT_OPEN_FILE_COST
-    )
-    lookback = _positive(
-        _LOOKBACK, options.get("lookback"), properties.get(_LOOKBACK), SPLIT_LOOKBACK
-    )
+    open_cost = SPLIT_OPEN_FILE_COST.of(properties, options.get("file-open-cost"))
+    lookback = SPLIT_LOOKBACK.of(properties, options.get("lookback"))
     session = hints.get("split_bytes") if hints.get("max_split_bytes_set") else None
     chosen = options.get("split-size", session)
-    target = _positive(_TARGET, chosen, properties.get(_TARGET), SPLIT_TARGET_SIZE)
+    target = SPLIT_TARGET_SIZE.of(properties, chosen)
     if chosen is None:
         share = total_bytes // max(1, int(hints.get("parallelism") or 1))
         target = max(1, min(target, max(open_cost, share)))
     return SplitSize(target, open_cost, lookback)
-
-
-def _positive(name: str, *candidates: Any) -> int:
-    """The first candidate that is given."""
-    given = next(candidate for candidate in candidates if candidate is not None)
-    try:
-        value = int(given)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise ConfigurationError(
-            f"{name} must be a positive whole number, not {given!r}",
-            hint="give it in bytes, as 134217728" if name != _LOOKBACK else "give it as 10",
-        )
-    return value

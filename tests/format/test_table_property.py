@@ -1,18 +1,25 @@
 """Properties are checked when they are set: at creation, replacement and update."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.migrate.takeover import iceberg_properties
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.evolution.property_update import UpdateProperties
 from icecomb.format.metadata import new_table_metadata
 from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.schema import Schema
 from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.table_property import ENTRY_PROPERTIES, RESERVED_PROPERTIES
+from icecomb.format.table_property import (
+    ENTRY_PROPERTIES,
+    GC_ENABLED,
+    OBJECT_STORE,
+    RESERVED_PROPERTIES,
+    TABLE_PROPERTIES,
+)
 from icecomb.format.types import LongType, NestedField
 from icecomb.format.update import (
     RemovePropertiesUpdate,
@@ -67,8 +74,67 @@ def test_a_value_that_means_nothing_is_refused_with_what_would(key, value, accep
     ):
         with pytest.raises(ValidationError) as caught:
             attempt()
-        assert caught.value.message == f"Cannot set property {key} to {value!r}"
+        assert caught.value.message == f"Property {key} cannot be {value!r}"
         assert caught.value.hint == f"It may be {accepted}."
+
+
+@pytest.mark.parametrize("known", TABLE_PROPERTIES.values(), ids=lambda known: known.key)
+def test_a_wrong_value_is_refused_in_one_wording_wherever_it_is_read(known):
+    wrong = "\N{ARABIC-INDIC DIGIT THREE} ,"
+    key = f"{known.key}id" if known.key.endswith(".") else known.key
+    if known.accepted in ("a folder", "names with commas between"):
+        assert known.of({key: wrong}) == wrong.strip()
+        return
+    read = known.of_each if known.key.endswith(".") else known.of
+    with pytest.raises(ConfigurationError) as caught:
+        read({key: wrong})
+    assert str(caught.value) == (
+        f"Property {key} cannot be {wrong!r}\n  hint: It may be {known.accepted}."
+    )
+
+
+def test_blanks_around_a_value_mean_nothing_where_it_is_checked_nor_where_it_is_read():
+    properties = created(
+        {"gc.enabled": " TRUE ", "write.object-storage.enabled": " true "}
+    ).properties
+    assert (GC_ENABLED.of(properties), OBJECT_STORE.of(properties)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("commit.retry.num-retrys", "commit.retry.num-retries"),
+        ("write.metadata.compresion-codec", "write.metadata.compression-codec"),
+        ("read.split.targetsize", "read.split.target-size"),
+        ("write.delete.modes", "write.delete.mode"),
+    ],
+)
+def test_a_name_that_is_nearly_a_known_one_is_refused_with_the_one_that_was_meant(written, meant):
+    with pytest.raises(ConfigurationError, match=re.escape(written)) as caught:
+        created({written: "1"})
+    assert caught.value.hint == f"Did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "write.upsert.enabled",
+        "write.delete.parquet.compression-codec",
+        "write.delete.orc.stripe-size-bytes",
+        "write.delete.orc.block-size-bytes",
+        "write.delete.parquet.row-group-check-max-record-count",
+        "write.manifest-lists.enabled",
+        "write.parquet.shred-variants",
+        "write.spark.auto-schema-evolution.enabled",
+        "read.parquet.vectorization.enabled",
+        "write.spark.accept-any-schema",
+        "write.metadata.metrics.column.idd",
+        "owner",
+        "writer",
+    ],
+)
+def test_names_of_other_programs_are_kept(key):
+    assert created({key: "none"}).properties[key] == "none"
 
 
 def test_values_that_mean_something_and_unknown_properties_are_kept():
@@ -109,7 +175,7 @@ def test_a_table_whose_files_hive_would_delete_is_not_made(text):
         lambda: created({"EXTERNAL": text}),
         lambda: update_table_metadata(created({}), (SetPropertiesUpdate({"EXTERNAL": text}),)),
     ):
-        with pytest.raises(ValidationError, match=r"Cannot set property EXTERNAL") as caught:
+        with pytest.raises(ValidationError, match=r"Property EXTERNAL cannot be") as caught:
             attempt()
         assert "Hive" in (caught.value.hint or "")
     assert created({"EXTERNAL": "TRUE"}).properties["EXTERNAL"] == "TRUE"
@@ -119,15 +185,15 @@ def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_
     catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     wrong = {"commit.retry.num-retries": "many"}
-    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"):
+    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries cannot be 'many'"):
         catalog.create_table("db.t", SCHEMA, properties=wrong)
     assert not catalog.table_exists("db.t")
     table = catalog.create_table("db.t", SCHEMA)
     files = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"):
+    with pytest.raises(ValidationError, match=r"commit\.retry\.num-retries cannot be 'many'"):
         catalog.replace_table("db.t", SCHEMA, properties=wrong)
     with (
-        pytest.raises(ValidationError, match=r"commit\.retry\.num-retries to 'many'"),
+        pytest.raises(ValidationError, match=r"commit\.retry\.num-retries cannot be 'many'"),
         table.transaction() as transaction,
     ):
         transaction.set_properties(wrong)

@@ -1,0 +1,199 @@
+"""Properties: text under a name, read by one rule and refused in one wording everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Generic, TypeVar
+
+from icecomb.format.errors import ConfigurationError
+
+T = TypeVar("T")
+_BOOLEANS: Final = {"true": True, "false": False}
+_SECONDS: Final = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
+    "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
+}  # fmt: skip
+_DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*([a-z]*)", re.IGNORECASE)
+_ALIKE: Final = 0.88
+"""How alike two names are of which one is taken for a misspelling of the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Generic[T]):
+    """A property with a meaning, or a family of them, one a column.
+
+    Args:
+        key: Its name; that of a family ends with a dot, and a column's name follows.
+        default: Its value where it is not set.
+        about: What it is for, in one sentence.
+        accepted: What it may say, in words.
+        parse: The value of a text without blanks around it; a `ValueError` refuses the text.
+    """
+
+    key: str
+    default: T
+    about: str
+    accepted: str
+    parse: Callable[[str], T]
+
+    def of(
+        self, properties: Mapping[str, str], given: object = None, *, default: T | None = None
+    ) -> T:
+        """Its value.
+
+        Args:
+            properties: Where it may be set.
+            given: Goes before them, unless None: an argument, or an option of one query.
+            default: Instead of its own, where that depends on more.
+
+        Raises:
+            ConfigurationError: It is set to what it cannot be.
+        """
+        text = properties.get(self.key) if given is None else given
+        if text is None:
+            return self.default if default is None else default
+        return self.read(text)
+
+    def of_each(self, properties: Mapping[str, str]) -> dict[str, T]:
+        """The values of a family by column name; see `of`."""
+        return {
+            key.removeprefix(self.key): self.read(text, key)
+            for key, text in properties.items()
+            if key.startswith(self.key)
+        }
+
+    def read(self, text: object, name: str | None = None) -> T:
+        """The value of a text.
+
+        Args:
+            text: What is set, or a number or truth value that stands for its text.
+            name: Under which name it is set, if not its own.
+
+        Raises:
+            ConfigurationError: It cannot be set to that.
+        """
+        said = str(text).lower() if isinstance(text, bool) else str(text)
+        try:
+            return self.parse(said.strip())
+        except ValueError:
+            key = name or self.key
+            raise ConfigurationError(
+                f"Property {key} cannot be {said!r}",
+                hint=f"It may be {self.accepted}.",
+                property=key,
+            ) from None
+
+
+def flag(key: str, about: str, *, default: bool) -> Property[bool]:
+    """One that is ``true`` or ``false``."""
+    return Property(key, default, about, "true or false", _boolean)
+
+
+def number(key: str, default: int, about: str, *, least: int | None = None) -> Property[int]:
+    """A whole number."""
+    accepted = "a whole number" + ("" if least is None else f" from {least} on")
+    return Property(key, default, about, accepted, _whole(least))
+
+
+def optional_number(key: str, about: str, *, least: int | None = None) -> Property[int | None]:
+    """A whole number, or nothing."""
+    accepted = "a whole number" + ("" if least is None else f" from {least} on")
+    return Property(key, None, about, accepted, _whole(least))
+
+
+def fraction(key: str, default: float, about: str) -> Property[float]:
+    """A number between 0 and 1, both excluded."""
+    return Property(key, default, about, "a number between 0 and 1", _between_0_and_1)
+
+
+def seconds(key: str, default: float, about: str, *, unit: str = "s") -> Property[float]:
+    """A duration in seconds, written as Hive and Hadoop write it: ``300s``, ``5min``, ``500ms``.
+
+    Args:
+        key: Its name.
+        default: In seconds.
+        about: What it is for.
+        unit: What a number without a unit counts.
+    """
+
+    def parse(text: str) -> float:
+        found = _DURATION.fullmatch(text)
+        factor = _SECONDS.get((found[2] or unit).lower()) if found else None
+        if found is None or factor is None:
+            raise ValueError(text)
+        return float(found[1]) * factor
+
+    return Property(key, default, about, "a duration, as 300s or 500ms", parse)
+
+
+def milliseconds(key: str, default: int, about: str) -> Property[int]:
+    """A duration as a whole number of milliseconds."""
+    return Property(key, default, about, "a whole number from 0 on", _whole(0))
+
+
+def choice(key: str, names: Collection[str], about: str, default: str = "") -> Property[str]:
+    """One of some words, in any case; the first by default."""
+    known = tuple(names)
+    accepted = f"{', '.join(known[:-1])} or {known[-1]}"
+
+    def parse(text: str) -> str:
+        if text.lower() not in known:
+            raise ValueError(text)
+        return text.lower()
+
+    return Property(key, default or known[0], about, accepted, parse)
+
+
+def text(
+    key: str, about: str, accepted: str, is_right: Callable[[str], bool] | None = None
+) -> Property[str | None]:
+    """Text, or nothing.
+
+    Args:
+        key: Its name.
+        about: What it is for.
+        accepted: What it may say, in words.
+        is_right: Whether it may say a text; by default any, and an empty one is nothing.
+    """
+
+    def parse(said: str) -> str | None:
+        if is_right is not None and not is_right(said):
+            raise ValueError(said)
+        return said or None
+
+    return Property(key, None, about, accepted, parse)
+
+
+def nearest(key: str, known: Iterable[str]) -> str | None:
+    """The known name that a name seems to be a misspelling of; None if there is none."""
+    found = get_close_matches(key.lower(), list(known), n=1, cutoff=_ALIKE)
+    return found[0] if found else None
+
+
+def _boolean(said: str) -> bool:
+    if said.lower() not in _BOOLEANS:
+        raise ValueError(said)
+    return _BOOLEANS[said.lower()]
+
+
+def _whole(least: int | None) -> Callable[[str], int]:
+    def parse(said: str) -> int:
+        # Java knows no underscores between digits, and other engines read what is set here.
+        if not said.isascii() or "_" in said:
+            raise ValueError(said)
+        value = int(said)
+        if least is not None and value < least:
+            raise ValueError(said)
+        return value
+
+    return parse
+
+
+def _between_0_and_1(said: str) -> float:
+    value = float(said)
+    if not 0 < value < 1:
+        raise ValueError(said)
+    return value
