@@ -270,6 +270,37 @@ def test_a_change_of_the_schema_takes_the_name_mapping_that_others_committed(lak
     assert [r["b"] for r in rows(table, peer=False)] == ["v1"]
 
 
+def test_in_a_transaction_names_stand_for_the_columns_of_their_moment(lake, tmp_path, kind):
+    table = lake.create_table("db.t", FLAT)
+    data = pa.table({"id": [1], "v": ["v1"]})
+    early, late = (file_without_ids(tmp_path / name, kind, data) for name in ("early", "late"))
+    with table.transaction() as transaction:
+        change(transaction, ("delete_column", "w"), ("add_column", "w", LongType()))
+        transaction.add_files([early])
+        change(transaction, ("rename_column", "v", "b"))
+        change(transaction, ("add_column", "v", StringType()))
+        with pytest.raises(SchemaError, match="stands for an older column"):
+            transaction.add_files([late])
+        transaction.append(pa.table({"id": [2], "v": ["v2"]}))
+    assert [(r["b"], r["v"]) for r in rows(table, peer=False)] == [("v1", None), (None, "v2")]
+
+
+def test_a_transaction_that_is_tried_again_keeps_what_its_files_mean(lake, tmp_path, kind):
+    table = lake.create_table("db.t", FLAT)
+    data = pa.table({"id": [1], "v": ["v1"], "w": ["w1"]})
+    transaction = lake.load_table("db.t").transaction()
+    transaction.add_files([file_without_ids(tmp_path / "f", kind, data)])
+    change(table, ("rename_column", "v", "w"), ("rename_column", "w", "v"))
+    transaction.commit_transaction()
+    assert [(r["v"], r["w"]) for r in rows(table, peer=False)] == [("w1", "v1")]
+
+
+def test_columns_that_an_append_adds_take_no_name_of_a_dropped_one(table, kind):
+    change(table, ("delete_column", "v"))
+    table.append(pa.table({"id": [2], "v": [7]}), merge_schema=True)
+    assert [r["v"] for r in rows(table, peer=False)] == [None, None, 7]
+
+
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 STEPS = st.one_of(
     st.tuples(st.just("add"), NAMES, st.booleans()),
