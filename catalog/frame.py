@@ -14,11 +14,12 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
     """Rows in any of the forms that `Table.append` takes, as Arrow.
 
     What is a stream stays one: readers, lazy frames of polars, relations of DuckDB and data sets
-    are computed and read batch by batch. The index of a pandas frame is no column, and its NaNs
-    are nulls.
+    are computed and read batch by batch. The NaNs of a pandas frame are nulls. Each named level of
+    its index is a column, also a `RangeIndex`; levels without a name are left out.
 
     Raises:
-        ValidationError: it holds no rows of a known form.
+        ValidationError: it holds no rows of a known form, or the index and a column of a pandas
+            frame have one name and other values.
     """
     import pyarrow as pa
 
@@ -28,14 +29,19 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
         return df
     if isinstance(df, pa.RecordBatch):
         return pa.Table.from_batches([df])
-    if _is_of(df, "pandas"):
-        return pa.Table.from_pandas(df, preserve_index=False)
-    if _is_of(df, "polars"):
+    if _is_of(df, "pandas") and hasattr(type(df), "columns"):
+        return _of_pandas(df)
+    if _is_of(df, "polars") and hasattr(type(df), "columns"):
         return _of_polars(df)
-    if hasattr(df, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(df)
-    if hasattr(df, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(df)])
+    problem: Exception | None = None
+    try:
+        if hasattr(df, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(df)
+        if hasattr(df, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(df)])
+    except (pa.ArrowInvalid, TypeError) as refused:
+        # a single column can be read so, too
+        problem = refused
     if _is_of(df, "pyarrow") and hasattr(df, "scanner"):
         return df.scanner().to_reader()
     if isinstance(df, Iterable) and not isinstance(df, (str, bytes, dict)):
@@ -47,12 +53,36 @@ def arrow_data(df: Any) -> pa.Table | pa.RecordBatchReader:
         hint="Give a pyarrow table, record batches or a reader of them, a data frame of pandas or "
         "polars, a relation of DuckDB, or anything else with __arrow_c_stream__. For a list of "
         "dicts: pa.Table.from_pylist(rows, schema=table.schema().as_arrow()).",
-    )
+    ) from problem
 
 
 def _is_of(df: object, library: str) -> bool:
     """Whether a class is of a library, or made from one that is, without importing it."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(df).__mro__)
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    from icecomb.format.errors import ValidationError
+
+    found = pa.Table.from_pandas(frame, preserve_index=False)
+    for number, label in enumerate(frame.index.names):
+        if label is None:
+            continue
+        level, name = frame.index.get_level_values(number), str(label)
+        (values,) = pa.Table.from_pandas(level.to_frame(name=name), preserve_index=False).columns
+        if name not in found.column_names:
+            # with the metadata of the frame, which says that it is of pandas
+            found = found.append_column(name, values)
+        elif found.column_names.count(name) > 1 or not found[name].equals(values):
+            raise ValidationError(
+                f"The index of the pandas frame and one of its columns are both named {name!r}, "
+                "and their values differ",
+                hint="Rename one of them (df.rename_axis), or leave the index out: "
+                "df.reset_index(drop=True).",
+            )
+    return found
 
 
 def _of_polars(frame: Any) -> pa.Table | pa.RecordBatchReader:

@@ -63,10 +63,10 @@ class RowOperations(ABC):
         """Adds rows and commits them; afterwards this object sees them.
 
         Args:
-            df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas,
-                a frame of polars (lazy ones, too), a relation of DuckDB, or anything else with
-                ``__arrow_c_stream__``; streams are written batch by batch. Columns go to the
-                table's by name.
+            df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas
+                (whose named index levels are columns), a frame of polars (lazy ones, too), a
+                relation of DuckDB, or anything else with ``__arrow_c_stream__``; streams are
+                written batch by batch. Columns go to the table's by name.
             snapshot_properties: More keys of the snapshot's summary.
             branch: Where to; a branch that does not exist begins where ``main`` is.
             merge_schema: Whether columns that the table lacks are added to it, and ones that it has

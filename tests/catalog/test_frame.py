@@ -92,6 +92,86 @@ def test_rows_are_taken_in_every_form(table, tmp_path, form):
     assert found(table) == ROWS.to_pylist()[:1]
 
 
+INDEXED = {
+    "one level": lambda df: df.set_index("id"),
+    "a level that is a column, too": lambda df: df.set_index("id", drop=False),
+    "several levels": lambda df: df.set_index(["s", "id"]),
+    "a level without a name beside": lambda df: df.set_index([df["id"].rename(None), "id"]),
+    "a named range": lambda df: df.drop(columns="id").set_index(
+        pd.RangeIndex(1, len(df) + 1, name="id")
+    ),
+}
+
+
+@pytest.mark.parametrize("form", INDEXED)
+def test_named_levels_of_a_pandas_index_are_columns(table, form):
+    frame = INDEXED[form](ROWS.to_pandas())
+    table.append(frame)
+    assert found(table) == ROWS.to_pylist()
+    frame["x"] = [9.5, 8.5]
+    assert table.upsert(frame, ["id"]).rows_updated == 2
+    table.merge(frame, "t.id = s.id").when_matched_delete("s.x = 8.5").execute()
+    table.overwrite(frame, "id = 1")
+    assert [row["x"] for row in found(table)] == [9.5, 8.5]
+
+
+def test_dates_and_categories_of_an_index_are_taken_as_those_of_columns_are(lake):
+    days = pd.DatetimeIndex(["2024-01-31", None], name="day")
+    kinds = pd.CategoricalIndex(["a", None], name="kind")
+    frame = pd.DataFrame({"x": [1, 2]}, index=pd.MultiIndex.from_arrays([days, kinds]))
+    table = lake.create_table(
+        "db.days",
+        pa.schema([("day", pa.timestamp("us")), ("kind", pa.string()), ("x", pa.int64())]),
+    )
+    table.append(frame)
+    assert table.scan().to_arrow().to_pylist() == frame.reset_index().astype(
+        {"day": "object", "kind": "object"}
+    ).where(lambda df: df.notna(), None).to_dict("records")
+
+
+def test_an_index_whose_name_is_no_column_is_refused_and_not_dropped(table):
+    frame = ROWS.to_pandas().set_index(pd.Index([7, 5], name="other"))
+    with pytest.raises(SchemaError, match=r"\+ other: int64 in the data") as refused:
+        table.append(frame)
+    assert "reset_index(drop=True)" in refused.value.hint
+    assert files(table) == set()
+    table.append(frame, merge_schema=True)
+    assert [row["other"] for row in found(table)] == [7, 5]
+    table.overwrite(frame.reset_index(drop=True))
+    assert [row["other"] for row in found(table)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([7, 5], name="id"),
+        pd.MultiIndex.from_arrays([[1, 2], [2, 1]], names=["other", "other"]),
+    ],
+    ids=["column", "level"],
+)
+def test_an_index_that_says_something_else_than_the_column_of_its_name_is_refused(table, index):
+    with pytest.raises(ValidationError, match="both named") as refused:
+        table.append(ROWS.to_pandas().set_index(index))
+    assert "reset_index" in refused.value.hint
+    assert files(table) == set()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.Series([1], name="id"),
+        pd.Index([1], name="id"),
+        pl.Series("id", [1]),
+        pa.array([1]),
+        pa.chunked_array([[1]]),
+    ],
+    ids=lambda given: f"{type(given).__module__}.{type(given).__name__}",
+)
+def test_a_single_column_is_no_table_of_rows(table, given):
+    with pytest.raises(ValidationError, match=type(given).__name__):
+        table.append(given)
+
+
 @pytest.mark.parametrize("given", [7, "rows", {"id": [1]}, [{"id": 1}], [], None])
 def test_what_is_no_table_of_rows_is_refused(table, given):
     with pytest.raises(ValidationError, match=type(given).__name__):
