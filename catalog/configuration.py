@@ -13,6 +13,9 @@ The nearest source wins, key by key:
    settings ``hadoop-conf-dir`` and ``hive-conf-dir`` name: ``hive.metastore.uris`` is the ``uri``,
    ``hive.metastore.warehouse.dir`` the ``warehouse``.
 
+A catalog starts a metastore of its own only if it is called ``local`` or says ``type: local``.
+Names of properties that look like ours and are not are refused (see `catalog_property`).
+
 A catalog called ``local``, and one of another type than ``hive``, takes no metastore from the
 cluster's files: only what they say about file systems.
 """
@@ -20,7 +23,8 @@ cluster's files: only what they say about file systems.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -59,11 +63,15 @@ class Configuration:
     Args:
         name: The catalog's name.
         settings: Its properties with their sources.
+        known: Names of catalogs that are configured, for those who meant another.
     """
 
-    def __init__(self, name: str, settings: Mapping[str, Setting]) -> None:
+    def __init__(
+        self, name: str, settings: Mapping[str, Setting], known: Iterable[str] = ()
+    ) -> None:
         self.name = name
         self.settings = dict(settings)
+        self._known = tuple(known)
 
     @property
     def properties(self) -> Properties:
@@ -77,14 +85,23 @@ class Configuration:
             yield key, shown(key, setting.value), setting.source
 
     @property
+    def says_where(self) -> bool:
+        """Whether its name (``local``), a type or a metastore says where its tables are."""
+        return self.name == LOCAL or not self.settings.keys().isdisjoint(("type", "uri"))
+
+    @property
     def type(self) -> str:
-        """The kind of catalog: as configured, else ``hive`` with a ``uri``, else ``local``.
+        """The kind of catalog: as configured, else ``hive`` with a ``uri``.
+
+        ``local`` is only what is called so or says so: a slip of the pen starts no metastore.
 
         Raises:
-            ConfigurationError: there is no such kind.
+            ConfigurationError: nothing says it, or there is no such kind.
         """
         properties = self.properties
-        kind = properties.get("type", "hive" if "uri" in properties else "local").lower()
+        if not self.says_where:
+            raise self._unplaced()
+        kind = properties.get("type", "hive" if "uri" in properties else LOCAL).lower()
         if kind not in TYPES:
             source = self.settings["type"].source
             raise ConfigurationError(
@@ -92,6 +109,17 @@ class Configuration:
                 hint=f"one of {', '.join(TYPES)}",
             )
         return kind
+
+    def _unplaced(self) -> ConfigurationError:
+        own = [setting.source for _, setting in sorted(self.settings.items())]
+        some = f" (only other settings of it are known, as from {own[0]})" if own else ""
+        meant = get_close_matches(self.name, [one for one in self._known if one != self.name])
+        others = f"Did you mean {' or '.join(meant)}? " if meant else ""
+        return ConfigurationError(
+            f"catalog {self.name} is not configured: nothing says where its metastore is{some}",
+            hint=f"{others}Name it by uri=thrift://host:9083, or choose type=hadoop with a "
+            "warehouse, or type=local for a metastore of your own",
+        )
 
 
 def load_configuration(
@@ -105,13 +133,16 @@ def load_configuration(
         environment: Default the process's own.
 
     Raises:
-        ConfigurationError: a file is broken; names file and line.
+        ConfigurationError: a file is broken, or a setting means nothing and looks like one of ours;
+            names file and line.
     """
     from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files
+    from icecomb.catalog.catalog_property import check_names
 
     variables = os.environ if environment is None else environment
+    catalogs = read_catalog_files(catalog_file_paths(variables)).catalogs
     near = {
-        **read_catalog_files(catalog_file_paths(variables)).catalogs.get(name, {}),
+        **catalogs.get(name, {}),
         **_from_environment(name, variables),
         **{
             key: Setting(_text(value), "argument")
@@ -119,18 +150,28 @@ def load_configuration(
             if value is not None
         },
     }
+    check_names(name, near)
     kind = near["type"].value.lower() if "type" in near else None
     remote = kind == "hive" or (kind is None and (name != LOCAL or "uri" in near))
     prefixes = (*_FILE_SYSTEMS, *(_METASTORE if remote else ()))
     far = _from_site_files(near, prefixes, variables)
-    return Configuration(name, {**far, **near})
+    return Configuration(name, {**far, **near}, {*catalogs, *_names(variables), LOCAL})
+
+
+def catalog_name(arguments: Mapping[str, object]) -> str:
+    """The catalog that is meant where none is named.
+
+    ``default`` where the arguments themselves say where it is, else that of `default_catalog`.
+    """
+    placed = any(arguments.get(key) is not None for key in ("uri", "type"))
+    return "default" if placed else default_catalog().value
 
 
 def default_catalog(environment: Mapping[str, str] | None = None) -> Setting:
     """The catalog that commands open when none is named.
 
     It is the one of ``ICECOMB_DEFAULT_CATALOG``, else ``default-catalog`` of ``icecomb.yaml``, else
-    ``default`` where the cluster's files name a metastore, else ``local``.
+    ``default`` where that is configured or the cluster's files name a metastore, else ``local``.
     """
     from icecomb.catalog.catalog_file import catalog_file_paths, read_catalog_files
 
@@ -139,8 +180,9 @@ def default_catalog(environment: Mapping[str, str] | None = None) -> Setting:
         return Setting(named, DEFAULT_CATALOG)
     if chosen := read_catalog_files(catalog_file_paths(variables)).default:
         return chosen
-    if uri := load_configuration("default", {}, variables).settings.get("uri"):
-        return Setting("default", uri.source)
+    settings = load_configuration("default", {}, variables).settings
+    if where := settings.get("uri") or settings.get("type"):
+        return Setting("default", where.source)
     return Setting(LOCAL, "built in")
 
 
@@ -204,6 +246,13 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> dict[str, Se
                 key = key.lower().replace("__", ".").replace("_", "-")
             found[key] = Setting(value, variable)
     return found
+
+
+def _names(environment: Mapping[str, str]) -> Iterator[str]:
+    """The catalogs that variables configure, in lower case."""
+    for variable in environment:
+        if variable.upper().startswith(PREFIX):
+            yield variable[len(PREFIX) :].partition("__")[0].lower()
 
 
 def _from_site_files(

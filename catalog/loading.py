@@ -13,27 +13,29 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
 
 
-def load_catalog(name: str = "local", **properties: Any) -> Catalog:
+def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     """The catalog ``name``, configured by arguments, environment and files (see `configuration`).
 
     Args:
         name: Any name; its settings may stand in the environment, in ``icecomb.yaml``, or in the
-            cluster's own ``hive-site.xml``.
+            cluster's own ``hive-site.xml``. None: the default catalog (see `default_catalog`).
         **properties: ``type`` (``hive``, ``local`` or ``hadoop``), ``uri``, ``warehouse``, ...
             Write a key with dots or dashes as ``**{"engine.hive.lock-enabled": "false"}``.
 
     Returns:
         With a ``uri`` the catalog of that Hive metastore, which is not contacted yet. With
         ``type="hadoop"`` that of the file-system tables below the folder ``warehouse``: it needs
-        no server. Else the catalog of a metastore of your own over the folder ``warehouse``: it is
-        started, or found if it runs already.
+        no server. With the name ``local`` or ``type="local"`` that of a metastore of your own over
+        the folder ``warehouse``: it is started, or found if it runs already.
 
     Raises:
-        ConfigurationError: a setting makes no sense.
+        ConfigurationError: nothing says where the catalog's metastore is, or a setting is unknown
+            or makes no sense.
         MissingDependencyError, JavaError, MetastoreError: the metastore of your own cannot start.
     """
-    from icecomb.catalog.configuration import load_configuration
+    from icecomb.catalog.configuration import catalog_name, load_configuration
 
+    name = catalog_name(properties) if name is None else name
     configuration = load_configuration(name, properties)
     settings = configuration.properties
     if configuration.type == "hadoop":

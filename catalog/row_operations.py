@@ -318,10 +318,11 @@ class RowOperations(ABC):
     ) -> None:
         """Takes Parquet, ORC and Avro files into the table where they are.
 
-        Of Parquet files only the footers are read, of others all rows, for their metrics. The value
-        of a partition field is what the file proves it to be; where it lacks the column, it is what
-        is given, or what a Hive-style path says (``.../day=2024-01-31/x.parquet``). A table without
-        a name mapping gets one, for files without field ids.
+        Of Parquet files only the footers are read (and bytes that are to be texts), of others all
+        rows, for their metrics. The value of a partition field is what the file proves it to be;
+        where it lacks the column, it is what is given, or what a Hive-style path says
+        (``.../day=2024-01-31/x.parquet``). A table without a name mapping gets one, for files
+        without field ids.
 
         Args:
             file_paths: The locations of the files.

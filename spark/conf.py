@@ -83,11 +83,11 @@ def command_lines(conf: Mapping[str, str]) -> list[str]:
 def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
     """Address and warehouse of the metastore configured for `name`, else of the embedded one."""
     from icecomb.catalog import metastore
-    from icecomb.catalog.configuration import load_configuration
+    from icecomb.catalog.configuration import LOCAL, load_configuration
 
     configuration = load_configuration(name, {"warehouse": warehouse})
     found = configuration.properties
-    if configuration.type == "local":
+    if not configuration.says_where or configuration.type == LOCAL:
         running = metastore.start(found.get("warehouse"))
         return running.uri, str(running.warehouse)
     return found["uri"], found.get("warehouse")

@@ -75,9 +75,9 @@ class Application:
     @functools.cached_property
     def catalog_name(self) -> str:
         """The catalog to open."""
-        from icecomb.catalog.configuration import default_catalog
+        from icecomb.catalog.configuration import catalog_name
 
-        return self.named or default_catalog().value
+        return self.named or catalog_name(self.arguments)
 
     @property
     def arguments(self) -> dict[str, str]:
@@ -164,9 +164,7 @@ def icecomb(
     Data go to stdout, progress and errors to stderr.
     """
     output: Output = JsonOutput() if form == "json" else TextOutput()
-    ctx.obj = Application(
-        name or ("default" if uri else None), uri, warehouse, output, TerminalProgress()
-    )
+    ctx.obj = Application(name, uri, warehouse, output, TerminalProgress())
     ctx.call_on_close(ctx.obj.close)
 
 

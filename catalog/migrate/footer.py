@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.mapping import UnreadField, mapping_of
-from icecomb.format.errors import IcecombError
+from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.format.file_io import FileIO, FileStatus
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.partition import PartitionSpec
@@ -103,6 +103,7 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
     from icecomb.format.rows.arrow_projection import file_fields
     from icecomb.format.rows.data_file import data_file
     from icecomb.format.rows.data_metrics import MetricsConfig, parquet_metrics
+    from icecomb.format.rows.unproven_values import check_values
 
     try:
         with io.open_input(status.location) as stream:
@@ -115,13 +116,20 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
         return Footer(None, {}, (FileProblem("unreadable-file", str(error).splitlines()[0]),))
     comparison = _Comparison(_physical_types(metadata))
     comparison.struct(schema.as_struct().fields, list(arrow), "")
-    fields = file_fields(arrow, mapping_of(schema, [comparison.spellings]), status.location)
+    mapping = mapping_of(schema, [comparison.spellings])
+    fields = file_fields(arrow, mapping, status.location)
     unread = comparison.checked(ColumnCheck(schema).problems(fields, metadata.schema))
     sources = (field.source_id for field in spec.fields)
     comparison.constants(schema, dict(zip(sources, partition, strict=True)), metadata)
     spellings, problems = comparison.spellings, tuple(comparison.problems)
     if problems:
         return Footer(None, spellings, problems)
+    try:
+        check_values(io, status.location, mapping, schema, fields)
+    except SchemaError as error:
+        return Footer(None, spellings, (FileProblem("type-differs", error.message),))
+    except IcecombError as error:
+        return Footer(None, spellings, (FileProblem("unreadable-file", error.message),))
     config = MetricsConfig.from_properties(properties, schema)
     metrics = parquet_metrics(metadata, fields, schema, config)
     return Footer(

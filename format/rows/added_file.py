@@ -25,6 +25,7 @@ from icecomb.format.rows.data_metrics import (
 )
 from icecomb.format.rows.parquet_reader import reading
 from icecomb.format.rows.partition_path import path_values, value_of_text
+from icecomb.format.rows.unproven_values import check_values
 from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform, VoidTransform
 from icecomb.format.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
@@ -73,8 +74,9 @@ class AddedFiles:
     def describe(self, location: str) -> DataFile:
         """What a manifest says about a file.
 
-        Its content tells the format. Of Parquet files only the footer is read; of ORC and Avro
-        files, whose statistics say too little or do not exist, all rows. A partition value is what
+        Its content tells the format. Of Parquet files only the footer is read, and plain
+        bytes that are to be texts; of ORC and Avro files, whose statistics say too little or do not
+        exist, all rows. A partition value is what
         was given, or what the rows prove it to be; where neither tells it, as the file lacks the
         column, it is what the path says.
 
@@ -99,6 +101,8 @@ class AddedFiles:
             self._partition_value(f, everything, texts, location) for f in self._spec.fields
         )
         self._check_columns(fields, partition, location)
+        if kind is FileFormat.PARQUET:
+            self._check_values(fields, location)
         self._check_required(everything, location)
         return data_file(location, size, metrics, self._spec, partition, file_format=kind)
 
@@ -222,6 +226,16 @@ class AddedFiles:
                 path=location,
                 column=problem.column,
             )
+
+    def _check_values(self, fields: Sequence[FileField], location: str) -> None:
+        try:
+            check_values(self._io, location, self.name_mapping, self._schema, fields)
+        except SchemaError as error:
+            raise SchemaError(
+                f"cannot add {location}: {error.message}",
+                hint="Append its rows instead, cast to the table's columns.",
+                path=location,
+            ) from error
 
     def _projection(
         self,

@@ -33,7 +33,7 @@ class Catalogs:
         """Opens a catalog (protocol: open_catalog); nothing is asked of the metastore yet."""
         name = params["name"]
         environment = params.get("environment") or {}
-        properties = _properties(name, params["options"], environment)
+        properties = catalog_properties(name, params["options"], environment)
         text = json.dumps([name, properties], sort_keys=True)
         handle = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         with self._lock:
@@ -115,16 +115,20 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
     return tuple(namespace)
 
 
-def _properties(
+def catalog_properties(
     name: str, options: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The catalog's options; the metastore of Spark's Hive support is the last resort."""
-    from icecomb.catalog.configuration import load_configuration
+    """The catalog's options.
+
+    Where nothing says where the metastore is, it is that of Spark's own Hive support, else one of
+    the user's own: a name that nobody gave to Spark never gets here.
+    """
+    from icecomb.catalog.configuration import LOCAL, load_configuration
 
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
-    configured = load_configuration(name, properties).properties
-    if not configured.keys() & {"uri", "type"} and (inherited := environment.get(_HIVE_URIS)):
-        properties["uri"] = inherited
+    if load_configuration(name, properties).settings.keys().isdisjoint(("type", "uri")):
+        inherited = environment.get(_HIVE_URIS)
+        properties |= {"uri": inherited} if inherited else {"type": LOCAL}
     return properties
 
 

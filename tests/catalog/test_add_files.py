@@ -291,6 +291,26 @@ def test_unsigned_numbers_of_64_bits_are_refused(new_table, tmp_path, number):
     assert ids(table) == [2**32 - 1]
 
 
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [
+        (pa.string(), "é".encode(), b"\xff"),
+        (pa.binary(4), b"abcd", b"abc"),
+        (pa.uuid(), b"x" * 16, b"x"),
+        (pa.list_(pa.struct([("x", pa.string())])), [{"x": b"a"}], [{"x": b"a"}, {"x": b"\xff"}]),
+    ],
+)
+def test_bytes_that_are_no_values_of_the_column_are_refused(new_table, tmp_path, column, good, bad):
+    table = new_table(schema=pa.schema([("id", pa.int64()), ("c", column)]))
+    plain = pa.list_(pa.struct([("x", pa.binary())])) if isinstance(good, list) else pa.binary()
+    rows = pa.table({"id": [1, 2], "c": pa.array([good, bad], plain)})
+    with pytest.raises(SchemaError, match="a value does not fit"):
+        table.add_files([file(tmp_path, rows)])
+    assert table.refresh().current_snapshot() is None
+    table.add_files([file(tmp_path, rows.slice(0, 1))])
+    assert table.scan().count() == len(table.scan().to_arrow()) == 1
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_of_another_iceberg_table_are_refused_unless_ids_and_names_agree(
     lake, new_table, kind

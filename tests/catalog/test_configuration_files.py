@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.catalog import load_catalog
-from icecomb.catalog.configuration import default_catalog, flag, load_configuration, number
+from icecomb.catalog import load_catalog, open_table
+from icecomb.catalog.configuration import (
+    catalog_name,
+    default_catalog,
+    flag,
+    load_configuration,
+    number,
+)
 from icecomb.catalog.setting import HIDDEN, Properties, is_secret
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.site_file import read_site_files, resolve
@@ -46,19 +52,19 @@ def test_the_nearest_source_wins_and_each_value_names_its_own(environment, tmp_p
     (tmp_path / "home").mkdir()
     far = tmp_path / "home" / "icecomb.yaml"
     far.write_text(
-        "catalog:\n  lake:\n    uri: thrift://far:1\n    a: far\n    b: far\n    c: far\n"
+        "catalog:\n  lake:\n    uri: thrift://far:1\n    x.a: far\n    x.b: far\n    x.c: far\n"
     )
     near = tmp_path / "icecomb.yaml"
-    near.write_text("catalog:\n  lake:\n    a: near\n    b: near\n")
-    environment["ICECOMB_CATALOG__LAKE__A"] = "variable"
+    near.write_text("catalog:\n  lake:\n    x.a: near\n    x.b: near\n")
+    environment["ICECOMB_CATALOG__LAKE__X__A"] = "variable"
 
     found = load_configuration("lake", {"uri": "thrift://argument:1"}, environment)
     shown = {key: (value, source) for key, value, source in found.sources}
     assert found.type == "hive"
     assert shown["uri"] == ("thrift://argument:1", "argument")
-    assert shown["a"] == ("variable", "ICECOMB_CATALOG__LAKE__A")
-    assert shown["b"] == ("near", f"{near}:4")
-    assert shown["c"] == ("far", f"{far}:6")
+    assert shown["x.a"] == ("variable", "ICECOMB_CATALOG__LAKE__X__A")
+    assert shown["x.b"] == ("near", f"{near}:4")
+    assert shown["x.c"] == ("far", f"{far}:6")
     assert shown["warehouse"] == ("/site", f"{hive}:4")
 
     assert load_configuration("lake", {}, environment).properties["uri"] == "thrift://far:1"
@@ -182,6 +188,49 @@ def test_the_yaml_file_nests_lists_and_keeps_texts_as_they_are_written(environme
     assert default_catalog(environment).value == "local"
 
 
+def test_a_slip_in_a_name_starts_no_metastore(environment, tmp_path, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ICECOMB_CATALOG__STAGING__URI", "thrift://127.0.0.1:9")
+    monkeypatch.setattr("icecomb.catalog.metastore.start", None)
+    near = tmp_path / "icecomb.yaml"
+    near.write_text("catalog:\n  prod: {uri: thrift://127.0.0.1:9}\n  part: {warehouse: /w}\n")
+    assert load_catalog("prod").name == "prod"
+    assert load_catalog("staging").name == "staging"
+    with pytest.raises(ConfigurationError, match="catalog prd is not configured") as error:
+        load_catalog("prd", warehouse="/w")
+    assert error.value.hint.startswith("Did you mean prod?")
+    with pytest.raises(ConfigurationError, match="not configured") as error:
+        open_table("stagin.db.t")
+    assert error.value.hint.startswith("Did you mean staging?")
+    with pytest.raises(ConfigurationError, match=rf"only other settings .* {near}:3") as error:
+        load_catalog("part")
+    with pytest.raises(ConfigurationError, match="there is no setting 'url'"):
+        load_catalog("prod", url="thrift://127.0.0.1:9")
+    near.write_text("catalog:\n  prod:\n    url: thrift://127.0.0.1:9\n")
+    with pytest.raises(ConfigurationError, match=rf"there is no setting 'url' \({near}:3\)"):
+        load_catalog("prod")
+
+
+def test_without_a_name_the_default_catalog_is_opened(environment, tmp_path, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert catalog_name({}) == "local"
+    assert catalog_name({"uri": None, "warehouse": "/w"}) == "local"
+    assert load_catalog(uri="thrift://127.0.0.1:9").name == "default"
+    assert load_catalog(type="hadoop", warehouse="/w").name == "default"
+    text = (
+        "catalog:\n  default: {type: hadoop, warehouse: /w}\n  lake: {uri: thrift://127.0.0.1:9}\n"
+    )
+    (tmp_path / "icecomb.yaml").write_text(text)
+    assert repr(load_catalog()) == "HadoopCatalog('default', warehouse='/w')"
+    (tmp_path / "icecomb.yaml").write_text(f"default-catalog: lake\n{text}")
+    assert load_catalog().name == "lake"
+    monkeypatch.setenv("ICECOMB_DEFAULT_CATALOG", "typo")
+    with pytest.raises(ConfigurationError, match="catalog typo is not configured"):
+        load_catalog()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -191,7 +240,7 @@ def test_the_yaml_file_nests_lists_and_keeps_texts_as_they_are_written(environme
         ("catalogs:\n  lake: {}", r":2: there is no setting 'catalogs'"),
         ("catalog:\n  a: {}\n  a: {}", r":3: a stands here a second time"),
         ("catalog:\n  a: {b: [[1, {c: 2}]]}", r":2: one value is expected here"),
-        ("catalog: !!python/object:os.system {a: {b: c}}", None),
+        ("catalog: !!python/object:os.system {a: {b.x: c}}", None),
         ("\x01", r":1: not valid YAML"),
         ("catalog: &a\n  x: *a", r":1: an alias in it refers to itself"),
     ],
@@ -199,7 +248,7 @@ def test_the_yaml_file_nests_lists_and_keeps_texts_as_they_are_written(environme
 def test_a_broken_yaml_file_is_named_with_its_line(environment, tmp_path, text, message):
     (tmp_path / "icecomb.yaml").write_text(text)
     if message is None:
-        assert load_configuration("a", {}, environment).properties == {"b": "c"}
+        assert load_configuration("a", {}, environment).properties == {"b.x": "c"}
         return
     with pytest.raises(ConfigurationError, match=r"icecomb\.yaml" + message):
         load_configuration("a", {}, environment)

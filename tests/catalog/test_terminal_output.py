@@ -88,6 +88,7 @@ def test_json_is_still_the_same_document(icecomb):
         ("head", "db.t", "--where", f"name{TITLE} = 1"),
         ("head", "db.t", "--columns", f"x{CLEAR}\u202e"),
         ("head", f"/no/{CLEAR}"),
+        ("--catalog", f"no{CLEAR}", "tables"),
     ],
 )
 def test_messages_and_hints_are_not_obeyed(icecomb, arguments):

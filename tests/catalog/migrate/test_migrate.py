@@ -247,9 +247,12 @@ def test_a_plan_names_every_blocker_at_once_and_changes_nothing(make_hive_table:
     pq.write_table(numbers(1), table.folder / "p4" / "deep" / "d.parquet")
     pq.write_table(pa.table({"id": [1], "ID": [2]}), table.folder / "p4" / "e.parquet")
     pq.write_table(pa.table({"id": [1], "k": [99]}), table.folder / "p4" / "f.parquet")
+    unsigned = pa.table({"id": pa.array([1], pa.uint64())})
+    pq.write_table(unsigned, table.folder / "p4" / "g.parquet")
     before = table.state, table.files()
     plan = migrate.plan(table.catalog, table.name)
     assert codes(plan) == {
+        "unsigned-column",
         "missing-folder",
         "not-parquet",
         "encrypted-file",
@@ -263,6 +266,17 @@ def test_a_plan_names_every_blocker_at_once_and_changes_nothing(make_hive_table:
     assert json.loads(json.dumps(plan.to_json()))["blocked"] is True
     assert (table.state, table.files()) == before
     assert not (table.folder / FOLDER).exists()
+
+
+def test_bytes_that_are_no_text_block(make_hive_table: Any) -> None:
+    texts = pa.table({"s": pa.array([b"a", b"\xff"])})
+    table = make_hive_table({"s": "string"}, rows=texts)
+    (found,) = migrate.plan(table.catalog, table.name).blockers
+    assert found.code == "type-differs"
+    assert "does not fit string" in found.places[0]
+    table = make_hive_table({"s": "string"}, rows=texts.slice(0, 1))
+    migrate.apply(table.catalog, table.name)
+    assert table.rows() == [{"s": "a"}]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""Values of a Parquet file that its footer does not prove to be a column's: they must be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icecomb.format.rows.arrow_projection import FileField, Projection
+from icecomb.format.rows.arrow_scan import BATCH_ROWS
+from icecomb.format.rows.parquet_reader import ParquetReader
+from icecomb.format.schema import children
+from icecomb.format.types import FixedType, IcebergType, StringType, StructType, UUIDType
+
+if TYPE_CHECKING:
+    from icecomb.format.file_io import FileIO
+    from icecomb.format.name_mapping import NameMapping
+    from icecomb.format.schema import Schema
+
+
+def check_values(
+    io: FileIO,
+    location: str,
+    name_mapping: NameMapping | None,
+    schema: Schema,
+    fields: Sequence[FileField],
+) -> None:
+    """Read the columns of plain bytes that a table says are texts, or of one length.
+
+    Old writers left the annotation of texts out; what is no text after all would make every scan
+    of the table fail. Nothing is read of other files.
+
+    Args:
+        io: Where the file lies.
+        location: The file.
+        name_mapping: The ids of its columns if it has none.
+        schema: The table's, whose columns the file's are but for their values.
+        fields: The file's columns.
+
+    Raises:
+        SchemaError: A value is none of the column's type.
+        CorruptFileError: The column cannot be read.
+    """
+    found = {f.field_id: f for f in fields}
+    columns = [
+        c
+        for c in schema.fields
+        if c.field_id in found and _unproven(c.field_type, found[c.field_id])
+    ]
+    if not columns:
+        return
+    reader = ParquetReader(io, location, name_mapping)
+    try:
+        projection = Projection(columns, reader.fields, {})
+        for position, batch in reader.batches(projection.leaves, reader.row_groups(), BATCH_ROWS):
+            projection.apply(batch, position)
+    finally:
+        reader.close()
+
+
+def _unproven(kind: IcebergType, found: FileField) -> bool:
+    arrow = found.arrow_type
+    arrow = arrow.value_type if pa.types.is_dictionary(arrow) else arrow
+    if isinstance(kind, StringType | FixedType | UUIDType):
+        return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
+    if isinstance(kind, StructType):
+        inner = ((f.field_type, found.child(f.field_id)) for f in kind.fields)
+        return any(child is not None and _unproven(part, child) for part, child in inner)
+    pairs = zip(children(kind), found.children, strict=False)
+    return any(_unproven(part.field_type, child) for part, child in pairs)
