@@ -21,13 +21,12 @@ def spark_conf(
     hive: bool,  # noqa: FBT001 - click hands options over by name
     python: str | None,
 ) -> None:
-    r"""Print --conf lines for spark-sql, spark-shell and spark-submit.
+    """Print --conf lines for spark-sql, spark-shell and spark-submit.
 
     NAME is what the catalog is called in SQL. --uri and --warehouse, given before the command, say
     where it lies; without them it is what is configured, or else the embedded metastore.
 
-    \b
-        spark-sql $(icecomb spark-conf lake)
+    Use it as: spark-sql $(icecomb spark-conf lake)
     """
     from icecomb.spark import conf
 

@@ -99,6 +99,7 @@ def test_every_command_has_help(icecomb: Any) -> None:
         code, out, err = icecomb(command, "--help")
         assert (code, err) == (0, "")
         assert "Usage: icecomb" in out
+        assert "\\" not in out, "a mark of click's own is shown"
 
 
 def test_tables_and_namespaces_are_listed_as_text_and_as_json(
