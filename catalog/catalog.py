@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.setting import Properties, shown
 from icecomb.catalog.view_catalog import ViewCatalog
+from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    SchemaError,
     TableAlreadyExistsError,
 )
 
@@ -319,7 +321,7 @@ class Catalog(ViewCatalog, ABC):
                 partition_spec or UNPARTITIONED_PARTITION_SPEC,
                 sort_order or UNSORTED_SORT_ORDER,
                 location=None if location is None else self.new_location(table, location),
-                properties={**defaults, **(properties or {}), **overrides},
+                properties={**defaults, **property_texts("property", properties), **overrides},
             ),
         )
 
@@ -394,7 +396,7 @@ class Catalog(ViewCatalog, ABC):
         Raises:
             ValidationError: the table cannot be there.
         """
-        return location.rstrip("/")
+        return checked_text("location of a table", location).rstrip("/")
 
     @abstractmethod
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
@@ -475,10 +477,10 @@ class Catalog(ViewCatalog, ABC):
             iceberg_schema(schema),
             partition_spec or UNPARTITIONED_PARTITION_SPEC,
             sort_order or UNSORTED_SORT_ORDER,
-            location.rstrip("/"),
+            checked_text("location of a table", location).rstrip("/"),
             {
                 **self.properties_below("table-default."),
-                **(properties or {}),
+                **property_texts("property", properties),
                 **self.properties_below("table-override."),
             },
         )
@@ -493,12 +495,21 @@ def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
     """A schema as Iceberg's; Arrow's fields get ids.
 
     Raises:
-        SchemaError: an Arrow type has no Iceberg type.
+        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
     """
     from icecomb.format.schema import Schema
 
     if isinstance(schema, Schema):
         return schema
+    import pyarrow as pa
+
     from icecomb.format.rows.arrow import pyarrow_to_schema
+
+    if not isinstance(schema, pa.Schema):
+        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
+        raise SchemaError(
+            f"A schema is Schema(...) or pa.schema(...), not {type(schema).__name__}",
+            hint="Give its .schema." if of_frame else None,
+        )
 
     return pyarrow_to_schema(schema)

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from icecomb.format.argument import checked_members
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
 
 Identifier: TypeAlias = "tuple[str, ...]"
 """The parts of a name, the table last."""
 
 
-def parse_identifier(name: str | Iterable[str]) -> Identifier:
+def parts_of(name: str | Iterable[str]) -> Identifier:
     """The parts of ``name``: a text is split at its dots, other sequences are taken as they are.
+
+    Raises:
+        ValidationError: a part is no text, or there is something else than parts.
+    """
+    return tuple(name.split(".")) if isinstance(name, str) else checked_members("name", name, str)
+
+
+def parse_identifier(name: str | Iterable[str]) -> Identifier:
+    """The parts of a name that has some; see `parts_of`.
 
     Raises:
         ValidationError: there is no part, or an empty one.
     """
-    parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    parts = parts_of(name)
     if not parts or not all(parts):
         raise ValidationError(f"{name!r} is no name: a part of it is empty")
     return parts
@@ -29,7 +39,7 @@ def database_of(namespace: str | Iterable[str]) -> str:
     Raises:
         NoSuchNamespaceError: it has none or several levels, or an empty one.
     """
-    parts = tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)
+    parts = parts_of(namespace)
     if len(parts) != 1 or not parts[0]:
         raise NoSuchNamespaceError(
             f"a namespace of a Hive metastore has one level, not {'.'.join(parts) or 'none'}",
@@ -44,7 +54,7 @@ def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
     Raises:
         NoSuchTableError: it has not two parts.
     """
-    parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    parts = parts_of(name)
     if len(parts) != 2 or not all(map(_is_text, parts)):
         raise NoSuchTableError(
             f"there is no table {'.'.join(parts) or 'without a name'}",

@@ -152,7 +152,7 @@ class Table(RowOperations, MetadataOperations):
         timestamp_ms: int,
         inclusive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
     ) -> Snapshot | None:
-        """The snapshot that was current at a time; None if the log knows of none.
+        """The snapshot that was current at a time; None if the log knows of none, or it expired.
 
         Args:
             timestamp_ms: Milliseconds from 1970-01-01 UTC.

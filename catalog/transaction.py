@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.row_operations import RowOperations
+from icecomb.format.argument import checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
@@ -85,10 +86,10 @@ class Transaction(RowOperations, MetadataOperations):
         self._changes = _joined(self._changes, changes)
         return self
 
-    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
+    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
         """Sets properties, given as a mapping or by name."""
         with self.update_properties() as update:
-            for key, value in {**(properties or {}), **more}.items():
+            for key, value in {**property_texts("property", properties), **more}.items():
                 update.set(key, value)
         return self
 
@@ -101,7 +102,7 @@ class Transaction(RowOperations, MetadataOperations):
 
     def upgrade_table_version(self, format_version: int) -> Self:
         """Raises the format version."""
-        return self.set_properties({"format-version": str(format_version)})
+        return self.set_properties({"format-version": checked_int("version", format_version)})
 
     def update_location(self, location: str) -> Self:
         """Moves the base location for new files; existing ones stay where they are."""

@@ -44,11 +44,11 @@ def checked_int(
     except TypeError:
         fraction = isinstance(value, float) and value.is_integer()
         raise error(
-            f"{what[:1].upper()}{what[1:]} must be a whole number, not {value!r}",
+            f"{_begun(what)} must be a whole number, not {value!r}",
             hint=f"Write int({value!r})." if fraction else None,
         ) from None
     if not least <= number <= most:
-        raise error(f"{what[:1].upper()}{what[1:]} is {number}, must be {least} to {most}")
+        raise error(f"{_begun(what)} is {number}, must be {least} to {most}")
     return number
 
 
@@ -59,12 +59,12 @@ def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationEr
         IcecombError: It is no text, or has half a character (a lone surrogate).
     """
     if not isinstance(value, str):
-        raise error(f"{what[:1].upper()}{what[1:]} must be text, not {value!r}")
+        raise error(f"{_begun(what)} must be text, not {value!r}")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise error(f"{what[:1].upper()}{what[1:]} is no valid Unicode: {value!r}") from None
+            raise error(f"{_begun(what)} is no valid Unicode: {value!r}") from None
     return value if type(value) is str else str.__str__(value)
 
 
@@ -75,7 +75,7 @@ def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationEr
         IcecombError: It is neither, but, say, a 1 or a text.
     """
     if type(value) is not bool:
-        raise error(f"{what[:1].upper()}{what[1:]} must be True or False, not {value!r}")
+        raise error(f"{_begun(what)} must be True or False, not {value!r}")
     return value
 
 
@@ -88,11 +88,11 @@ def checked_members(
         IcecombError: One of them is not, or there is something else than several values.
     """
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
-        raise error(f"{what} must be a sequence of {kind.__name__}, not {values!r}")
+        raise error(f"{_begun(what)} must be a sequence of {kind.__name__}, not {values!r}")
     members = tuple(values)
     for member in members:
         if not isinstance(member, kind):
-            raise error(f"{what} must be a sequence of {kind.__name__}: {member!r} is none")
+            raise error(f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is none")
     return members
 
 
@@ -126,7 +126,7 @@ def property_text(what: str, value: Any) -> str:
     """The value of one property as text; see `property_texts`."""
     if value is None or isinstance(value, (bytes, bytearray, memoryview)):
         raise ValidationError(
-            f"{what[:1].upper()}{what[1:]} must be text, not {value!r}",
+            f"{_begun(what)} must be text, not {value!r}",
             hint="Leave out what has no value." if value is None else "Decode it.",
         )
     if isinstance(value, str):
@@ -135,7 +135,41 @@ def property_text(what: str, value: Any) -> str:
     return checked_text(what, text.lower() if isinstance(value, bool) else text)
 
 
+def _begun(what: str) -> str:
+    """The beginning of a sentence."""
+    return what[:1].upper() + what[1:]
+
+
 def _not_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise TypeError
     return value
+
+
+def members_or_named(
+    owner: str, names: tuple[str, ...], kind: type, args: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a value that takes its members one by one or as one sequence, by name.
+
+    `Schema(a, b, schema_id=1)`, as PyIceberg writes it, is `Schema((a, b), 1)`. The members are
+    called `fields`.
+
+    Args:
+        owner: The value's class, for messages.
+        names: The names of its arguments, in order.
+        kind: The class of a member.
+        args: What was given by position.
+        named: What was given by name.
+
+    Raises:
+        TypeError: An argument is unknown, or given twice.
+    """
+    one_by_one = bool(args) and all(isinstance(value, kind) for value in args)
+    placed = {"fields": args} if one_by_one else dict(zip(names, args, strict=False))
+    unknown = named.keys() - set(names)
+    if unknown or (len(args) > len(names) and not one_by_one):
+        what = f"an argument {min(unknown)!r}" if unknown else f"{len(args)} arguments by position"
+        raise TypeError(f"{owner} does not take {what}, but {', '.join(names)}")
+    if twice := placed.keys() & named.keys():
+        raise TypeError(f"{owner} got two values for {min(twice)!r}")
+    return {**placed, **named}

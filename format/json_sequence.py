@@ -8,7 +8,7 @@ however many commits add to them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -67,6 +67,16 @@ class JsonSequence(Sequence[T], Generic[T]):
         longer = JsonSequence((*self._items, *values), self._decode)
         longer._text = self._text
         return longer
+
+    def added_to(self, base: JsonSequence[T]) -> Iterator[T]:
+        """The values that ``base`` has not; what is still JSON was read from a file."""
+        before = len(base._items)
+        if before and len(self) >= before and self._items[before - 1] is base._items[-1]:
+            new: Iterable[Any] = self._items[before:]
+        else:
+            known = set(map(id, base._items))
+            new = (item for item in self._items if id(item) not in known)
+        return (item for item in new if not isinstance(item, dict))
 
     def where(self, member: str, keep: Callable[[Any], bool]) -> JsonSequence[T]:
         """The entries of which a member passes a test; nothing is decoded."""

@@ -15,6 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import MAX_LONG, checked_int, checked_text, property_texts
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
 from icecomb.format.json_sequence import JsonSequence
 from icecomb.format.partition import PartitionSpec, assign_fresh_partition_spec_ids
@@ -27,6 +28,7 @@ from icecomb.format.schema import (
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import SortOrder, assign_fresh_sort_order_ids
 from icecomb.format.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
+from icecomb.format.temporal import human_timestamptz
 
 if TYPE_CHECKING:
     from icecomb.format.name_mapping import NameMapping
@@ -160,17 +162,33 @@ class TableMetadata:
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
         """The snapshot that was current at a time, by the snapshot log.
 
+        So everything reads as of a time, as in Iceberg Java (SnapshotUtil.snapshotIdAsOfTime).
+        A rollback goes by ancestors instead, see `icecomb.format.ancestry.latest_ancestor_before`.
+
+        Args:
+            timestamp_ms: Milliseconds since the epoch.
+
         Raises:
-            NoSuchSnapshotError: The table was empty then, or its history does not reach back.
+            NoSuchSnapshotError: The table was empty then, its history does not reach back, or the
+                snapshot has expired: an older one was not what the table held.
         """
+        timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
+        at = human_timestamptz(timestamp_ms * 1000)
+        hint = "Look at the table's history for the times it knows."
         for entry in reversed(self.snapshot_log):
             if entry.timestamp_ms <= timestamp_ms:
                 found = self.snapshot_by_id(entry.snapshot_id)
-                if found is not None:
-                    return found
+                if found is None:
+                    raise NoSuchSnapshotError(
+                        f"Snapshot {entry.snapshot_id}, which the table had at {at}, has expired",
+                        hint=hint,
+                        timestamp_ms=timestamp_ms,
+                    )
+                return found
         raise NoSuchSnapshotError(
-            f"The table had no snapshot at {timestamp_ms} ms since the epoch",
-            hint="Look at the table's history for the times it knows.",
+            f"The table had no snapshot at {at}",
+            hint=hint,
+            timestamp_ms=timestamp_ms,
         )
 
     def name_mapping(self) -> NameMapping | None:
@@ -248,7 +266,7 @@ def new_table_metadata(  # noqa: PLR0917
         ValidationError: The spec or the sort order does not fit the schema, or a property is wrong.
         UnsupportedError: The format version is not supported, or a column has a default value.
     """
-    given = dict(properties or {})
+    given = property_texts("property", properties)
     version = _format_version(given.pop("format-version", str(DEFAULT_FORMAT_VERSION)))
     check_properties(given)
     kept = {PARQUET_CODEC.key: PARQUET_CODEC.default, **given}
@@ -261,7 +279,7 @@ def new_table_metadata(  # noqa: PLR0917
     return TableMetadata(
         format_version=version,
         table_uuid=table_uuid or uuid.uuid4(),
-        location=location,
+        location=checked_text("location of a table", location),
         last_updated_ms=int(time.time() * 1000) if now_ms is None else now_ms,
         last_column_id=fresh.highest_field_id,
         schemas=(fresh,),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from icecomb.format.argument import checked_int, checked_text, property_texts
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
 from icecomb.format.json_sequence import lazily
 from icecomb.format.metadata import (
@@ -67,6 +68,16 @@ class MetadataBuilder:
         """Set the identity of the table."""
         self.set(table_uuid=table_uuid)
 
+    def set_location(self, location: str) -> None:
+        """Move the base location for new files.
+
+        Raises:
+            ValidationError: It is no text, or empty.
+        """
+        if not checked_text("location of a table", location):
+            raise ValidationError("A table needs a location")
+        self.set(location=location)
+
     def upgrade_format_version(self, version: int) -> None:
         """Raise the format version.
 
@@ -75,6 +86,7 @@ class MetadataBuilder:
             ValidationError: The table's version is higher.
         """
         current = self.metadata.format_version
+        version = checked_int("format version", version)
         if version not in SUPPORTED_FORMAT_VERSIONS:
             raise UnsupportedError(
                 f"Cannot upgrade to format version {version} (v{version}), which is not supported",
@@ -294,8 +306,9 @@ class MetadataBuilder:
         Raises:
             ValidationError: One of them is reserved, or cannot have that value.
         """
-        check_properties(updates)
-        self.set(properties=MappingProxyType({**self.metadata.properties, **updates}))
+        given = property_texts("property", updates)
+        check_properties(given)
+        self.set(properties=MappingProxyType({**self.metadata.properties, **given}))
 
     def remove_properties(self, removals: Collection[str]) -> None:
         """Remove properties; one that is not there is passed over.

@@ -48,17 +48,40 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
     return data
 
 
-def write_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
+def write_metadata(
+    io: FileIO, metadata: TableMetadata, location: str, base: TableMetadata | None = None
+) -> None:
     """Create a metadata file; it is compressed when its name says so.
+
+    Args:
+        io: Where it goes.
+        metadata: What it is to say.
+        location: Its name.
+        base: What the metadata was made of; see `metadata_bytes`.
 
     Raises:
         FileExistsAlreadyError: The file is there already; it was left as it is.
+        ValidationError: Nobody could read it.
     """
-    io.create(location, metadata_bytes(metadata, location))
+    io.create(location, metadata_bytes(metadata, location, base))
 
 
-def metadata_bytes(metadata: TableMetadata, location: str) -> bytes:
-    """What a metadata file of this name holds."""
+def metadata_bytes(
+    metadata: TableMetadata, location: str, base: TableMetadata | None = None
+) -> bytes:
+    """What a metadata file of this name holds; all of them are made here.
+
+    Args:
+        metadata: What it is to say.
+        location: Its name.
+        base: What the metadata was made of, as read from a file: only what is new is checked.
+
+    Raises:
+        ValidationError: Nobody could read it.
+    """
+    from icecomb.format.read_back import check_table
+
+    check_table(metadata, base)
     data = metadata.to_json().encode()
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
 

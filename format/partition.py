@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 from urllib.parse import quote_plus
 
+from icecomb.format.argument import checked_int, checked_members, checked_text, members_or_named
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.schema import Schema
 from icecomb.format.transform import (
@@ -15,6 +16,7 @@ from icecomb.format.transform import (
     Transform,
     UnknownTransform,
     VoidTransform,
+    as_transform,
     parse_transform,
 )
 from icecomb.format.types import IcebergType, NestedField, StringType, StructType
@@ -33,9 +35,12 @@ class PartitionField:
     Args:
         source_id: The id of the column it is made of.
         field_id: The id of the partition field, from 1000 on.
-        transform: How it is made.
+        transform: How it is made, or its text, for example ``"day"``.
         name: The name in partition paths and manifests.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A member is of the wrong type.
     """
 
     source_id: int
@@ -43,6 +48,14 @@ class PartitionField:
     transform: Transform
     name: str
     extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "name", checked_text("name of a partition field", self.name))
+        for name in ("source_id", "field_id"):
+            what = f"{name} of partition field {self.name!r}"
+            put(self, name, checked_int(what, getattr(self, name)))
+        put(self, "transform", as_transform(self.transform))
 
     def __str__(self) -> str:
         return f"{self.field_id}: {self.name}: {self.transform}({self.source_id})"
@@ -86,22 +99,46 @@ class PartitionField:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class PartitionSpec:
     """How a table's rows are put into partitions.
+
+    The fields can be given one by one, too: `PartitionSpec(first, second, spec_id=1)`.
 
     Args:
         spec_id: The number of this spec among the table's specs.
         fields: The partition fields; a partition is a tuple of their values in this order.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: An argument is of the wrong type.
     """
 
     spec_id: int = INITIAL_PARTITION_SPEC_ID
     fields: tuple[PartitionField, ...] = ()
     extra: Mapping[str, Any] = extra_field()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", tuple(self.fields))
+    @overload
+    def __init__(
+        self, *fields: PartitionField, spec_id: int = INITIAL_PARTITION_SPEC_ID
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        spec_id: int = INITIAL_PARTITION_SPEC_ID,
+        fields: Iterable[PartitionField] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("spec_id", "fields", "extra")
+        given = members_or_named("PartitionSpec", names, PartitionField, args, more)
+        spec_id, fields = given.get("spec_id", INITIAL_PARTITION_SPEC_ID), given.get("fields", ())
+        put = object.__setattr__
+        put(self, "spec_id", checked_int("id of a partition spec", spec_id))
+        put(self, "fields", checked_members("fields of a partition spec", fields, PartitionField))
+        put(self, "extra", given.get("extra") or {})
 
     def __str__(self) -> str:
         return "[" + "".join(f"\n  {f}" for f in self.fields) + ("\n]" if self.fields else "]")
@@ -185,7 +222,6 @@ class PartitionSpec:
                     f"Partition field {f.name!r}: there is no column with id {f.source_id}"
                 )
             _check_source(f, schema)
-        _check_redundant(self.fields)
 
     def to_json(self) -> dict[str, Any]:
         """The spec as in metadata files."""
@@ -293,7 +329,15 @@ def _check_source(f: PartitionField, schema: Schema) -> None:
             )
 
 
-def _check_redundant(fields: tuple[PartitionField, ...]) -> None:
+def check_redundant(fields: Iterable[PartitionField]) -> None:
+    """Refuse a field that says less than another one of the same column, as days beside hours.
+
+    Iceberg Java refuses it where a spec is put together for a new table, and nowhere else: a table
+    of days may be evolved to hours beside them.
+
+    Raises:
+        ValidationError: Names both fields.
+    """
     seen: dict[object, PartitionField] = {}
     for f in fields:
         if isinstance(f.transform, VoidTransform):

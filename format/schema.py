@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.types import (
     DoubleType,
@@ -35,18 +36,19 @@ class _Index:
     parent_by_id: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Schema:
     """The columns of a table at one time.
 
     Args:
-        fields: The top-level columns, in order.
+        fields: The top-level columns, in order: as one sequence, or one argument each.
         schema_id: The number of this schema among the table's schemas.
         identifier_field_ids: The fields that identify a row (spec: Identifier Field IDs).
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        SchemaError: An id or a full name occurs twice, or an identifier field is not allowed.
+        SchemaError: An id or a full name occurs twice, an identifier field is not allowed, or an
+            argument is of the wrong type.
     """
 
     fields: tuple[NestedField, ...] = ()
@@ -56,11 +58,44 @@ class Schema:
     _index: _Index = field(init=False, repr=False, compare=False)
     _lowered: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", tuple(self.fields))
-        object.__setattr__(self, "identifier_field_ids", tuple(self.identifier_field_ids))
-        object.__setattr__(self, "_index", _build_index(self.fields))
-        object.__setattr__(self, "_lowered", {})
+    @overload
+    def __init__(
+        self,
+        *fields: NestedField,
+        schema_id: int = INITIAL_SCHEMA_ID,
+        identifier_field_ids: Iterable[int] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        fields: Iterable[NestedField] = (),
+        schema_id: int = INITIAL_SCHEMA_ID,
+        identifier_field_ids: Iterable[int] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("fields", "schema_id", "identifier_field_ids", "extra")
+        given = members_or_named("Schema", names, NestedField, args, more)
+        fields = checked_members(
+            "fields of a schema", given.get("fields", ()), NestedField, SchemaError
+        )
+        schema_id = given.get("schema_id", INITIAL_SCHEMA_ID)
+        identifiers = checked_members(
+            "identifier field ids", given.get("identifier_field_ids", ()), object, SchemaError
+        )
+        put = object.__setattr__
+        put(self, "fields", fields)
+        put(self, "schema_id", checked_int("id of a schema", schema_id, error=SchemaError))
+        put(
+            self,
+            "identifier_field_ids",
+            tuple(checked_int("identifier field id", i, error=SchemaError) for i in identifiers),
+        )
+        put(self, "extra", given.get("extra") or {})
+        put(self, "_index", _build_index(fields))
+        put(self, "_lowered", {})
         for field_id in self.identifier_field_ids:
             self._check_identifier(field_id)
 
@@ -189,6 +224,8 @@ class Schema:
         return len(self.fields)
 
     def _find_id(self, name: str, *, case_sensitive: bool) -> int | None:
+        if not isinstance(name, str):
+            raise ValidationError(f"Not the name or the id of a field: {name!r}")
         if case_sensitive:
             return self._index.id_by_name.get(name)
         if not self._lowered:

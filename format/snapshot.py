@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from icecomb.format.argument import MAX_INT, MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import ValidationError
 from icecomb.format.unknown_member import extra_field, unknown_members
 
@@ -28,6 +29,11 @@ _REF = frozenset(
     ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
 )
 _SNAPSHOT_LOG_ENTRY = frozenset(("timestamp-ms", "snapshot-id"))
+_LIMITS = {
+    "min_snapshots_to_keep": MAX_INT,
+    "max_snapshot_age_ms": MAX_LONG,
+    "max_ref_age_ms": MAX_LONG,
+}
 _METADATA_LOG_ENTRY = frozenset(("timestamp-ms", "metadata-file"))
 
 
@@ -53,6 +59,18 @@ class SnapshotRefType(str, Enum):
         return self.value
 
 
+def ref_type(given: Any) -> SnapshotRefType:
+    """The type of a reference, or the one that a text names in any case of letters.
+
+    Raises:
+        ValidationError: It is neither.
+    """
+    try:
+        return SnapshotRefType(given.lower() if isinstance(given, str) else given)
+    except ValueError:
+        raise ValidationError(f"Invalid reference: type is {given!r}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of a table at one time.
@@ -67,6 +85,9 @@ class Snapshot:
         schema_id: The current schema when it was made, or None if not recorded.
         manifests: Locations of manifests, only for early v1 snapshots without a list.
         extra: Members this version of icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A number is none, or not within 64 bits (the schema's id: 32).
     """
 
     snapshot_id: int
@@ -78,6 +99,13 @@ class Snapshot:
     schema_id: int | None = None
     manifests: tuple[str, ...] | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id", "sequence_number", "timestamp_ms")
+        if self.parent_snapshot_id is not None:
+            _check_longs(self, "parent_snapshot_id")
+        if self.schema_id is not None:
+            object.__setattr__(self, "schema_id", checked_int("schema_id", self.schema_id))
 
     @property
     def operation(self) -> str | None:
@@ -156,7 +184,8 @@ class SnapshotRef:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A tag has a branch's limits, or a limit is not positive.
+        ValidationError: A tag has a branch's limits, or a number is none, is not positive, or more
+            than the specification's type (int for a count, long for milliseconds) can hold.
     """
 
     snapshot_id: int
@@ -167,15 +196,17 @@ class SnapshotRef:
     extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id")
+        object.__setattr__(self, "snapshot_ref_type", ref_type(self.snapshot_ref_type))
         limits = (self.min_snapshots_to_keep, self.max_snapshot_age_ms)
         if self.snapshot_ref_type is SnapshotRefType.TAG and limits != (None, None):
             raise ValidationError(
                 "A tag has no min-snapshots-to-keep and no max-snapshot-age-ms",
                 hint="Only max-ref-age-ms limits how long a tag lives.",
             )
-        for limit in (*limits, self.max_ref_age_ms):
-            if limit is not None and limit <= 0:
-                raise ValidationError(f"Invalid retention limit {limit}, must be positive")
+        for name, most in _LIMITS.items():
+            if (limit := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checked_int(name, limit, 1, most))
 
     @property
     def is_branch(self) -> bool:
@@ -205,13 +236,9 @@ class SnapshotRef:
         """
         if not isinstance(raw, dict):
             raise ValidationError(f"Invalid reference, not an object: {raw!r}")
-        try:
-            kind = SnapshotRefType(str(raw.get("type")).lower())
-        except ValueError as error:
-            raise ValidationError(f"Invalid reference: type is {raw.get('type')!r}") from error
         return cls(
             _required(raw, "snapshot-id", int, "reference"),
-            kind,
+            ref_type(raw.get("type")),
             _optional(raw, "min-snapshots-to-keep", int, "reference"),
             _optional(raw, "max-snapshot-age-ms", int, "reference"),
             _optional(raw, "max-ref-age-ms", int, "reference"),
@@ -232,6 +259,9 @@ class SnapshotLogEntry:
     snapshot_id: int
     timestamp_ms: int
     extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id", "timestamp_ms")
 
     def to_json(self) -> dict[str, Any]:
         """The entry as in metadata files."""
@@ -267,6 +297,10 @@ class MetadataLogEntry:
     timestamp_ms: int
     extra: Mapping[str, Any] = extra_field()
 
+    def __post_init__(self) -> None:
+        _check_longs(self, "timestamp_ms")
+        object.__setattr__(self, "metadata_file", checked_text("metadata_file", self.metadata_file))
+
     def to_json(self) -> dict[str, Any]:
         """The entry as in metadata files."""
         out = {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
@@ -286,6 +320,17 @@ class MetadataLogEntry:
             _required(raw, "timestamp-ms", int, "metadata-log entry"),
             unknown_members(raw, _METADATA_LOG_ENTRY),
         )
+
+
+def _check_longs(value: Any, *names: str) -> None:
+    """Let members of a value be 64-bit numbers of Python.
+
+    Raises:
+        ValidationError: One of them cannot be.
+    """
+    for name in names:
+        number = checked_int(name, getattr(value, name), -MAX_LONG - 1, MAX_LONG)
+        object.__setattr__(value, name, number)
 
 
 def _required(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
 from icecomb.format.partition import source_id
 from icecomb.format.schema import Schema
-from icecomb.format.transform import IdentityTransform, Transform, parse_transform
+from icecomb.format.transform import IdentityTransform, Transform, as_transform, parse_transform
 from icecomb.format.unknown_member import extra_field, unknown_members
 
 UNSORTED_SORT_ORDER_ID = 0
@@ -39,10 +40,13 @@ class SortField:
 
     Args:
         source_id: The id of the column.
-        transform: What is done to its values before they are compared.
-        direction: Upwards or downwards.
+        transform: What is done to its values before they are compared, or its text.
+        direction: Upwards or downwards, or ``"asc"``, ``"desc"``.
         null_order: Where nulls stand; None means first when going up, last when going down.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A member is of the wrong type.
     """
 
     source_id: int
@@ -52,10 +56,16 @@ class SortField:
     extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
-        if self.null_order is None:
+        put = object.__setattr__
+        put(self, "source_id", checked_int("source_id of a sort field", self.source_id))
+        put(self, "transform", as_transform(self.transform))
+        put(self, "direction", _one_of(SortDirection, self.direction))
+        if self.null_order is not None:
+            put(self, "null_order", _one_of(NullOrder, self.null_order))
+        else:
             upwards = self.direction is SortDirection.ASC
             natural = NullOrder.NULLS_FIRST if upwards else NullOrder.NULLS_LAST
-            object.__setattr__(self, "null_order", natural)
+            put(self, "null_order", natural)
 
     def __str__(self) -> str:
         nulls = (self.null_order or NullOrder.NULLS_FIRST).value.replace("-", " ")
@@ -81,36 +91,55 @@ class SortField:
         """
         if not isinstance(raw, dict) or not isinstance(raw.get("transform"), str):
             raise ValidationError(f"Invalid sort field, transform is missing: {raw!r}")
-        try:
-            direction = SortDirection(str(raw.get("direction")).lower())
-            null_order = NullOrder(str(raw.get("null-order")).lower())
-        except ValueError as error:
-            raise ValidationError(f"Invalid sort field: {error}") from error
         return cls(
             source_id(raw, "sort field"),
             parse_transform(raw["transform"]),
-            direction,
-            null_order,
+            _one_of(SortDirection, raw.get("direction")),
+            _one_of(NullOrder, raw.get("null-order")),
             unknown_members(raw, _FIELD),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class SortOrder:
     """How rows are ordered within files.
+
+    The keys can be given one by one, too, `SortOrder(first, second)`: that is order 1 then.
 
     Args:
         order_id: The number of this order among the table's orders; 0 is always unsorted.
         fields: The keys, the most important one first.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: An argument is of the wrong type.
     """
 
     order_id: int = UNSORTED_SORT_ORDER_ID
     fields: tuple[SortField, ...] = ()
     extra: Mapping[str, Any] = extra_field()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", tuple(self.fields))
+    @overload
+    def __init__(self, *fields: SortField, order_id: int = INITIAL_SORT_ORDER_ID) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        order_id: int = UNSORTED_SORT_ORDER_ID,
+        fields: Iterable[SortField] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("order_id", "fields", "extra")
+        given = members_or_named("SortOrder", names, SortField, args, more)
+        one_by_one = "order_id" not in given and "fields" not in more and bool(args)
+        default = INITIAL_SORT_ORDER_ID if one_by_one else UNSORTED_SORT_ORDER_ID
+        order_id, fields = given.get("order_id", default), given.get("fields", ())
+        put = object.__setattr__
+        put(self, "order_id", checked_int("id of a sort order", order_id))
+        put(self, "fields", checked_members("fields of a sort order", fields, SortField))
+        put(self, "extra", given.get("extra") or {})
 
     def __str__(self) -> str:
         return "[" + "".join(f"\n  {f}" for f in self.fields) + ("\n]" if self.fields else "]")
@@ -172,6 +201,16 @@ class SortOrder:
 
 
 UNSORTED_SORT_ORDER = SortOrder()
+_E = TypeVar("_E", bound=Enum)
+
+
+def _one_of(kind: type[_E], given: Any) -> _E:
+    """A member of an enumeration, or the one of a text."""
+    try:
+        return kind(given.lower() if isinstance(given, str) else given)
+    except ValueError:
+        known = ", ".join(str(one.value) for one in kind)
+        raise ValidationError(f"Invalid sort field: {given!r} is none of {known}") from None
 
 
 def assign_fresh_sort_order_ids(

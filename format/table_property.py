@@ -438,8 +438,6 @@ def check_properties(properties: Mapping[str, object]) -> None:
     check_not_reserved(properties)
     check_no_entry_properties(properties)
     for key, value in properties.items():
-        if not isinstance(value, str):
-            raise ValidationError(f"Property {key!r} must be text, not {value!r}")
         known = table_property(key)
         if known is not None:
             known.read(value, key)

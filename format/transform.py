@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from icecomb.format.argument import checked_int
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.temporal import (
     MICROS_PER_DAY,
@@ -176,7 +177,8 @@ class BucketTransform(Transform):
     num_buckets: int
 
     def __post_init__(self) -> None:
-        _check_width(self.num_buckets, "number of buckets")
+        buckets = checked_int("number of buckets", self.num_buckets, 1)
+        object.__setattr__(self, "num_buckets", buckets)
 
     def can_transform(self, source: IcebergType) -> bool:
         """Whether columns of this type can be transformed."""
@@ -205,7 +207,7 @@ class TruncateTransform(Transform):
     width: int
 
     def __post_init__(self) -> None:
-        _check_width(self.width, "width")
+        object.__setattr__(self, "width", checked_int("width of truncate", self.width, 1))
 
     @property
     def preserves_order(self) -> bool:
@@ -404,6 +406,21 @@ _BY_NAME: dict[str, Transform] = {
 }
 
 
+def as_transform(given: Any) -> Transform:
+    """A transform, or the one that a text names.
+
+    Raises:
+        ValidationError: It is neither.
+    """
+    if isinstance(given, Transform):
+        return given
+    if isinstance(given, str):
+        return parse_transform(given)
+    raise ValidationError(
+        f"Not a transform: {given!r}", hint='Give one like DayTransform() or "bucket[16]".'
+    )
+
+
 def parse_transform(text: str) -> Transform:
     """The transform a metadata file names, for example `bucket[16]`.
 
@@ -518,8 +535,3 @@ def _primitive(transform: Transform, source: IcebergType) -> PrimitiveType:
     if not isinstance(source, PrimitiveType):
         raise ValidationError(f"Cannot apply transform {transform} to a column of type {source}")
     return source
-
-
-def _check_width(width: int, what: str) -> None:
-    if not 0 < width <= _MAX_INT:
-        raise ValidationError(f"Invalid {what}: {width}, must be 1 to {_MAX_INT}")

@@ -7,10 +7,18 @@ specification's string of a primitive type; `to_json()` is what stands in metada
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
+from icecomb.format.argument import (
+    MAX_INT,
+    checked_flag,
+    checked_int,
+    checked_members,
+    checked_text,
+    members_or_named,
+)
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.unknown_member import extra_field, unknown_members
 
@@ -160,9 +168,16 @@ class FixedType(PrimitiveType):
 
     Args:
         length: The number of bytes.
+
+    Raises:
+        SchemaError: The length is no number that can be one.
     """
 
     length: int
+
+    def __post_init__(self) -> None:
+        length = checked_int("length of a fixed type", self.length, 0, MAX_INT, SchemaError)
+        object.__setattr__(self, "length", length)
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
@@ -187,6 +202,9 @@ class DecimalType(PrimitiveType):
     scale: int
 
     def __post_init__(self) -> None:
+        for name in ("precision", "scale"):
+            number = checked_int(f"{name} of a decimal", getattr(self, name), error=SchemaError)
+            object.__setattr__(self, name, number)
         if not 0 < self.precision <= MAX_DECIMAL_PRECISION or not 0 <= self.scale <= self.precision:
             raise SchemaError(
                 f"Invalid type {self}: precision must be 1 to 38 and scale 0 to precision"
@@ -209,6 +227,10 @@ class NestedField:
         initial_default: The value of rows written before the field was added (format version 3).
         write_default: The value a writer puts where none is given (format version 3).
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
+        UnsupportedError: The type belongs to format version 3.
     """
 
     field_id: int
@@ -221,8 +243,16 @@ class NestedField:
     extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
-        if isinstance(self.field_type, str):
-            object.__setattr__(self, "field_type", parse_type(self.field_type))
+        name = checked_text("name of a field", self.name, SchemaError)
+        put = object.__setattr__
+        put(self, "name", name)
+        put(
+            self, "field_id", checked_int(f"id of field {name!r}", self.field_id, error=SchemaError)
+        )
+        put(self, "field_type", as_type(self.field_type))
+        checked_flag(f"required of field {name!r}", self.required, SchemaError)
+        if self.doc is not None:
+            put(self, "doc", checked_text(f"doc of field {name!r}", self.doc, SchemaError))
 
     @property
     def optional(self) -> bool:
@@ -282,17 +312,36 @@ class NestedField:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class StructType(IcebergType):
     """A tuple of named fields.
 
     Args:
-        fields: The fields, in order.
+        fields: The fields, in order: as one sequence, or one argument each.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: One of the fields is none.
     """
 
     fields: tuple[NestedField, ...] = ()
     extra: Mapping[str, Any] = extra_field()
+
+    @overload
+    def __init__(self, *fields: NestedField) -> None: ...
+
+    @overload
+    def __init__(
+        self, fields: Iterable[NestedField] = (), extra: Mapping[str, Any] | None = None
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("fields", "extra")
+        given = members_or_named("StructType", names, NestedField, args, more)
+        fields = given.get("fields", ())
+        put = object.__setattr__
+        put(self, "fields", checked_members("fields of a struct", fields, NestedField, SchemaError))
+        put(self, "extra", given.get("extra") or {})
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.fields))}>"
@@ -322,15 +371,24 @@ class ListType(IcebergType):
 
     Args:
         element_id: The field id of the elements.
-        element_type: Their type.
+        element_type: Their type, or the string of a primitive one.
         element_required: Whether an element may not be null.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
     """
 
     element_id: int
     element_type: IcebergType
     element_required: bool = False
     extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "element_id", checked_int("element id", self.element_id, error=SchemaError))
+        put(self, "element_type", as_type(self.element_type))
+        checked_flag("required of a list's elements", self.element_required, SchemaError)
 
     @property
     def element_field(self) -> NestedField:
@@ -357,11 +415,14 @@ class MapType(IcebergType):
 
     Args:
         key_id: The field id of the keys.
-        key_type: Their type.
+        key_type: Their type, or the string of a primitive one.
         value_id: The field id of the values.
-        value_type: Their type.
+        value_type: Their type, or the string of a primitive one.
         value_required: Whether a value may not be null.
         extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
     """
 
     key_id: int
@@ -370,6 +431,14 @@ class MapType(IcebergType):
     value_type: IcebergType
     value_required: bool = False
     extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for name in ("key_id", "value_id"):
+            put(self, name, checked_int(f"{name} of a map", getattr(self, name), error=SchemaError))
+        for name in ("key_type", "value_type"):
+            put(self, name, as_type(getattr(self, name)))
+        checked_flag("required of a map's values", self.value_required, SchemaError)
 
     @property
     def key_field(self) -> NestedField:
@@ -414,6 +483,24 @@ _PRIMITIVES: dict[str, PrimitiveType] = {
         BinaryType(),
     )
 }
+
+
+def as_type(given: Any) -> IcebergType:
+    """A type, or the one that a string names.
+
+    Raises:
+        SchemaError: It is neither.
+        UnsupportedError: The type belongs to format version 3.
+    """
+    if isinstance(given, IcebergType):
+        return given
+    if isinstance(given, str):
+        return parse_type(given)
+    raise SchemaError(
+        f"Not a column's type: {given!r}",
+        hint='Give one like StringType() or "decimal(9, 2)"; for types of pyarrow use '
+        "union_by_name(pa.schema(...)).",
+    )
 
 
 def parse_type(raw: Any) -> IcebergType:

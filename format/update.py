@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from icecomb.format.metadata_builder import LAST_ADDED, MetadataBuilder
-from icecomb.format.snapshot import SnapshotRef, SnapshotRefType
+from icecomb.format.snapshot import SnapshotRef, ref_type
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -257,7 +257,7 @@ class SetSnapshotRefUpdate:
         """See `TableUpdate.apply`."""
         ref = SnapshotRef(
             self.snapshot_id,
-            SnapshotRefType(self.type),
+            ref_type(self.type),
             self.min_snapshots_to_keep,
             self.max_snapshot_age_ms,
             self.max_ref_age_ms,
@@ -298,7 +298,7 @@ class SetLocationUpdate:
 
     def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        builder.set(location=self.location)
+        builder.set_location(self.location)
 
 
 @dataclass(frozen=True, slots=True)

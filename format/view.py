@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from icecomb.format.argument import checked_members, checked_text, property_texts
 from icecomb.format.errors import ValidationError
 from icecomb.format.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.table_property import (
@@ -154,7 +155,8 @@ class ViewDefinition:
         summary: Who makes it.
 
     Raises:
-        ValidationError: there is no query, or two in one dialect.
+        ValidationError: there is no query, or two in one dialect, or an argument is of the wrong
+            type.
     """
 
     schema: Schema
@@ -164,6 +166,18 @@ class ViewDefinition:
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.queries, Mapping):
+            raise ValidationError(f"The queries of a view are SQL by dialect, not {self.queries!r}")
+        for dialect, sql in self.queries.items():
+            checked_text("dialect of a query", dialect)
+            checked_text(f"query in {dialect!r}", sql)
+        namespace = checked_members("default namespace", self.default_namespace, str)
+        object.__setattr__(self, "default_namespace", namespace)
+        for part in namespace:
+            checked_text("default namespace", part)
+        if self.default_catalog is not None:
+            checked_text("default catalog", self.default_catalog)
+        object.__setattr__(self, "summary", property_texts("summary", self.summary))
         if not self.queries or not all(map(str.strip, self.queries.values())):
             raise ValidationError(
                 "A view needs a query", hint='give it as {"spark": "SELECT ..."}, SQL by dialect'
@@ -193,18 +207,19 @@ def new_view_metadata(
     Raises:
         ValidationError: a property makes no sense.
     """
+    properties = property_texts("property", properties)
     VIEW_HISTORY_SIZE.of(properties)
     check_no_entry_properties(properties)
     schema = replace(assign_fresh_schema_ids(definition.schema), schema_id=0)
     version = _version(definition, _FIRST_VERSION, schema.schema_id)
     return ViewMetadata(
         view_uuid=str(uuid.uuid4()),
-        location=location.rstrip("/"),
+        location=checked_text("location of a view", location).rstrip("/"),
         schemas=(schema,),
         current_version_id=version.version_id,
         versions=(version,),
         version_log=(ViewLogEntry(version.timestamp_ms, version.version_id),),
-        properties=MappingProxyType(dict(properties)),
+        properties=MappingProxyType(properties),
     )
 
 
@@ -226,6 +241,7 @@ def replace_view(
         ValidationError: a property makes no sense; or a dialect would be lost, and
             ``replace.drop-dialect.allowed`` is not true.
     """
+    properties = property_texts("property", properties)
     check_no_entry_properties(properties)
     merged = MappingProxyType({**base.properties, **properties})
     _check_lost_dialects(base.current_version, definition.queries, merged)
@@ -241,7 +257,9 @@ def replace_view(
         log = (*log, ViewLogEntry(version.timestamp_ms, current.version_id))
     changed = replace(
         base,
-        location=base.location if location is None else location.rstrip("/"),
+        location=base.location
+        if location is None
+        else checked_text("location of a view", location).rstrip("/"),
         schemas=schemas,
         current_version_id=current.version_id,
         versions=versions,
@@ -259,8 +277,9 @@ def with_properties(
     Raises:
         ValidationError: a property is set that would point the view's entry elsewhere.
     """
+    updates = property_texts("property", updates)
     check_no_entry_properties(updates)
-    gone = set(removals)
+    gone = set(checked_members("properties to remove", removals, str))
     kept = {key: value for key, value in base.properties.items() if key not in gone}
     changed = {**kept, **updates}
     if changed == base.properties:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError, ValidationError
 from icecomb.format.metadata_file import COMPRESSION_MARKERS, read_metadata_json
+from icecomb.format.read_back import check_view
 from icecomb.format.schema import Schema
 from icecomb.format.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.unknown_member import unknown_members
@@ -70,8 +71,11 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
 
     Raises:
         FileExistsAlreadyError: The file is there already; it was left as it is.
+        ValidationError: Nobody could read it.
     """
-    data = view_to_json(metadata).encode()
+    text = view_to_json(metadata)
+    check_view(metadata, text)
+    data = text.encode()
     io.create(location, gzip.compress(data, mtime=0) if ".gz.metadata" in location else data)
 
 

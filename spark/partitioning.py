@@ -11,7 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.partition import (
+    PARTITION_FIELD_ID_START,
+    PartitionField,
+    PartitionSpec,
+    check_redundant,
+)
 from icecomb.format.schema import Schema
 from icecomb.format.transform import Transform, VoidTransform, parse_transform
 
@@ -50,7 +55,8 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
 
     Raises:
         UnsupportedError: A transform Iceberg does not have.
-        ValidationError: An unknown column, a wrong number, or two fields of one name.
+        ValidationError: An unknown column, a wrong number, two fields of one name, or one that
+            says less than another.
     """
     fields: list[PartitionField] = []
     for position, spark in enumerate(transforms):
@@ -66,6 +72,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
         fields.append(
             PartitionField(source.field_id, PARTITION_FIELD_ID_START + position, transform, name)
         )
+    check_redundant(fields)
     return PartitionSpec(spec_id=0, fields=tuple(fields))
 
 

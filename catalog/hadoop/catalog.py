@@ -17,6 +17,7 @@ from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.purge import purge
 from icecomb.catalog.static import StaticPointer
 from icecomb.catalog.table import Table
+from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -94,7 +95,7 @@ class HadoopCatalog(Catalog):
         """
         parts = parse_identifier(namespace)
         _check_new_name(parts)
-        if (properties or {}).keys() - _OWNER:
+        if property_texts("property of a namespace", properties).keys() - _OWNER:
             raise _no_properties(parts)
         for depth in range(1, len(parts)):
             above = self._kind(parts[:depth])
@@ -171,7 +172,8 @@ class HadoopCatalog(Catalog):
         """
         parts = self._free_name(identifier)
         folder = self._folder(parts)
-        if location is not None and absolute(location).rstrip("/") != folder:
+        wanted = folder if location is None else absolute(checked_text("location", location))
+        if wanted.rstrip("/") != folder:
             raise ValidationError(
                 f"{'.'.join(parts)} cannot be at {location}: the place of a file-system table "
                 f"follows from its name, {folder}",
@@ -193,7 +195,7 @@ class HadoopCatalog(Catalog):
 
     def new_location(self, table: Table, location: str) -> str:
         """See `Catalog.new_location`: a file-system table stays where it is."""
-        if absolute(location).rstrip("/") != table.location().rstrip("/"):
+        if absolute(checked_text("location", location)).rstrip("/") != table.location().rstrip("/"):
             raise ValidationError(
                 f"{'.'.join(table.name())} cannot be moved to {location}: a file-system table "
                 f"stays in its folder, {table.location()}",

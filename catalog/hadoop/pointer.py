@@ -129,7 +129,7 @@ class HadoopPointer:
         # most of those who come too late learn it here, before they send anything
         if expected is not None and self._io.exists(new.location):
             return Conflict("another writer was first", new.location)
-        data = metadata_bytes(new.metadata, new.location)
+        data = metadata_bytes(new.metadata, new.location, expected.metadata if expected else None)
         with (
             self._io.prepare(new.location, data) as publish,
             self._files.hint(version) as write_hint,

@@ -10,6 +10,7 @@ from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.hive.thrift.entity import HiveDatabase
 from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.identifier import Identifier, database_of
+from icecomb.format.argument import checked_members, property_texts
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class HiveNamespaceCatalog(Catalog):
     ) -> None:
         """See `Catalog.create_namespace`; ``hive.metastore.database.owner[-type]`` is known."""
         name = database_of(namespace)
-        given = dict(properties or {})
+        given = property_texts("property of a namespace", properties)
         owner, owner_type = _owner(given)
         warehouse = self.properties.get("warehouse")
         location = given.pop(_LOCATION, None)
@@ -84,7 +85,8 @@ class HiveNamespaceCatalog(Catalog):
         Raises:
             ValidationError: also for an owner's type without an owner.
         """
-        removed, changed = set(removals or ()), dict(updates or {})
+        removed = set(checked_members("properties to remove", removals or (), str))
+        changed = property_texts("property of a namespace", updates)
         if both := sorted(removed & changed.keys()):
             raise ValidationError(f"{', '.join(both)}: cannot be set and removed at once")
         if _LOCATION in removed | changed.keys():

@@ -61,7 +61,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         from icecomb.format.metadata_file import new_metadata_location, write_metadata
 
         location = new_metadata_location(metadata, base.location if base else None)
-        write_metadata(self._io, metadata, location)
+        write_metadata(self._io, metadata, location, base.metadata if base else None)
         return MetadataVersion(location, metadata)
 
     def new_entry(self, new: MetadataVersion) -> HiveTable:

@@ -13,9 +13,10 @@ from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.view_pointer import HiveViewPointer, view_named, view_pointed_at
-from icecomb.catalog.identifier import Identifier, database_and_table, database_of
+from icecomb.catalog.identifier import Identifier, database_and_table, database_of, parts_of
 from icecomb.catalog.pointer import ViewMetadataVersion
 from icecomb.catalog.view import View
+from icecomb.format.argument import property_texts
 from icecomb.format.errors import CommitFailedError, NoSuchViewError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class HiveViewCatalog(Catalog):
         view = self.load_view(identifier)
         definition = _definition(view.name(), schema, queries, default_namespace, default_catalog)
         overrides = self.properties_below("view-override.")
-        wanted = {**(properties or {}), **overrides}
+        wanted = {**property_texts("property", properties), **overrides}
         return view.change(lambda base: replace_view(base, definition, wanted, location))
 
     def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
@@ -203,13 +204,13 @@ class HiveViewCatalog(Catalog):
     def _view_properties(self, given: Mapping[str, str] | None) -> dict[str, str]:
         return {
             **self.properties_below("view-default."),
-            **(given or {}),
+            **property_texts("property", given),
             **self.properties_below("view-override."),
         }
 
 
 def _place(identifier: Name) -> tuple[str, str]:
-    parts = _parts(identifier)
+    parts = parts_of(identifier)
     with view_named(".".join(parts) or "without a name"):
         return database_and_table(parts)
 
@@ -225,10 +226,6 @@ def _definition(
 
     from icecomb.format.view import ViewDefinition
 
-    namespace = place[:-1] if default_namespace is None else _parts(default_namespace)
+    namespace = place[:-1] if default_namespace is None else parts_of(default_namespace)
     summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}
     return ViewDefinition(iceberg_schema(schema), queries, namespace, default_catalog, summary)
-
-
-def _parts(namespace: Name) -> tuple[str, ...]:
-    return tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)

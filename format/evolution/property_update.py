@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.requirement import AssertTableUUID
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 _FORMAT_VERSION: Final = "format-version"
 
 
+def check_version(text: str) -> None:
+    """Refuse a format version that is no number.
+
+    Raises:
+        ValidationError: It is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise ValidationError(f"Property {_FORMAT_VERSION!r} is {text!r}, not a number")
+
+
 class UpdateProperties(PendingUpdate):
     """Sets and removes properties; setting `format-version` upgrades the table.
 
@@ -37,20 +48,22 @@ class UpdateProperties(PendingUpdate):
         self._set: dict[str, str] = {}
         self._removed: dict[str, None] = {}
 
-    def set(self, key: str, value: str) -> Self:
-        """Set a property.
+    def set(self, key: str, value: Any) -> Self:
+        """Set a property; a number and the like become text, see `property_texts`.
 
         Raises:
             ValidationError: It is removed in the same update, is reserved, or cannot have that
                 value.
         """
+        key = checked_text("name of a property", key)
+        given = property_texts("property", {key: value})
         if key in self._removed:
             raise ValidationError(f"Cannot set and remove property {key!r} at once")
-        if key != _FORMAT_VERSION:
-            check_properties({key: value})
-        elif not str(value).isdecimal():
-            raise ValidationError(f"Property {key!r} is {value!r}, not a number")
-        self._set[key] = value
+        if key == _FORMAT_VERSION:
+            check_version(given[key])
+        else:
+            check_properties(given)
+        self._set.update(given)
         return self
 
     def remove(self, key: str) -> Self:
@@ -59,6 +72,7 @@ class UpdateProperties(PendingUpdate):
         Raises:
             ValidationError: It is set in the same update, or reserved.
         """
+        key = checked_text("name of a property", key)
         if key in self._set:
             raise ValidationError(f"Cannot set and remove property {key!r} at once")
         check_not_reserved((key,))
@@ -91,7 +105,7 @@ class UpdateLocation(PendingUpdate):
 
     def __init__(self, location: str, commit: Commit | None = None) -> None:
         super().__init__(commit)
-        if not location:
+        if not checked_text("location of a table", location):
             raise ValidationError("A table needs a location")
         self._location = location
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
+from icecomb.format.evolution.property_update import check_version
 from icecomb.format.name_mapping import update_name_mapping
 from icecomb.format.partition import (
     PartitionField,
@@ -75,11 +76,13 @@ class TableReplacement(PendingUpdate):
         self._schema = schema
         self._spec = partition_spec
         self._order = sort_order
+        if location is not None:
+            location = checked_text("location of a table", location)
         self._location = location
-        given = dict(properties or {})
+        given = property_texts("property", properties)
         version = given.pop(_FORMAT_VERSION, None)
-        if version is not None and not (version.isascii() and version.isdigit()):
-            raise ValidationError(f"Property {_FORMAT_VERSION} is {version!r}, not a number")
+        if version is not None:
+            check_version(version)
         self._version = None if version is None else int(version)
         check_properties(given)
         self._properties = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.schema import Schema, children, fresh_field, walk, with_children
 from icecomb.format.types import (
@@ -26,7 +27,7 @@ from icecomb.format.types import (
     MapType,
     NestedField,
     StructType,
-    parse_type,
+    as_type,
 )
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class SchemaEdit:
         parent_id = ROOT if not parent else self._struct_id(parent, full)
         self._check_free(parent_id, name, full)
         added = fresh_field(
-            NestedField(0, name, _given_type(field_type), required, doc), lambda: next(self._ids)
+            NestedField(0, name, as_type(field_type), required, doc), lambda: next(self._ids)
         )
         _check_names_inside(added.field_type, full)
         self.adds.setdefault(parent_id, []).append(added)
@@ -129,7 +130,7 @@ class SchemaEdit:
         """Give a field another name; its id stays."""
         field, full = self._kept(path)
         self._check_in_struct(field.field_id, "rename", full)
-        if not new_name:
+        if not checked_text("name of a column", new_name, SchemaError):
             raise SchemaError(f"Cannot rename column {full!r} to nothing")
         self._update(field, name=new_name)
 
@@ -145,7 +146,7 @@ class SchemaEdit:
         field, full = self._kept(path)
         self._check_no_map_key(field.field_id, full)
         changed: dict[str, Any] = {}
-        field_type = None if field_type is None else _given_type(field_type)
+        field_type = None if field_type is None else as_type(field_type)
         current = self.updates.get(field.field_id, field)
         if field_type is not None and field_type != current.field_type:
             self._check_type(current.field_type, field_type, full)
@@ -170,8 +171,8 @@ class SchemaEdit:
         if parent_id != ROOT and not self._type_of(parent_id).is_struct:
             raise SchemaError(f"Cannot move {full!r}: it is no field of a struct")
         other_id = None
-        if other is not None:
-            other_id, other_full = self._find_with_added(other)
+        if where != "first":
+            other_id, other_full = self._find_with_added(() if other is None else other)
             if other_id == field_id:
                 raise SchemaError(f"Cannot move {full!r} {where} itself")
             if self._parent(other_id) != parent_id:
@@ -208,6 +209,7 @@ class SchemaEdit:
         return Schema(fields, self.schema.schema_id, tuple(sorted(self._identifiers)))
 
     def _split(self, path: Path) -> tuple[tuple[str, ...], str]:
+        path = _checked_path(path)
         if isinstance(path, tuple):
             return path[:-1], path[-1]
         parent, dot, name = path.rpartition(".")
@@ -221,6 +223,7 @@ class SchemaEdit:
         return (parent,), name
 
     def _find(self, path: Path) -> tuple[NestedField, str]:
+        path = _checked_path(path)
         name = path if isinstance(path, str) else ".".join(path)
         field = self.schema.find_field(name, self.case_sensitive)
         self.found[name] = field.field_id
@@ -233,6 +236,7 @@ class SchemaEdit:
         return field, full
 
     def _find_with_added(self, path: Path) -> tuple[int, str]:
+        path = _checked_path(path)
         name = path if isinstance(path, str) else ".".join(path)
         if (added := self._added.get(name)) is not None:
             return added, name
@@ -399,16 +403,13 @@ def can_promote(old: IcebergType, new: IcebergType) -> bool:
     )
 
 
-def _given_type(given: IcebergType | str) -> IcebergType:
-    if isinstance(given, str):
-        return parse_type(given)
-    if not isinstance(given, IcebergType):
-        raise SchemaError(
-            f"Not a column's type: {given!r}",
-            hint='Give one like StringType() or "decimal(9, 2)"; for types of pyarrow use '
-            "union_by_name(pa.schema(...)).",
-        )
-    return given
+def _checked_path(path: Path) -> Path:
+    if isinstance(path, str):
+        return checked_text("name of a column", path, SchemaError)
+    parts = checked_members("path of a column", path, str, SchemaError)
+    if not parts:
+        raise SchemaError("The path of a column is empty")
+    return parts
 
 
 def _check_names_inside(field_type: IcebergType, full: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.ancestry import ancestors_of, is_ancestor
+from icecomb.format.ancestry import is_ancestor, latest_ancestor_before
+from icecomb.format.argument import MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from icecomb.format.temporal import human_timestamptz
 from icecomb.format.update import (
     Changes,
     RemoveSnapshotRefUpdate,
@@ -112,7 +114,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             edit.remove(branch_name, _BRANCH, seen.snapshot_id)
             edit.create(new_name, seen)
 
-        if new_name in self._edit.metadata.refs:
+        if checked_text("name of a branch or tag", new_name) in self._edit.metadata.refs:
             raise ValidationError(f"There is a branch or tag {new_name!r} already")
         self._record(rename)
         return self
@@ -151,8 +153,8 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         """
         if (snapshot_id is None) is (ref_name is None):
             raise ValidationError("Give either snapshot_id or ref_name")
-        target = self._edit.ref(ref_name).snapshot_id if ref_name is not None else snapshot_id
-        return self._set_main(target or 0)
+        target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
+        return self._set_main(0 if target is None else target)
 
     def rollback_to_snapshot(self, snapshot_id: int) -> Self:
         """Point `main` back to one of its earlier snapshots.
@@ -180,16 +182,14 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             NoSuchSnapshotError: No ancestor of the current snapshot is so old.
         """
         metadata = self._edit.metadata
-        older = (
-            snapshot
-            for snapshot in ancestors_of(metadata, metadata.current_snapshot_id)
-            if snapshot.timestamp_ms < timestamp_ms
-        )
-        found = max(older, key=lambda snapshot: snapshot.timestamp_ms, default=None)
+        timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
+        found = latest_ancestor_before(metadata, timestamp_ms, metadata.current_snapshot_id)
         if found is None:
             raise NoSuchSnapshotError(
                 "Cannot roll back: no ancestor of the current snapshot is older than "
-                f"{timestamp_ms} ms since the epoch"
+                f"{human_timestamptz(timestamp_ms * 1000)}, or those that are have expired",
+                hint="Look at the table's snapshots for the times it knows.",
+                timestamp_ms=timestamp_ms,
             )
         return self._set_main(found.snapshot_id)
 
@@ -275,7 +275,7 @@ class RefEdit:
             NoSuchSnapshotError: There is none of this name.
             ValidationError: It is of the other kind.
         """
-        found = self.metadata.refs.get(name)
+        found = self.metadata.refs.get(checked_text("name of a branch or tag", name))
         if found is None:
             what = kind.value if kind else "branch or tag"
             names = ", ".join(self.metadata.refs)
@@ -293,13 +293,14 @@ class RefEdit:
         Raises:
             NoSuchSnapshotError: It does not.
         """
+        snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self.metadata.has_snapshot(snapshot_id):
             raise NoSuchSnapshotError(f"The table has no snapshot {snapshot_id}")
 
     def create(self, name: str, ref: SnapshotRef) -> None:
         """Make a branch or tag."""
         self.check_snapshot(ref.snapshot_id)
-        if not name:
+        if not checked_text("name of a branch or tag", name):
             raise ValidationError("A branch or tag needs a name")
         if name in self.metadata.refs:
             raise ValidationError(f"There is a branch or tag {name!r} already")
@@ -331,7 +332,7 @@ class RefEdit:
     def fast_forward(self, name: str, to: str) -> None:
         """Move a branch forward."""
         target = self.ref(to).snapshot_id
-        if name not in self.metadata.refs:
+        if checked_text("name of a branch", name) not in self.metadata.refs:
             self.create(name, SnapshotRef(target))
             return
         ref = self.ref(name, _BRANCH)

@@ -8,7 +8,7 @@ from icecomb.format.errors import CommitFailedError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.requirement import AssertDefaultSortOrderId, AssertTableUUID
 from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
-from icecomb.format.transform import IdentityTransform, Transform, parse_transform
+from icecomb.format.transform import IdentityTransform, Transform, as_transform
 from icecomb.format.update import AddSortOrderUpdate, Changes, SetDefaultSortOrderUpdate
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
         direction: SortDirection,
         null_order: NullOrder | None,
     ) -> Self:
-        given = parse_transform(transform) if isinstance(transform, str) else transform
+        given = as_transform(transform)
         self._record(lambda edit: edit.add(column, given, direction, null_order))
         return self
 

@@ -25,7 +25,7 @@ from icecomb.format.transform import (
     Transform,
     TruncateTransform,
     VoidTransform,
-    parse_transform,
+    as_transform,
 )
 from icecomb.format.update import AddPartitionSpecUpdate, Changes, SetDefaultSpecUpdate
 
@@ -68,7 +68,7 @@ class UpdateSpec(RecordedUpdate["SpecEdit"]):
             ValidationError: There is no such column, the transform does not fit it, or the field
                 or its name is there already.
         """
-        given = parse_transform(transform) if isinstance(transform, str) else transform
+        given = as_transform(transform)
         self._record(lambda edit: edit.add(source_column_name, given, partition_field_name))
         return self
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.ancestry import ancestors_of, is_ancestor
+from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
@@ -39,7 +40,7 @@ class CherryPick(MergingProducer):
 
     def __init__(self, io: FileIO, snapshot_id: int) -> None:
         super().__init__(io)
-        self.picked_id = snapshot_id
+        self.picked_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         self._picked: Snapshot | None = None
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -96,6 +97,7 @@ class ExpireSnapshots(PendingUpdate):
             NoSuchSnapshotError: There is no such snapshot.
             ValidationError: A branch or tag points to it.
         """
+        snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self._base.has_snapshot(snapshot_id):
             raise NoSuchSnapshotError(f"Cannot expire snapshot {snapshot_id}: there is none")
         _check_no_head(self._base, (snapshot_id,), frozenset())
@@ -120,12 +122,9 @@ class ExpireSnapshots(PendingUpdate):
         if isinstance(dt, datetime):
             aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
             dt = int(aware.timestamp() * 1000)
-        if not isinstance(dt, int):
-            raise ValidationError(
-                f"Snapshots cannot be older than {dt!r}",
-                hint="Give a datetime, or milliseconds from 1970-01-01 UTC.",
-            )
-        self._older_than_ms = dt
+        self._older_than_ms = checked_int(
+            "time in milliseconds, or a datetime,", dt, -MAX_LONG - 1, MAX_LONG
+        )
         return self
 
     def retain_last(self, num_snapshots: int) -> Self:
@@ -134,9 +133,7 @@ class ExpireSnapshots(PendingUpdate):
         Raises:
             ValidationError: It is less than 1.
         """
-        if num_snapshots < 1:
-            raise ValidationError(f"At least 1 snapshot must be retained, not {num_snapshots}")
-        self._retain_last = num_snapshots
+        self._retain_last = checked_int("number of snapshots to retain", num_snapshots, 1)
         return self
 
     def clean_expired_files(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java

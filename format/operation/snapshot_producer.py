@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import checked_text
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
@@ -88,7 +89,7 @@ class SnapshotProducer(ABC):
         stage_only: bool = False,
     ) -> None:
         self.io = io
-        self.branch = branch
+        self.branch = checked_text("name of a branch", branch)
         self.stage_only = stage_only
         self.snapshot_properties = snapshot_texts(snapshot_properties)
         self.commit_uuid = str(uuid.uuid4())

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
@@ -149,7 +150,7 @@ class TableScan:
         Raises:
             NoSuchSnapshotError: There is no such branch or tag.
         """
-        snapshot = self.metadata.snapshot_by_name(name)
+        snapshot = self.metadata.snapshot_by_name(checked_text("name of a branch or tag", name))
         if snapshot is not None:
             return replace(self, snapshot_id=snapshot.snapshot_id, ref=name)
         if name == "main" and self.metadata.current_snapshot() is None:
@@ -169,15 +170,7 @@ class TableScan:
         Raises:
             NoSuchSnapshotError: The table had no snapshot yet, or its history was expired.
         """
-        millis = _millis(timestamp)
-        found = None
-        for entry in self.metadata.snapshot_log:
-            if entry.timestamp_ms <= millis:
-                found = entry
-        if found is None:
-            raise NoSuchSnapshotError(
-                f"The table had no snapshot at {_iso(millis)}", timestamp_ms=millis
-            )
+        found = self.metadata.snapshot_as_of(_millis(timestamp))
         return replace(self, snapshot_id=found.snapshot_id, ref=None)
 
     def plan_files(self) -> Iterator[FileScanTask]:
@@ -376,8 +369,3 @@ def _millis(timestamp: int | dt.datetime) -> int:
             hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
         )
     return timestamp
-
-
-def _iso(millis: int) -> str:
-    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-    return (epoch + dt.timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")

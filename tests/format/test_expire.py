@@ -378,5 +378,5 @@ def test_an_expiration_is_worked_out_again_on_a_newer_base(tmp_path):
 def test_an_empty_table_has_nothing_to_expire(tmp_path):
     story = Story(tmp_path, 1)
     assert story.expire() == Expiration()
-    with pytest.raises(ValidationError, match="At least 1"):
+    with pytest.raises(ValidationError, match="must be 1 to"):
         ExpireSnapshots(story.metadata, IO).retain_last(0)

@@ -227,7 +227,7 @@ def test_without_main_the_table_is_empty_and_remembers():
         (SetDefaultSpecUpdate(-1),),
         (SetDefaultSortOrderUpdate(7),),
         (SetPropertiesUpdate({"uuid": "x"}),),
-        (SetPropertiesUpdate({"a": 1}),),
+        (SetPropertiesUpdate({"a": None}),),
         (UpgradeFormatVersionUpdate(1),),
         (RemoveSchemasUpdate((0,)),),
         (RemovePartitionSpecsUpdate((0,)),),

@@ -84,3 +84,11 @@ def test_what_iceberg_cannot_partition_by_is_refused(transforms, error, message)
 
 def test_a_path_of_names_leads_to_a_nested_field():
     assert name_path(SCHEMA, 6) == ["p", "q"]
+
+
+def test_hours_beside_days_are_refused_for_a_new_table_as_in_iceberg_java():
+    # PartitionSpec.Builder.checkForRedundantPartitions, which Spark's CREATE TABLE goes through
+    with pytest.raises(ValidationError, match="redundant"):
+        partition_spec([_spark("days", ["ts"]), _spark("hours", ["ts"])], SCHEMA)
+    [day, _] = partition_spec([_spark("days", ["ts"]), _spark("days", ["day"])], SCHEMA).fields
+    assert day.name == "ts_day"

@@ -48,7 +48,8 @@ def test_contradictions_and_values_that_are_no_text_are_refused():
     with pytest.raises(ValidationError, match="at once"):
         UpdateProperties().remove("a").set("a", "1")
     with pytest.raises(ValidationError, match="must be text"):
-        UpdateProperties().set("a", 1)
+        UpdateProperties().set("a", None)
+    assert commit(table(), UpdateProperties().set("a", 1)).properties["a"] == "1"
     with pytest.raises(ValidationError, match="not a number"):
         UpdateProperties().set("format-version", "two")
     with pytest.raises(ValidationError, match="reserved"):
