@@ -339,10 +339,10 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         yield
     except IcecombError:
         raise
-    except FileExistsError as error:
-        raise FileExistsAlreadyError(f"{location} exists already", path=location) from error
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileMissingError(f"{location} does not exist", path=location) from error
+    except FileExistsError:
+        raise FileExistsAlreadyError(f"{location} exists already", path=location) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileMissingError(f"{location} does not exist", path=location) from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileIOError(f"cannot {verb} {location}: {reason}", path=location) from error

@@ -110,7 +110,7 @@ def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMe
         metadata = _parse(document)
         _check(metadata)
     except UnsupportedError as error:
-        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from error
+        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
     except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
         reason = error.message if isinstance(error, IcecombError) else f"{error!r}"
         raise CorruptFileError(

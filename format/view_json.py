@@ -123,7 +123,7 @@ def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetada
     try:
         metadata = _metadata(json.loads(raw))
     except UnsupportedError as error:
-        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from error
+        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
     except (IcecombError, ValueError, RecursionError) as error:
         reason = error.message if isinstance(error, IcecombError) else str(error)
         raise CorruptFileError(f"{where}: not valid view metadata: {reason}", path=where) from error

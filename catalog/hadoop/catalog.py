@@ -103,10 +103,10 @@ class HadoopCatalog(Catalog):
                 raise ValidationError(f"{'.'.join(parts[:depth])} is {above}, not a namespace")
         try:
             self.io.create_folder(self._folder(parts))
-        except FileExistsAlreadyError as error:
+        except FileExistsAlreadyError:
             raise NamespaceAlreadyExistsError(
                 f"{'.'.join(parts)} exists already: it is {self._kind(parts)}"
-            ) from error
+            ) from None
 
     def drop_namespace(self, namespace: Name) -> None:
         """See `Catalog.drop_namespace`."""
@@ -279,8 +279,8 @@ class HadoopCatalog(Catalog):
             new = pointer.stage(None, metadata)
             try:
                 settle(pointer, None, new)
-            except CommitFailedError as error:
-                raise _taken(parts, "a table") from error
+            except CommitFailedError:
+                raise _taken(parts, "a table") from None
         return self._table(parts, new, pointer)
 
     def _table(

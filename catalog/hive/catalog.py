@@ -158,7 +158,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
                 new = pointer.stage(None, metadata)
                 settle(pointer, None, new)
         except CommitFailedError as error:
-            raise self.taken(place, error) from error
+            raise self.taken(place, error) from None
         return new
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:

@@ -52,7 +52,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
                 hint=f"icecomb doctor {self.name} names the newest one that is left",
                 path=location,
                 table=self.name,
-            ) from error
+            ) from None
         self.remember(version, entry, since)
         return version
 

@@ -136,7 +136,7 @@ class HiveViewCatalog(Catalog):
             try:
                 settle(pointer, None, new)
             except CommitFailedError as error:
-                raise self.taken(place, error) from error
+                raise self.taken(place, error) from None
         return View(place, new, pointer)
 
     def replace_view(

@@ -348,8 +348,8 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
         found = schema.find_field(name, case_sensitive)
     except ValidationError as error:
         if schema.contains(name):
-            raise ExpressionError(error.message, hint=error.hint, column=name) from error
-        raise _unknown_column(schema, name) from error
+            raise ExpressionError(error.message, hint=error.hint, column=name) from None
+        raise _unknown_column(schema, name) from None
     full_name = schema.find_column_name(found.field_id) or name
     may_be_null, nested = not found.required, False
     parent_id = schema.find_parent_id(found.field_id)

@@ -175,10 +175,10 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
         yield
     except IcecombError:
         raise
-    except FileExistsError as error:
-        raise FileExistsAlreadyError(f"{location} exists already", path=location) from error
-    except FileNotFoundError as error:
-        raise FileMissingError(f"{location} does not exist", path=location) from error
+    except FileExistsError:
+        raise FileExistsAlreadyError(f"{location} exists already", path=location) from None
+    except FileNotFoundError:
+        raise FileMissingError(f"{location} does not exist", path=location) from None
     except Exception as error:
         remote = _REMOTE.search(str(error))
         if remote is not None and not (lost and remote["name"] in TRANSIENT):

@@ -97,7 +97,7 @@ class Catalogs:
                 raise
             raise NamespaceNotEmptyError(
                 error.message, hint="CASCADE is not done: drop its tables one by one first"
-            ) from error
+            ) from None
         return {"dropped": True}
 
 

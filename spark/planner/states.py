@@ -162,7 +162,7 @@ def at_version(state: TableState, version: str) -> TableState:
             f"table {state.name} has no snapshot, branch or tag {version!r}",
             hint=error.hint,
             table=state.name,
-        ) from error
+        ) from None
 
 
 def at_time(state: TableState, timestamp_us: int) -> TableState:
@@ -176,7 +176,7 @@ def at_time(state: TableState, timestamp_us: int) -> TableState:
     except NoSuchSnapshotError as error:
         raise NoSuchSnapshotError(
             f"table {state.name}: {error.message}", hint=error.hint, table=state.name
-        ) from error
+        ) from None
 
 
 def _travelled(state: TableState, scan: TableScan) -> TableState:

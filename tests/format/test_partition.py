@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.partition import PartitionField, PartitionSpec, check_redundant
 from icecomb.format.schema import Schema
 from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
 from icecomb.format.transform import (
@@ -112,8 +112,6 @@ def test_paths_join_all_fields_and_encode_names():
         ((1, BucketTransform(4), "city"),),
         ((1, IdentityTransform(), "city"),),
         ((1, BucketTransform(4), "b"), (2, BucketTransform(4), "b")),
-        ((3, DayTransform(), "a"), (3, MonthTransform(), "b")),
-        ((1, BucketTransform(4), "a"), (1, BucketTransform(4), "b")),
         ((1, UnknownTransform("zorder"), "z"),),
         ((1, BucketTransform(4), ""),),
     ],
@@ -121,6 +119,20 @@ def test_paths_join_all_fields_and_encode_names():
 def test_a_spec_that_does_not_fit_is_refused(fields):
     with pytest.raises(ValidationError):
         spec(*fields).check(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ((3, DayTransform(), "a"), (3, MonthTransform(), "b")),
+        ((1, BucketTransform(4), "a"), (1, BucketTransform(4), "b")),
+    ],
+)
+def test_a_field_that_says_less_than_another_fits_but_is_redundant(fields):
+    found = spec(*fields)
+    found.check(SCHEMA)
+    with pytest.raises(ValidationError, match="redundant"):
+        check_redundant(found.fields)
 
 
 def test_a_spec_with_void_fields_is_kept_but_partitions_nothing():

@@ -50,7 +50,7 @@ def missing_namespace(name: str) -> Iterator[None]:
         yield
     except RefusedError as error:
         if error.kind == "NoSuchObjectException":
-            raise no_namespace(name) from error
+            raise no_namespace(name) from None
         raise
 
 
@@ -83,7 +83,7 @@ def missing_table(database: str, name: str) -> Iterator[None]:
             "table not found" in error.answer or f"{name} doesn't exist" in error.answer
         )
         if gone or error.kind in {"NoSuchObjectException", "UnknownTableException"}:
-            raise _no_table(database, name) from error
+            raise _no_table(database, name) from None
         raise
 
 

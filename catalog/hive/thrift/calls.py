@@ -157,8 +157,8 @@ class Calls:
             except TApplicationException as error:
                 if is_missing_call(error):
                     connection.missing.add(method)
-                    raise _missing(connection, method, str(error.message)) from error
-                raise _refused(connection, method, error) from error
+                    raise _missing(connection, method, str(error.message)) from None
+                raise _refused(connection, method, error) from None
             except (
                 TTransportException,
                 TProtocolException,
@@ -168,7 +168,7 @@ class Calls:
             ) as error:
                 raise self._broken(connection, method, error) from error
             except TException as error:
-                raise _refused(connection, method, error) from error
+                raise _refused(connection, method, error) from None
             except BaseException:
                 # An interrupt leaves half a conversation behind: nobody may continue it.
                 connection.close()

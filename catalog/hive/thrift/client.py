@@ -179,7 +179,7 @@ class HiveClient:
             if error.kind == "AlreadyExistsException":
                 raise NamespaceAlreadyExistsError(
                     f"the namespace {database.name} exists already", namespace=database.name
-                ) from error
+                ) from None
             raise
 
     def alter_database(self, database: HiveDatabase) -> None:
@@ -207,7 +207,7 @@ class HiveClient:
                     f"the namespace {name} is not empty: {error.answer}",
                     hint="drop or move what it holds first",
                     namespace=name,
-                ) from error
+                ) from None
             raise
 
     # -- tables
@@ -276,7 +276,7 @@ class HiveClient:
             return list(self._calls.read("get_table_names_by_filter", place, condition, -1))
         except RefusedError as error:
             if error.kind in {"UnknownDBException", "NoSuchObjectException"}:
-                raise no_namespace(database) from error
+                raise no_namespace(database) from None
             raise
 
     def create_table(self, table: HiveTable) -> None:
@@ -293,12 +293,12 @@ class HiveClient:
             if error.kind == "AlreadyExistsException":
                 raise TableAlreadyExistsError(
                     f"{table.full_name} exists already", table=table.full_name
-                ) from error
+                ) from None
             if error.kind == "NoSuchObjectException" or (
                 error.kind == "InvalidObjectException"
                 and table.database not in self._names_of_databases()
             ):
-                raise no_namespace(table.database) from error
+                raise no_namespace(table.database) from None
             raise
 
     def alter_table(

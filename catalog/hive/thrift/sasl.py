@@ -81,7 +81,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except GssError as error:
-        raise MetastoreError(error.message, hint=error.hint) from error
+        raise MetastoreError(error.message, hint=error.hint) from None
 
 
 class Kerberos:
