@@ -120,6 +120,24 @@ class TableMetadata:
         """All partition specs by id."""
         return self._specs
 
+    def spec_by_id(self, spec_id: int) -> PartitionSpec:
+        """The partition spec of this id.
+
+        Raises:
+            ValidationError: The table has none.
+        """
+        spec = self._specs.get(spec_id)
+        if spec is None:
+            raise ValidationError(f"The table has no partition spec of id {spec_id}")
+        return spec
+
+    def schema_of(self, spec: PartitionSpec) -> Schema:
+        """The schema to write a spec with: an old spec may be of a column that was dropped."""
+        sources = [field.source_id for field in spec.fields]
+        schemas = (self.schema(), *reversed(self.schemas))
+        complete = (s for s in schemas if all(s.contains(source) for source in sources))
+        return next(complete, self.schema())
+
     def sort_order(self) -> SortOrder:
         """The sort order that writers use."""
         return self.sort_order_by_id(self.default_sort_order_id)

@@ -354,3 +354,8 @@ def _source_type(schema: Schema, f: PartitionField) -> IcebergType:
 def _encode(text: str) -> str:
     # Java's URLEncoder leaves "*" alone and encodes "~"; Python's does the opposite.
     return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Partition values that compare as they are stored: NaN equals NaN, and -0.0 not 0.0."""
+    return tuple(value.hex() if isinstance(value, float) else value for value in values)

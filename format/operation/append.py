@@ -11,7 +11,6 @@ from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_new_file,
     parent_manifests,
-    spec_of,
 )
 from icecomb.format.snapshot import MAIN_BRANCH, Operation
 
@@ -92,5 +91,5 @@ class FastAppend(SnapshotProducer):
         """See `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
         for file in self._files.values():
-            counts.add_file(file, spec_of(base, file.spec_id))
+            counts.add_file(file, base.spec_by_id(file.spec_id))
         return counts.to_map()

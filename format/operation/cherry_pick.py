@@ -13,7 +13,6 @@ from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStat
 from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.snapshot import MAIN_BRANCH, Operation, SnapshotRef
 from icecomb.format.update import Changes, SetSnapshotRefUpdate
@@ -104,7 +103,7 @@ class CherryPick(MergingProducer):
             own = manifest.added_snapshot_id == self.picked_id
             if not own or manifest.content is not ManifestContent.DATA:
                 continue
-            spec = spec_of(base, manifest.partition_spec_id)
+            spec = base.spec_by_id(manifest.partition_spec_id)
             for entry in read_manifest(self.io, manifest, spec=spec):
                 if entry.snapshot_id != self.picked_id:
                     continue

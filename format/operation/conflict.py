@@ -27,9 +27,8 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher, Mask
-from icecomb.format.operation.manifest_filter import partition_key
 from icecomb.format.operation.partition_place import PartitionValues
-from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.partition import partition_key
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.snapshot import Operation
 
@@ -175,7 +174,7 @@ class History:
             return
         index = DeleteFileIndex()
         for columns, rows in self._added_deletes():
-            spec = spec_of(self.base, columns.manifest.partition_spec_id)
+            spec = self.base.spec_by_id(columns.manifest.partition_spec_id)
             index.add(columns, rows, unpartitioned=spec.is_unpartitioned)
         number = self._start_sequence_number()
         for file in files if index else ():
@@ -236,7 +235,7 @@ class History:
         for manifest in self._manifests(_ADDING_DELETES, ManifestContent.DELETES):
             rows = self._rows(manifest, ManifestEntryStatus.ADDED, None, None)
             if rows:
-                spec = spec_of(self.base, manifest.partition_spec_id)
+                spec = self.base.spec_by_id(manifest.partition_spec_id)
                 yield (
                     read_manifest_columns(self.io, manifest, DELETE_STATISTICS, spec=spec),
                     rows,
@@ -253,7 +252,7 @@ class History:
         for manifest in self._manifests(operations, content):
             rows = self._rows(manifest, status, expression, partitions)
             if rows:
-                spec = spec_of(self.base, manifest.partition_spec_id)
+                spec = self.base.spec_by_id(manifest.partition_spec_id)
                 columns = read_manifest_columns(self.io, manifest, (), spec=spec)
                 yield from columns.without_statistics().data_files(rows)
 

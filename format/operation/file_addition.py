@@ -20,7 +20,6 @@ from icecomb.format.name_mapping import (
     update_name_mapping,
 )
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.requirement import AssertCurrentSchemaId
 from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.table_property import NAME_MAPPING
@@ -147,7 +146,7 @@ def known_paths(
         if manifest.content is not ManifestContent.DATA or path in looked_through:
             continue
         looked_through.add(path)
-        spec = spec_of(base, manifest.partition_spec_id)
+        spec = base.spec_by_id(manifest.partition_spec_id)
         columns = read_manifest_columns(io, manifest, (), spec=spec)
         locations = columns.column("file_path").filter(columns.live)
         normal = plain_locations(locations, io.properties)

@@ -17,7 +17,6 @@ from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
-from icecomb.format.operation.snapshot_producer import spec_of
 
 if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
@@ -57,14 +56,14 @@ class FileMatcher:
     def read(self, manifest: ManifestFile) -> ManifestColumns:
         """The manifest with the statistics that matching needs."""
         constant = isinstance(self._filter, (AlwaysTrue, AlwaysFalse))
-        spec = spec_of(self._base, manifest.partition_spec_id)
+        spec = self._base.spec_by_id(manifest.partition_spec_id)
         return read_manifest_columns(self._io, manifest, () if constant else METRICS, spec=spec)
 
     def might_contain(self, manifest: ManifestFile) -> bool:
         """Whether a file of this manifest may match, from the manifest's summary."""
         if isinstance(self._filter, AlwaysFalse):
             return False
-        spec = spec_of(self._base, manifest.partition_spec_id)
+        spec = self._base.spec_by_id(manifest.partition_spec_id)
         return bool(select_manifests([manifest], spec, project_inclusive(self._filter, spec)))
 
     def match(self, columns: ManifestColumns) -> tuple[Mask, Mask]:
@@ -88,7 +87,7 @@ class FileMatcher:
         return might, must
 
     def _by_residual(self, columns: ManifestColumns) -> list[tuple[BooleanExpression, list[int]]]:
-        spec = spec_of(self._base, columns.manifest.partition_spec_id)
+        spec = self._base.spec_by_id(columns.manifest.partition_spec_id)
         evaluator = self._residuals.get(spec.spec_id)
         if evaluator is None:
             evaluator = self._residuals[spec.spec_id] = ResidualEvaluator(self._filter, spec)

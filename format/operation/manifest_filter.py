@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
-from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.partition import partition_key
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
@@ -184,7 +184,7 @@ class ManifestFilter:
         min_sequence_number: int,
     ) -> _Filtered:
         nothing = _Filtered(manifest, ())
-        spec = spec_of(base, manifest.partition_spec_id)
+        spec = base.spec_by_id(manifest.partition_spec_id)
         columns = (
             matcher.read(manifest)
             if matcher is not None
@@ -249,11 +249,6 @@ class ManifestFilter:
                 f"file {missing[0]}{more} must be removed, but is not in the table any more",
                 missing=tuple(missing),
             )
-
-
-def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Partition values that compare as they are stored: NaN equals NaN, and -0.0 not 0.0."""
-    return tuple(value.hex() if isinstance(value, float) else value for value in values)
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:

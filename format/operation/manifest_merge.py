@@ -13,9 +13,6 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_columns import read_manifest_columns
-from icecomb.format.operation.snapshot_producer import (
-    spec_of,
-)
 from icecomb.format.table_property import MANIFEST_MERGE, MANIFEST_MIN_COUNT, MANIFEST_TARGET_BYTES
 
 if TYPE_CHECKING:
@@ -114,7 +111,7 @@ def _entries(
 ) -> Iterator[EncodedEntry]:
     encoder = producer.entry_encoder(base, spec_id, content)
     for manifest in group:
-        spec = spec_of(base, manifest.partition_spec_id)
+        spec = base.spec_by_id(manifest.partition_spec_id)
         columns = read_manifest_columns(producer.io, manifest, spec=spec, cache=None)
         statuses = columns.column("status").to_numpy(zero_copy_only=False)
         ids = columns.column("snapshot_id").fill_null(-1).to_numpy(zero_copy_only=False)

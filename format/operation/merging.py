@@ -21,7 +21,6 @@ from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_new_file,
     parent_manifests,
-    spec_of,
 )
 from icecomb.format.snapshot import MAIN_BRANCH
 
@@ -125,10 +124,10 @@ class MergingProducer(SnapshotProducer):
         counts = self.new_summary(base)
         for files in self.added.values():
             for file in files.values():
-                counts.add_file(file, spec_of(base, file.spec_id))
+                counts.add_file(file, base.spec_by_id(file.spec_id))
         for found in self.filters.values():
             for file in found.removed:
-                counts.remove_file(file, spec_of(base, file.spec_id))
+                counts.remove_file(file, base.spec_by_id(file.spec_id))
         return counts.to_map()
 
     def replaced_manifest_count(self) -> int:

@@ -15,8 +15,8 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.operation.file_match import FileMatcher
-from icecomb.format.operation.manifest_filter import partition_key
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.partition import partition_key
 from icecomb.format.snapshot import Operation
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.operation.snapshot_producer import schema_of, spec_of
 from icecomb.format.single_value import from_bytes
 from icecomb.format.types import PrimitiveType
 
@@ -38,8 +37,8 @@ class PartitionPlaces:
         partitions = self._by_spec.get(manifest.partition_spec_id)
         if not partitions:
             return False
-        spec = spec_of(self._base, manifest.partition_spec_id)
-        fields = spec.partition_type(schema_of(self._base, spec)).fields
+        spec = self._base.spec_by_id(manifest.partition_spec_id)
+        fields = spec.partition_type(self._base.schema_of(spec)).fields
         summaries = manifest.partitions
         if summaries is None or len(summaries) != len(fields):
             return True

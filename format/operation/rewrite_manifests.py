@@ -23,7 +23,6 @@ from icecomb.format.manifests.manifest_columns import ManifestColumns, read_mani
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     parent_manifests,
-    spec_of,
     with_counts,
 )
 from icecomb.format.snapshot import MAIN_BRANCH, Operation
@@ -216,7 +215,7 @@ class RewriteManifests(SnapshotProducer):
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, list[EncodedEntry]] = {}
         for manifest in group:
-            spec = spec_of(base, spec_id)
+            spec = base.spec_by_id(spec_id)
             columns = read_manifest_columns(self.io, manifest, spec=spec, cache=None)
             rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
             statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)

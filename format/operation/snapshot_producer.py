@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.entry_encoder import EntryEncoder
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
 
 _ROLL_EVERY: Final = 250
@@ -246,8 +245,8 @@ class SnapshotProducer(ABC):
         """What encodes entries of other manifests for `write_manifests`."""
         from icecomb.format.manifests.entry_encoder import EntryEncoder
 
-        spec = spec_of(base, spec_id)
-        version, schema = min(base.format_version, 2), schema_of(base, spec)
+        spec = base.spec_by_id(spec_id)
+        version, schema = min(base.format_version, 2), base.schema_of(spec)
         return EntryEncoder(version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
@@ -345,11 +344,11 @@ class SnapshotProducer(ABC):
     def _new_writer(
         self, base: TableMetadata, spec_id: int, content: ManifestContent
     ) -> ManifestWriter:
-        spec = spec_of(base, spec_id)
+        spec = base.spec_by_id(spec_id)
         return ManifestWriter(
             min(base.format_version, 2),
             spec,
-            schema_of(base, spec),
+            base.schema_of(spec),
             self.snapshot_id,
             content=content,
             codec=MANIFEST_CODEC.of(base.properties),
@@ -369,26 +368,6 @@ def new_snapshot_id() -> int:
     """A random positive 63-bit number."""
     drawn = uuid.uuid4().int
     return ((drawn >> 64) ^ drawn) & 0x7FFF_FFFF_FFFF_FFFF
-
-
-def spec_of(metadata: TableMetadata, spec_id: int) -> PartitionSpec:
-    """The partition spec of this id.
-
-    Raises:
-        ValidationError: The table has none.
-    """
-    spec = metadata.specs().get(spec_id)
-    if spec is None:
-        raise ValidationError(f"the table has no partition spec {spec_id}")
-    return spec
-
-
-def schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """The schema to write a spec with: an old spec may be of a column that was dropped."""
-    sources = [field.source_id for field in spec.fields]
-    schemas = (metadata.schema(), *reversed(metadata.schemas))
-    complete = (s for s in schemas if all(s.contains(source) for source in sources))
-    return next(complete, metadata.schema())
 
 
 def parent_manifests(
@@ -419,7 +398,7 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
         ValidationError: Says which file and why.
     """
     check_data_file(file)
-    fields = spec_of(base, file.spec_id).fields
+    fields = base.spec_by_id(file.spec_id).fields
     if len(fields) != len(file.partition):
         raise ValidationError(
             f"file {file.file_path!r} has {len(file.partition)} partition values, "

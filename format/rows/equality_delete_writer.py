@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.operation.snapshot_producer import spec_of
 from icecomb.format.rows.arrow_projection import Projection
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.data_writer import frame_projection
@@ -60,7 +59,7 @@ class EqualityDeleteWriter:
         spec_id: int | None = None,
     ) -> None:
         schema = metadata.schema()
-        spec = metadata.spec() if spec_id is None else spec_of(metadata, spec_id)
+        spec = metadata.spec() if spec_id is None else metadata.spec_by_id(spec_id)
         compared = _compared(schema, columns)
         self._schema = _with_sources(schema, spec, compared)
         properties = delete_properties(metadata.properties)

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.operation.manifest_filter import partition_key
-from icecomb.format.operation.snapshot_producer import spec_of
+from icecomb.format.partition import partition_key
 from icecomb.format.rows.arrow import schema_to_pyarrow
 from icecomb.format.rows.data_metrics import MetricsConfig, MetricsKind, MetricsMode
 from icecomb.format.rows.file_settings import (
@@ -152,7 +151,7 @@ class PositionDeleteWriter:
         self._done += [_referring(f) for f in written]
 
     def _open(self, file: DataFile) -> OpenDataFile:
-        spec = spec_of(self._metadata, file.spec_id)
+        spec = self._metadata.spec_by_id(file.spec_id)
         folder = None
         if file.partition:
             folder = spec.partition_to_path(file.partition, self._metadata.schema())
