@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow_storage import internal_array
-from icecomb.format.partition import PartitionSpec
+from icecomb.format.errors import ValidationError
+from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.schema import Schema
 from icecomb.format.transform import VoidTransform
 
@@ -25,20 +26,27 @@ class PartitionSplit:
     Args:
         spec: The spec.
         schema: The table's schema; batches have its columns in its order.
+        root: The folder of the data files, for errors.
     """
 
-    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+    def __init__(self, spec: PartitionSpec, schema: Schema, root: str) -> None:
+        self._schema = schema
+        self._root = root
         self._sources = [
             (None if isinstance(f.transform, VoidTransform) else field_path(schema, f.source_id), f)
             for f in spec.fields
         ]
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-        """The partitions of a batch: the partition tuple and its rows, in their order."""
+        """The partitions of a batch: the partition tuple and its rows, in their order.
+
+        Raises:
+            ValidationError: A decimal has no partition value: rounded down, it has too many digits.
+        """
         if not self._sources:
             yield (), batch
             return
-        keys = [self._key(batch, path, f.transform) for path, f in self._sources]
+        keys = [self._key(batch, path, field) for path, field in self._sources]
         codes, groups = _combined(keys, batch.num_rows)
         if len(groups) == 1:
             yield _values(keys, groups[0]), batch
@@ -50,14 +58,37 @@ class PartitionSplit:
             yield _values(keys, group), batch.take(rows)
 
     def _key(
-        self, batch: pa.RecordBatch, path: tuple[int, ...] | None, transform: Any
+        self, batch: pa.RecordBatch, path: tuple[int, ...] | None, field: PartitionField
     ) -> _Key | None:
         if path is None:
             return None
         array = batch.column(path[0])
         if len(path) > 1:
             array = pc.struct_field(array, list(path[1:]))
-        return _Key(transform.apply_array(array))
+        if not pa.types.is_decimal(array.type):
+            return _Key(field.transform.apply_array(array))
+        try:
+            results = field.transform.apply_array(array)
+        except ValidationError as problem:
+            raise self._no_room(field, array) from problem
+        if pa.types.is_decimal(results.type) and results.type != array.type:
+            try:
+                results = results.cast(array.type)
+            except pa.ArrowInvalid as problem:
+                raise self._no_room(field, array) from problem
+        return _Key(results)
+
+    def _no_room(self, field: PartitionField, array: pa.Array) -> ValidationError:
+        """The error of a column whose least value is rounded down out of its type."""
+        column = self._schema.find_column_name(field.source_id)
+        return ValidationError(
+            f"Cannot write rows to {self._root}: column {column!r} has {pc.min(array)}, whose "
+            f"partition value by {field.transform} has more digits than {array.type}",
+            hint="Partition by another transform (table.update_spec()), or give the column more "
+            "digits: table.update_schema().update_column(...).",
+            path=self._root,
+            column=column,
+        )
 
 
 class _Key:

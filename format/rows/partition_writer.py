@@ -59,7 +59,7 @@ class PartitionWriter:
         each = _BUFFERED_BYTES // (1 if spec.is_unpartitioned else _OPEN_FILES)
         self._settings = replace(settings, options=settings.options.fitting(target, each))
         self._locations = locations
-        self._split = PartitionSplit(spec, self._schema)
+        self._split = PartitionSplit(spec, self._schema, locations.root)
         numbers = count(1)
         extension = settings.options.file_format.value.lower()
         self._next_name: Callable[[], str] = lambda: f"{name(next(numbers))}.{extension}"

@@ -187,11 +187,10 @@ def test_partitions_are_left_out_or_taken_whole_only_where_that_is_right(questio
     bound = bind(SCHEMA, predicate)
     groups = {}
     for label, match in zip(labels, expected, strict=True):
-        groups.setdefault(label, []).append(match)
+        # truncating the least value may leave its type: a table refuses such a row
+        if not (isinstance(label, Decimal) and abs(label) >= 100):
+            groups.setdefault(label, []).append(match)
     result = by.result_type(source)
-    # truncating the least value may leave its type: a table refuses such a row
-    if any(isinstance(label, Decimal) and abs(label) >= 100 for label in groups):
-        return
     column = typed_column(arrow(str(result), list(groups)), result)
 
     def evaluated(expression):

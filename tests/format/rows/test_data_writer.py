@@ -271,6 +271,31 @@ def test_rows_go_to_the_partition_that_the_transforms_say(tmp_path, partition):
     assert sorted(map(str, found)) == sorted(map(str, partition_data().to_pylist()))
 
 
+@pytest.mark.parametrize(
+    ("precision", "scale", "least", "most"),
+    [(4, 2, "-99.98", "-99.99"), (38, 0, f"-{'9' * 37}8", f"-{'9' * 38}")],
+)
+def test_a_decimal_whose_partition_value_has_no_room_is_refused(
+    tmp_path, precision, scale, least, most
+):
+    """-99.99 in steps of 0.02 is -100.00, which Iceberg Java does not write either."""
+    kind = DecimalType(precision, scale)
+    metadata = table(tmp_path, NestedField(1, "d", kind), partition=((1, "truncate[2]"),))
+    schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
+    good = pa.table([[Decimal(least), None]], schema=schema)
+    files = write_data(FileIO(), metadata, good)
+    assert {f.partition for f in files} == {(Decimal(least),), (None,)}
+    assert sorted(read(metadata, files)["d"].to_pylist(), key=str) == [Decimal(least), None]
+    before = files_below(tmp_path)
+    bad = pa.table([[Decimal(1), Decimal(most)]], schema=schema)
+    with pytest.raises(ValidationError, match="column 'd' has") as refused:
+        write_data(FileIO(), metadata, bad)
+    assert most in refused.value.message
+    assert str(tmp_path) in refused.value.message
+    assert "update_spec" in refused.value.hint
+    assert files_below(tmp_path) == before
+
+
 def test_order_within_a_partition_is_the_order_of_the_data(tmp_path):
     metadata = table(tmp_path, *PARTITIONED[:2], partition=[("s", "identity")])
     data = pa.table({"id": range(600_000), "s": [f"p{i % 7}" for i in range(600_000)]})
