@@ -105,7 +105,7 @@ def commit(
         IcecombError: the change is refused on the newest state of the table; nothing was committed.
     """
     try:
-        with pointer.queue() as others_were_first:
+        with pointer.queue(base) as others_were_first:
             if others_were_first:
                 base = _newest(pointer, base)
             done = _attempts(pointer, io, base, producer)

@@ -158,10 +158,13 @@ class MetadataPointer(WriteGuard, Protocol):
     def discard(self, new: MetadataVersion) -> None:
         """Deletes what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
 
-    def queue(self) -> AbstractContextManager[bool]:
+    def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:
         """This process's turn: its threads commit to one table one after the other.
 
         Its value says whether others had their turn meanwhile.
+
+        Args:
+            base: The version to commit on, where it is known.
         """
 
     def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:

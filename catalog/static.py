@@ -59,7 +59,7 @@ class StaticPointer:
     def discard(self, new: MetadataVersion) -> None:
         """See `MetadataPointer.discard`: nothing is ever staged."""
 
-    def queue(self) -> AbstractContextManager[bool]:
+    def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002
         """See `MetadataPointer.queue`."""
         return nullcontext(False)
 

@@ -42,6 +42,22 @@ class FileStatus:
     mtime_ms: int
 
 
+class FolderLock(ABC):
+    """A lock that processes of one machine may agree on; it ends with the process that holds it."""
+
+    @abstractmethod
+    def acquire(self) -> bool:
+        """Takes the lock unless another process has it; says whether it is held now.
+
+        Raises:
+            FileIOError: the storage of this folder locks none, as many network file systems.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Gives the lock back, if it is held; it cannot be taken again."""
+
+
 class FileSystem(ABC):
     """One kind of storage; `FileIO` documents what each method promises."""
 
@@ -107,6 +123,10 @@ class FileSystem(ABC):
     def side_by_side(self) -> AbstractContextManager[None]:
         """See `FileIO.side_by_side`."""
         return nullcontext()
+
+    def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
+        """See `FileIO.folder_lock`."""
+        return None
 
     @abstractmethod
     def exists(self, location: str) -> bool:
@@ -226,6 +246,16 @@ class FileIO:
             location: Any in the storage that is meant.
         """
         return self._of(location).side_by_side()
+
+    def folder_lock(self, location: str) -> FolderLock | None:
+        """A lock on a folder, not held yet; None where this kind of storage has none.
+
+        No file tells of it, and it keeps nobody from anything who does not ask for it, too.
+
+        Args:
+            location: A folder that may be read.
+        """
+        return self._of(location).folder_lock(location)
 
     def delete(self, locations: str | Iterable[str]) -> None:
         """Delete files; those that do not exist are passed over, and a folder is none.

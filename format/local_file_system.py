@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -22,7 +23,7 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
-from icecomb.format.file_io import FileStatus, FileSystem
+from icecomb.format.file_io import FileStatus, FileSystem, FolderLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,6 +203,12 @@ class LocalFileSystem(FileSystem):
                 return False
         return True
 
+    def folder_lock(self, location: str) -> FolderLock:
+        """See `FileIO.folder_lock`; it lies on the folder itself, so there is no file of it."""
+        with _failures("lock", location):
+            path = _local_path(location)
+            return _FolderLock(location, os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """See `FileIO.filesystem`."""
         import pyarrow.fs
@@ -224,6 +231,26 @@ class LocalFileSystem(FileSystem):
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
+
+
+class _FolderLock(FolderLock):
+    def __init__(self, location: str, descriptor: int) -> None:
+        self._location = location
+        self._descriptor = descriptor
+
+    def acquire(self) -> bool:
+        with _failures("lock", self._location):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    def close(self) -> None:
+        with suppress(OSError):
+            # also for children that were forked meanwhile: they share it
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        os.close(self._descriptor)
 
 
 def _local_path(location: str) -> str:

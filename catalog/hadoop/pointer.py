@@ -2,17 +2,19 @@
 
 A commit creates the file of the next number. Its text is written under a temporary name and then
 published under the final one, which never replaces a file (`FileIO.create`): of several writers
-exactly one succeeds, in one process or in many. There are no locks.
+exactly one succeeds, in one process or in many. There are no locks. Writers on one machine take
+turns, so that none of them loses every time: see `icecomb.catalog.hadoop.process_turn`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.configuration import number
+from icecomb.catalog.hadoop.process_turn import ProcessTurns
 from icecomb.catalog.hadoop.version import VersionFiles, version_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
 from icecomb.catalog.turn import turns_of
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
 
 _TURN_TIMEOUT: Final = "lock.acquire-timeout-ms"
+_PATIENCE: Final = "lock.heartbeat-timeout-ms"
 
 
 class HadoopPointer:
@@ -49,6 +52,7 @@ class HadoopPointer:
         self._name = name
         self._properties = properties
         self._files = VersionFiles(io, folder)
+        self._turns: ProcessTurns | None = None
 
     @property
     def name(self) -> str:
@@ -142,16 +146,33 @@ class HadoopPointer:
                 write_hint()
         return outcome
 
-    def queue(self) -> AbstractContextManager[bool]:
-        """See `MetadataPointer.queue`."""
-        timeout_ms = number(self._properties, _TURN_TIMEOUT, 180_000, least=0)
+    @contextmanager
+    def queue(self, base: MetadataVersion | None = None) -> Iterator[bool]:
+        """See `MetadataPointer.queue`: also the turn of this process, on local folders."""
         turns = turns_of((HadoopPointer, self._folder))
-        return turns.take(self._name, timeout_ms / 1000, _TURN_TIMEOUT)
+        timeout_s = self._seconds(_TURN_TIMEOUT, 180_000)
+        with turns.take(self._name, timeout_s, _TURN_TIMEOUT) as waited:
+            if self._turns is None:
+                self._turns = ProcessTurns(
+                    self._io,
+                    self._folder,
+                    self._files.newest,
+                    patience_s=self._seconds(_PATIENCE, 15_000),
+                    limit_s=timeout_s,
+                )
+            with self._turns.take() as there:
+                yield waited or (there and base is not None and self._has_next(base))
 
     @contextmanager
     def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`: there are no locks."""
         yield False
+
+    def _seconds(self, key: str, default_ms: int) -> float:
+        return number(self._properties, key, default_ms, least=0) / 1000
+
+    def _has_next(self, base: MetadataVersion) -> bool:
+        return self._files.find(_number(base) + 1) is not None
 
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(f"there is no table {self._name}", table=self._name)

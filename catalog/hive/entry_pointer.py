@@ -99,7 +99,7 @@ class EntryPointer(ABC, Generic[V]):
             return self._replace(expected, new, lock)
 
     @contextmanager
-    def queue(self) -> Iterator[bool]:
+    def queue(self, base: Version | None = None) -> Iterator[bool]:  # noqa: ARG002
         """See `MetadataPointer.queue`."""
         with self.change.queue() as waited:
             self._read = None
