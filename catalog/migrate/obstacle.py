@@ -24,7 +24,7 @@ _FILE_REMEDIES: Final = {
     "reassigned-name": "rewrite the file: its columns are mistaken for others",
     "type-differs": "rewrite the file, or change the column's type in Hive",
     "timestamp-unit": "rewrite the file with microseconds",
-    "unsigned-column": "rewrite the file with signed numbers",
+    "foreign-type": "rewrite the file with the table's types",
     "timestamp-zone": "choose the other --timestamp, or rewrite the file",
 }
 _FILE_MESSAGES: Final = {
@@ -37,7 +37,7 @@ _FILE_MESSAGES: Final = {
     "reassigned-name": "files have columns under names of other columns",
     "type-differs": "files hold another type than the table says",
     "timestamp-unit": "files hold timestamps that are no microseconds",
-    "unsigned-column": "files hold unsigned numbers of 64 bits",
+    "foreign-type": "files hold types that Iceberg does not have",
     "timestamp-zone": "files and table disagree whether a timestamp has a zone",
 }
 

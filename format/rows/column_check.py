@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 AMBIGUOUS: Final = "ambiguous-column"
 FOREIGN_IDS: Final = "foreign-field-ids"
+FOREIGN_TYPE: Final = "foreign-type"
 REASSIGNED: Final = "reassigned-name"
 UNITS: Final = "timestamp-unit"
 UNKNOWN: Final = "unknown-column"
-UNSIGNED: Final = "unsigned-column"
 REMEDIES: Final = {
     AMBIGUOUS: "Rewrite the file under distinct names.",
     FOREIGN_IDS: "Append its rows instead, or rewrite it without field ids.",
+    FOREIGN_TYPE: "Append its rows instead, cast to the table's columns.",
     REASSIGNED: "Append its rows instead, rewrite it with field ids, or rename its column.",
     UNITS: "Append its rows instead, or write it with coerce_timestamps='us'.",
     UNKNOWN: "Add the column to the table first.",
-    UNSIGNED: "Append its rows instead, cast to the table's columns.",
 }
 
 
@@ -155,9 +155,9 @@ class _Walk:
 
     def _leaf(self, f: FileField, path: str) -> Iterator[ColumnProblem]:
         kind = f.arrow_type.value_type if pa.types.is_dictionary(f.arrow_type) else f.arrow_type
-        if kind == pa.uint64():
-            text = "it holds unsigned numbers of 64 bits, which no type of Iceberg can hold"
-            yield ColumnProblem(UNSIGNED, path, text, f)
+        if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
+            text = f"it holds {kind}, which is no type of Iceberg: Iceberg Java cannot read it"
+            yield ColumnProblem(FOREIGN_TYPE, path, text, f)
         # Iceberg Java reads other units, too, but its filters take the numbers in a row group's
         # statistics for microseconds, and skip rows that match. INT96 has no statistics.
         if self.footer is not None and (unit := _unit(self.footer, f.leaves[0])) is not None:
