@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.errors import MissingDependencyError, ValidationError
 from icecomb.format.expressions.polars_expression import implied_by
 from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.rows import arrow_scan
@@ -237,7 +237,7 @@ def test_a_relation_of_duckdb_reads_anew_each_time(table, opened):
 
 def test_without_duckdb_the_error_says_how_to_get_it(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(UnsupportedError, match=r"icecomb\[duckdb\]"):
+    with pytest.raises(MissingDependencyError, match=r"icecomb\[duckdb\]"):
         table.scan().to_duckdb()
 
 

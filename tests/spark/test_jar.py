@@ -60,6 +60,7 @@ def test_a_spark_the_bridge_is_not_made_for_is_refused_by_version(tmp_path):
     assert "4.3" in error.value.hint
 
 
+@pytest.mark.jvm
 def test_a_checkout_compiles_the_bridge_once_per_spark_and_source(own_cache):
     first = jar.bridge_jar()
     assert first.is_relative_to(own_cache)

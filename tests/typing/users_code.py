@@ -50,7 +50,7 @@ def shown(view: View, error: IcecombError) -> str:
 
 
 def mistakes(table: Table) -> None:
-    Schema("nonsense", 1, 2, wrong=True)  # type: ignore[call-arg, arg-type]
+    Schema("nonsense", 1, 2, wrong=True)  # type: ignore[call-overload]
     table.scan(row_filtr="id = 5")  # type: ignore[call-arg]
     table.apend(None)  # type: ignore[attr-defined]
     load_catalog(5)  # type: ignore[arg-type]
