@@ -24,7 +24,7 @@ def checked_int(
     what: str,
     value: Any,
     least: int = -MAX_INT - 1,
-    most: int = MAX_INT,
+    most: int | None = MAX_INT,
     error: type[IcecombError] = ValidationError,
 ) -> int:
     """A whole number; those of NumPy become Python's.
@@ -33,7 +33,7 @@ def checked_int(
         what: What it is, for the message.
         value: What was given.
         least: The least that it may be.
-        most: The greatest.
+        most: The greatest; None for what is read as leniently as ever.
         error: What to raise.
 
     Raises:
@@ -47,9 +47,21 @@ def checked_int(
             f"{_begun(what)} must be a whole number, not {value!r}",
             hint=f"Write int({value!r})." if fraction else None,
         ) from None
-    if not least <= number <= most:
-        raise error(f"{_begun(what)} is {number}, must be {least} to {most}")
+    span = f"{least} or more" if most is None else f"{least} to {most}"
+    if number < least or (most is not None and number > most):
+        raise error(f"{_begun(what)} is {number}, must be {span}")
     return number
+
+
+def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
+    """Text, as files may have it already.
+
+    Raises:
+        IcecombError: It is no text.
+    """
+    if not isinstance(value, str):
+        raise error(f"{_begun(what)} must be text, not {value!r}")
+    return value if type(value) is str else str.__str__(value)
 
 
 def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
@@ -58,14 +70,13 @@ def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationEr
     Raises:
         IcecombError: It is no text, or has half a character (a lone surrogate).
     """
-    if not isinstance(value, str):
-        raise error(f"{_begun(what)} must be text, not {value!r}")
-    if not value.isascii():
+    text = any_text(what, value, error)
+    if not text.isascii():
         try:
-            value.encode()
+            text.encode()
         except UnicodeEncodeError:
             raise error(f"{_begun(what)} is no valid Unicode: {value!r}") from None
-    return value if type(value) is str else str.__str__(value)
+    return text
 
 
 def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationError) -> bool:

@@ -7,7 +7,7 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.metadata import TableMetadata
 from icecomb.format.table_property import METADATA_CODEC, METADATA_PATH
 
@@ -82,7 +82,13 @@ def metadata_bytes(
     from icecomb.format.read_back import check_table
 
     check_table(metadata, base)
-    data = metadata.to_json().encode()
+    try:
+        data = metadata.to_json().encode()
+    except UnicodeEncodeError as error:
+        raise ValidationError(
+            f"{location}: the table has text that is no valid Unicode: {error}",
+            hint="Look at the names and comments of its columns.",
+        ) from None
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 from urllib.parse import quote_plus
 
-from icecomb.format.argument import checked_int, checked_members, checked_text, members_or_named
+from icecomb.format.argument import any_text, checked_int, checked_members, members_or_named
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.schema import Schema
 from icecomb.format.transform import (
@@ -51,7 +51,7 @@ class PartitionField:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "name", checked_text("name of a partition field", self.name))
+        put(self, "name", any_text("name of a partition field", self.name))
         for name in ("source_id", "field_id"):
             what = f"{name} of partition field {self.name!r}"
             put(self, name, checked_int(what, getattr(self, name)))

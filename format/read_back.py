@@ -70,6 +70,7 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
     for name, ref in metadata.refs.items():
         if refs.get(name) is not ref:
             checked_text("name of a branch or tag", name)
+            ref.check_limits(refs.get(name))
             _check(f"refs: {name!r}", ref, ref.to_json(), SnapshotRef.from_json)
     if base is None or metadata.properties is not base.properties:
         _check_texts("properties", metadata.properties)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from icecomb.format.argument import MAX_INT, MAX_LONG, checked_int, checked_text
+from icecomb.format.argument import MAX_INT, MAX_LONG, any_text, checked_int
 from icecomb.format.errors import ValidationError
 from icecomb.format.unknown_member import extra_field, unknown_members
 
@@ -184,8 +184,7 @@ class SnapshotRef:
         extra: Members that icecomb does not know; they are written back.
 
     Raises:
-        ValidationError: A tag has a branch's limits, or a number is none, is not positive, or more
-            than the specification's type (int for a count, long for milliseconds) can hold.
+        ValidationError: A tag has a branch's limits, or a number is none, or is not positive.
     """
 
     snapshot_id: int
@@ -204,9 +203,23 @@ class SnapshotRef:
                 "A tag has no min-snapshots-to-keep and no max-snapshot-age-ms",
                 hint="Only max-ref-age-ms limits how long a tag lives.",
             )
-        for name, most in _LIMITS.items():
+        for name in _LIMITS:
             if (limit := getattr(self, name)) is not None:
-                object.__setattr__(self, name, checked_int(name, limit, 1, most))
+                object.__setattr__(self, name, checked_int(name, limit, 1, None))
+
+    def check_limits(self, before: SnapshotRef | None = None) -> None:
+        """Refuse new limits that do not fit into the specification's types, which Java reads.
+
+        Args:
+            before: What the reference was: what it said already is read as leniently as ever.
+
+        Raises:
+            ValidationError: A count is more than an int, or an age more than a long can hold.
+        """
+        for name, most in _LIMITS.items():
+            limit = getattr(self, name)
+            if limit is not None and (before is None or getattr(before, name) != limit):
+                checked_int(name, limit, 1, most)
 
     @property
     def is_branch(self) -> bool:
@@ -299,7 +312,7 @@ class MetadataLogEntry:
 
     def __post_init__(self) -> None:
         _check_longs(self, "timestamp_ms")
-        object.__setattr__(self, "metadata_file", checked_text("metadata_file", self.metadata_file))
+        object.__setattr__(self, "metadata_file", any_text("metadata_file", self.metadata_file))
 
     def to_json(self) -> dict[str, Any]:
         """The entry as in metadata files."""

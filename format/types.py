@@ -13,10 +13,10 @@ from typing import Any, ClassVar, overload
 
 from icecomb.format.argument import (
     MAX_INT,
+    any_text,
     checked_flag,
     checked_int,
     checked_members,
-    checked_text,
     members_or_named,
 )
 from icecomb.format.errors import SchemaError, UnsupportedError
@@ -243,7 +243,7 @@ class NestedField:
     extra: Mapping[str, Any] = extra_field()
 
     def __post_init__(self) -> None:
-        name = checked_text("name of a field", self.name, SchemaError)
+        name = any_text("name of a field", self.name, SchemaError)
         put = object.__setattr__
         put(self, "name", name)
         put(
@@ -252,7 +252,7 @@ class NestedField:
         put(self, "field_type", as_type(self.field_type))
         checked_flag(f"required of field {name!r}", self.required, SchemaError)
         if self.doc is not None:
-            put(self, "doc", checked_text(f"doc of field {name!r}", self.doc, SchemaError))
+            put(self, "doc", any_text(f"doc of field {name!r}", self.doc, SchemaError))
 
     @property
     def optional(self) -> bool:
@@ -365,13 +365,13 @@ class StructType(IcebergType):
         return {"type": "struct", "fields": [f.to_json() for f in self.fields], **self.extra}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ListType(IcebergType):
     """A list of elements of one type.
 
     Args:
         element_id: The field id of the elements.
-        element_type: Their type, or the string of a primitive one.
+        element_type: Their type, or the string of a primitive one; `element=` says the same.
         element_required: Whether an element may not be null.
         extra: Members that icecomb does not know; they are written back.
 
@@ -384,11 +384,21 @@ class ListType(IcebergType):
     element_required: bool = False
     extra: Mapping[str, Any] = extra_field()
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        element_id: int,
+        element_type: IcebergType | str | None = None,
+        element_required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        extra: Mapping[str, Any] | None = None,
+        *,
+        element: IcebergType | str | None = None,
+    ) -> None:
         put = object.__setattr__
-        put(self, "element_id", checked_int("element id", self.element_id, error=SchemaError))
-        put(self, "element_type", as_type(self.element_type))
-        checked_flag("required of a list's elements", self.element_required, SchemaError)
+        put(self, "element_id", checked_int("element id", element_id, error=SchemaError))
+        put(self, "element_type", _one_type("element", element_type, element))
+        required = checked_flag("required of a list's elements", element_required, SchemaError)
+        put(self, "element_required", required)
+        put(self, "extra", extra or {})
 
     @property
     def element_field(self) -> NestedField:
@@ -409,15 +419,15 @@ class ListType(IcebergType):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class MapType(IcebergType):
     """A map; keys are never null.
 
     Args:
         key_id: The field id of the keys.
-        key_type: Their type, or the string of a primitive one.
+        key_type: Their type, or the string of a primitive one; `key=` says the same.
         value_id: The field id of the values.
-        value_type: Their type, or the string of a primitive one.
+        value_type: Their type, or the string of a primitive one; `value=` says the same.
         value_required: Whether a value may not be null.
         extra: Members that icecomb does not know; they are written back.
 
@@ -432,13 +442,26 @@ class MapType(IcebergType):
     value_required: bool = False
     extra: Mapping[str, Any] = extra_field()
 
-    def __post_init__(self) -> None:
+    def __init__(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        key_id: int,
+        key_type: IcebergType | str | None = None,
+        value_id: int | None = None,
+        value_type: IcebergType | str | None = None,
+        value_required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        extra: Mapping[str, Any] | None = None,
+        *,
+        key: IcebergType | str | None = None,
+        value: IcebergType | str | None = None,
+    ) -> None:
         put = object.__setattr__
-        for name in ("key_id", "value_id"):
-            put(self, name, checked_int(f"{name} of a map", getattr(self, name), error=SchemaError))
-        for name in ("key_type", "value_type"):
-            put(self, name, as_type(getattr(self, name)))
-        checked_flag("required of a map's values", self.value_required, SchemaError)
+        put(self, "key_id", checked_int("key id", key_id, error=SchemaError))
+        put(self, "key_type", _one_type("key", key_type, key))
+        put(self, "value_id", checked_int("value id", value_id, error=SchemaError))
+        put(self, "value_type", _one_type("value", value_type, value))
+        required = checked_flag("required of a map's values", value_required, SchemaError)
+        put(self, "value_required", required)
+        put(self, "extra", extra or {})
 
     @property
     def key_field(self) -> NestedField:
@@ -483,6 +506,17 @@ _PRIMITIVES: dict[str, PrimitiveType] = {
         BinaryType(),
     )
 }
+
+
+def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
+    """The type of a part, given under either of its names.
+
+    Raises:
+        SchemaError: It is given under both, or is no type.
+    """
+    if given is not None and alias is not None:
+        raise SchemaError(f"Give either {what}_type or {what}")
+    return as_type(alias if given is None else given)
 
 
 def as_type(given: Any) -> IcebergType:

@@ -359,6 +359,7 @@ class RefEdit:
             )
 
     def _set(self, name: str, ref: SnapshotRef) -> None:
+        ref.check_limits(self.metadata.refs.get(name))
         self._require(name)
         self._change(SetSnapshotRefUpdate.of(name, ref))
 

@@ -19,6 +19,7 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     CorruptFileError,
     FileMissingError,
+    IcecombError,
     NamespaceNotEmptyError,
     NoSuchIcebergTableError,
     NoSuchIcebergViewError,
@@ -427,3 +428,67 @@ def test_folders_of_tables_keep_no_views(tmp_path):
             UnsupportedError, match="catalog files keeps no views: only a metastore does"
         ):
             act()
+
+
+HOSTILE = {
+    "None": None,
+    "True": True,
+    "five": 5,
+    "float": 1.5,
+    "NaN": float("nan"),
+    "text": "x",
+    "half a character": "\ud800",
+    "bytes": b"x",
+    "list": [1],
+    "dict": {"a": 1},
+    "object": object(),
+}
+VIEW_ENTRIES = {
+    "default_catalog": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, default_catalog=v),
+    "default_namespace": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, default_namespace=v),
+    "part of it": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, default_namespace=[v]),
+    "queries": lambda c, n, v: c.create_view(n, SCHEMA, v),
+    "a query": lambda c, n, v: c.create_view(n, SCHEMA, {"spark": v}),
+    "a dialect": lambda c, n, v: c.create_view(n, SCHEMA, {v if v != [1] else 5: "SELECT 1"}),
+    "schema": lambda c, n, v: c.create_view(n, v, QUERIES),
+    "location": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, location=v),
+    "properties": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, properties=v),
+    "a property": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES, properties={"k": v}),
+    "replacement": lambda c, n, v: (
+        c.create_view(n, SCHEMA, QUERIES),
+        c.replace_view(n, SCHEMA, QUERIES, default_catalog=v, properties={"k": v}),
+    ),
+    "update_properties": lambda c, n, v: c.create_view(n, SCHEMA, QUERIES).update_properties(
+        {"k": v}
+    ),
+    "removal": lambda c, n, v: c.create_view(
+        n, SCHEMA, QUERIES, properties={"k": "1"}
+    ).update_properties(removals=v),
+}
+
+
+@pytest.mark.parametrize("entry", VIEW_ENTRIES)
+def test_a_value_of_a_wrong_type_never_makes_a_view_that_nobody_can_load(catalog, namespace, entry):
+    name = f"{namespace}.hostile"
+    for what, value in HOSTILE.items():
+        if what == "dict" and entry == "a dialect":
+            continue  # no key of a dictionary
+        try:
+            VIEW_ENTRIES[entry](catalog, name, value)
+        except IcecombError:
+            pass
+        except Exception as error:  # noqa: BLE001 - that is what is looked for
+            pytest.fail(f"{what}: {error!r}")
+        if catalog.view_exists(name):
+            loaded = catalog.load_view(name)
+            found = document(loaded.metadata_location)
+            for key in ("properties", "summary"):
+                texts = found[key] if key == "properties" else found["versions"][-1][key]
+                assert all(type(text) is str for text in texts.values()), what
+            version = found["versions"][-1]
+            assert type(version.get("default-catalog", "")) is str
+            assert all(type(part) is str for part in version["default-namespace"])
+            assert all(
+                type(r["sql"]) is type(r["dialect"]) is str for r in version["representations"]
+            )
+            catalog.drop_view(name)

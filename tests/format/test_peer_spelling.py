@@ -52,7 +52,9 @@ def documented_schema(lib):
                 t.NestedField(5, "bid", t.DoubleType()),
             ),
         ),
-        t.NestedField(6, "tags", t.ListType(7, t.StringType(), element_required=True)),
+        t.NestedField(
+            6, "tags", t.ListType(element_id=7, element=t.StringType(), element_required=True)
+        ),
         t.NestedField(8, "m", t.MapType(9, t.StringType(), 10, t.LongType(), value_required=False)),
         schema_id=3,
         identifier_field_ids=[1, 2],
@@ -161,3 +163,19 @@ def test_the_string_of_a_type_is_that_type():
     assert types.MapType(1, "string", 2, "decimal(9, 2)") == types.MapType(
         1, types.StringType(), 2, types.DecimalType(9, 2)
     )
+
+
+def test_a_part_of_a_list_or_map_has_either_of_its_names():
+    long = types.LongType()
+    assert types.ListType(1, element=long) == types.ListType(1, long)
+    assert types.MapType(1, key=long, value_id=2, value=long) == types.MapType(1, long, 2, long)
+    assert replace(types.ListType(1, long), element_id=2) == types.ListType(2, long)
+    assert replace(types.MapType(1, long, 2, long), value_required=True).value_required
+    for make in (
+        lambda: types.ListType(1, long, element=long),
+        lambda: types.MapType(1, long, 2, long, key=long),
+        lambda: types.MapType(1, long),
+        lambda: types.ListType(1),
+    ):
+        with pytest.raises(SchemaError):
+            make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -150,3 +151,18 @@ def test_a_view_that_nobody_could_read_is_not_written(tmp_path):
         with pytest.raises(ValidationError, match="could not be read again"):
             write_view_metadata(FileIO(), changed, str(tmp_path / "broken.metadata.json"))
     assert [file.name for file in tmp_path.iterdir()] == ["whole.metadata.json"]
+
+
+def test_what_another_writer_committed_is_read_and_only_its_change_is_refused():
+    # PyIceberg knows no ints and longs, and writes half a character as an escape
+    base = appended(table(), snapshot(1))
+    raw = json.loads(base.to_json())
+    raw["refs"]["main"]["min-snapshots-to-keep"] = 2**40
+    raw["schemas"][0]["fields"][0]["doc"] = "\ud800"
+    metadata = TableMetadata.from_json(json.dumps(raw))
+    assert metadata.refs["main"].min_snapshots_to_keep == 2**40
+    head = metadata.refs["main"]
+    check_table(replace(metadata, refs={"main": replace(head, max_ref_age_ms=5)}), metadata)
+    for changed in ({"min_snapshots_to_keep": 2**41}, {"max_ref_age_ms": 2**63}):
+        with pytest.raises(ValidationError, match="must be 1 to"):
+            check_table(replace(metadata, refs={"main": replace(head, **changed)}), metadata)
