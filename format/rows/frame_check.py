@@ -28,7 +28,7 @@ def check_frame(schema: Schema, frame: pa.Schema) -> None:
         return
     hint = "Add, rename or cast columns of the data, or change the table's schema first."
     if b"pandas" in (frame.metadata or {}):
-        hint += " A named index of pandas is a column: df.reset_index(drop=True) leaves it out."
+        hint += " An index of pandas is among the columns: df.reset_index(drop=True) leaves it out."
     raise SchemaError(
         "The data does not fit the table's columns:\n" + "\n".join(f"  {line}" for line in lines),
         hint=hint,

@@ -7,12 +7,16 @@ are then read row by row, and become microseconds, which reach as far as Iceberg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 import pyorc
 
 from icecomb.format.errors import CorruptFileError, IcecombError
+
+_ROWS: Final = 1 << 14
+"""So many rows are Python objects at a time."""
 
 
 class _Micros:
@@ -59,11 +63,13 @@ def read_columns(
     """
     try:
         file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
-        rows = list(file.read_stripe(stripe))
-        return [
-            pa.array([_plain(row[n], kind) for row in rows], kind)
-            for n, kind in enumerate(_in_micros(schema.field(c).type) for c in columns)
-        ]
+        kinds = [_in_micros(schema.field(number).type) for number in columns]
+        rows = iter(file.read_stripe(stripe))
+        chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in kinds]
+        while some := list(islice(rows, _ROWS)):
+            for n, kind in enumerate(kinds):
+                chunks[n].append(pa.array([_plain(row[n], kind) for row in some], kind))
+        return [pa.concat_arrays(parts) for parts in chunks]
     except (IcecombError, MemoryError):
         raise
     except Exception as problem:  # the library has no error of its own for what it meets

@@ -213,6 +213,23 @@ def test_timestamps_that_nanoseconds_cannot_hold_are_read_at_every_depth(tmp_pat
     assert read(tmp_path, schema, early)["id"].to_pylist() == [0]
 
 
+def test_far_timestamps_of_many_rows_and_stripes_stay_in_their_places(tmp_path):
+    rows = 40_000
+    far = dt.datetime(1, 1, 1)  # noqa: DTZ001
+    times = [None if i % 5 == 0 else far + dt.timedelta(days=50 * i) for i in range(rows)]
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "ts", TimestampType())))
+    fields = [with_id("id", pa.int64(), 1), with_id("ts", pa.timestamp("us"), 2)]
+    data = pa.Table.from_pydict({"id": list(range(rows)), "ts": times}, pa.schema(fields))
+    file = write(tmp_path / "f.orc", data, stripe_size=64 * 1024)
+    assert orc.ORCFile(file.file_path).nstripes > 2
+    found = read(tmp_path, schema, FileScanTask(file))
+    assert found["id"].to_pylist() == list(range(rows))
+    assert found["ts"].to_pylist() == times
+    late = FileScanTask(file, (), bind(schema, GreaterThan("ts", "5476-12-01")))
+    expected = [i for i, t in enumerate(times) if t and t > dt.datetime(5476, 12, 1)]  # noqa: DTZ001
+    assert read(tmp_path, schema, late)["id"].to_pylist() == expected
+
+
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_the_same_instant_is_read_beside_far_ones_as_alone(tmp_path, zone):
     """pyarrow is the referee; the writer's zone of old writers must mean the same."""
