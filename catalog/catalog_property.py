@@ -45,7 +45,7 @@ _ELSEWHERE: Final = frozenset(
 
 They stand in settings that are shared with those.
 """
-_OWN_FAMILIES: Final = ("clients.", "hdfs.")
+_OWN_FAMILIES: Final = ("clients.", "hdfs.", "local.")
 _DOTTED: Final = frozenset(
     {
         "client.pool.cache.eviction-interval-ms",
@@ -81,7 +81,9 @@ _DOTTED: Final = frozenset(
         "io.manifest.cache.folder",
         "io.manifest.cache.folder-max-total-bytes",
         "io.manifest.cache.max-total-bytes",
+        "local.sync-data-files",
         "lock.acquire-timeout-ms",
+        "lock.heartbeat-timeout-ms",
         "metastore.catalog.default",
         *(
             f"{family}.{name}"
