@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from icecomb.catalog import migrate
+
 pytestmark = pytest.mark.jvm
 
 INNER = pa.struct([("x", pa.string()), ("y", pa.string())])
@@ -74,3 +76,32 @@ def test_all_read_and_delete_the_same_rows_after_names_changed_hands(
     else:
         readers.load(table).delete(where)
     assert len(readers.agree(table, but=but)) == 2 - count
+
+
+def test_columns_that_hive_dropped_stay_dropped_for_all_after_a_migration(
+    readers: Any, spark: Any, catalog: Any, iceberg_java: Any, pyiceberg: Any, tmp_path: Any
+) -> None:
+    more = pa.list_(pa.struct([("deep", pa.int32())]))
+    old = {
+        "id": pa.array([1, 2], pa.int64()),
+        "gone": ["old", None],
+        "s": pa.array([{"a": 1, "gone": "old"}, None], pa.struct([("a", pa.int32()), ("gone", pa.string())])),
+        "more": pa.array([[{"deep": 1}], []], more),
+    }  # fmt: skip
+    pq.write_table(pa.table(old), tmp_path / "part-0.parquet")
+    spark.sql("CREATE DATABASE IF NOT EXISTS spark_catalog.dropped")
+    spark.sql(
+        "CREATE TABLE spark_catalog.dropped.t (id BIGINT, s STRUCT<a: INT>) STORED AS PARQUET "
+        f"LOCATION '{tmp_path.as_uri()}'"
+    )
+    migrate.apply(catalog, "dropped.t")
+    with catalog.load_table("dropped.t").update_schema() as update:
+        update.add_column("gone", "int").add_column("more", "string").rename_column("s", "t")
+        update.add_column(("s", "gone"), "string")
+    expected = [[1, [1, None], None, None], [2, None, None, None]]
+    assert iceberg_java.sql("SELECT * FROM ice.dropped.t ORDER BY id") == expected
+    assert readers.spark_sql("SELECT * FROM lake.dropped.t ORDER BY id") == expected
+    for table in (catalog.load_table("dropped.t"), pyiceberg.load_table("dropped.t")):
+        assert readers.arrow_rows(table.scan().to_arrow()) == expected
+    catalog.drop_table("dropped.t")
+    spark.sql("DROP DATABASE spark_catalog.dropped")
