@@ -88,6 +88,42 @@ class ColumnCheck:
         return _Walk(self._names, footer).struct(fields, self.schema.fields, "", None)
 
 
+class _Level:
+    """The fields of a table that are side by side.
+
+    Args:
+        known: The fields.
+        names: All names that fields of the table have or had, in lower case, by id.
+    """
+
+    def __init__(self, known: Sequence[NestedField], names: Mapping[int, set[str]]) -> None:
+        self.by_id = {k.field_id: k for k in known}
+        self._exact = {k.name: k for k in known}
+        self._lower = {k.name.lower(): k for k in reversed(known)}
+        self._names = names
+
+    def wrong(self, f: FileField) -> tuple[str, str] | None:
+        """Why a field of a file is not the one that its id says."""
+        by_id = None if f.field_id is None else self.by_id.get(f.field_id)
+        exact = self._exact.get(f.name)
+        by_name = exact or self._lower.get(f.name.lower())
+        if f.by_name:
+            if exact is not None and f.field_id is not None and exact is not by_id:
+                now = "dropped" if by_id is None else f"{by_id.name!r} now"
+                return REASSIGNED, (
+                    f"in files without field ids the name {f.name!r} stands for an older column, "
+                    f"which is {now}, and the table's {f.name!r} is another one"
+                )
+        elif by_id is not by_name and (
+            by_name is not None
+            or (by_id is not None and f.name.lower() not in self._names[by_id.field_id])
+        ):
+            wanted = by_name or by_id
+            assert wanted is not None  # noqa: S101 - they differ, so one is there
+            return FOREIGN_IDS, _other_id(f, wanted)
+        return (UNKNOWN, f"the table has no column {f.name!r}") if by_id is None else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
     names: Mapping[int, set[str]]
@@ -100,41 +136,21 @@ class _Walk:
         path: str,
         parent_id: int | None,
     ) -> Iterator[ColumnProblem]:
+        level = _Level(known, self.names)
         seen: dict[str, FileField] = {}
-        ids: dict[int, FileField] = {}
+        ids: dict[int | None, FileField] = {}
         for f in found:
-            name, wrong = f"{path}{f.name}", self._wrong(f, known)
+            name, wrong = f"{path}{f.name}", level.wrong(f)
             if wrong is None or wrong[0] != UNKNOWN or f.name.lower() in seen:
                 other = seen.setdefault(f.name.lower(), f)
-                if wrong is None and other is f and f.field_id is not None:
+                if wrong is None and other is f:
                     other = ids.setdefault(f.field_id, f)
                 if other is not f:
                     wrong = AMBIGUOUS, f"it has columns {other.name} and {f.name}, which are one"
             if wrong is not None:
                 yield ColumnProblem(wrong[0], name, wrong[1], f, parent_id)
-                continue
-            yield from self._inside(f, next(k for k in known if k.field_id == f.field_id), name)
-
-    def _wrong(self, f: FileField, known: Sequence[NestedField]) -> tuple[str, str] | None:
-        """Why a field of a struct is not the one that its id says."""
-        by_id = next((k for k in known if k.field_id == f.field_id), None)
-        exact = next((k for k in known if k.name == f.name), None)
-        by_name = exact or next((k for k in known if k.name.lower() == f.name.lower()), None)
-        if f.by_name:
-            if exact is not None and f.field_id is not None and exact is not by_id:
-                now = "dropped" if by_id is None else f"{by_id.name!r} now"
-                return REASSIGNED, (
-                    f"in files without field ids the name {f.name!r} stands for an older column, "
-                    f"which is {now}, and the table's {f.name!r} is another one"
-                )
-        elif by_id is not by_name and (
-            by_name is not None
-            or (by_id is not None and f.name.lower() not in self.names[by_id.field_id])
-        ):
-            wanted = by_name or by_id
-            assert wanted is not None  # noqa: S101 - they differ, so one is there
-            return FOREIGN_IDS, _other_id(f, wanted)
-        return (UNKNOWN, f"the table has no column {f.name!r}") if by_id is None else None
+            elif f.field_id is not None:
+                yield from self._inside(f, level.by_id[f.field_id], name)
 
     def _inside(self, f: FileField, known: NestedField, path: str) -> Iterator[ColumnProblem]:
         if not f.children:
