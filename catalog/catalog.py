@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.setting import Properties, shown
 from icecomb.catalog.view_catalog import ViewCatalog
-from icecomb.format.argument import checked_text, property_texts
+from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
     NamespaceAlreadyExistsError,
     NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    SchemaError,
     TableAlreadyExistsError,
 )
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.catalog.creation import CreateTableTransaction, ReplaceTableTransaction
-    from icecomb.catalog.pointer import MetadataVersion
     from icecomb.catalog.table import Table
     from icecomb.format.file_io import FileIO
     from icecomb.format.metadata import TableMetadata
@@ -256,9 +256,8 @@ class Catalog(ViewCatalog, ABC):
         """
         from icecomb.catalog.creation import CreateTableTransaction
 
-        return CreateTableTransaction(
-            self.draft(identifier, schema, location, partition_spec, sort_order, properties)
-        )
+        wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
+        return CreateTableTransaction(self.draft(identifier, wanted))
 
     def replace_table(  # noqa: PLR0917 - the signature of create_table
         self,
@@ -305,24 +304,14 @@ class Catalog(ViewCatalog, ABC):
         The arguments and errors are those of `replace_table`.
         """
         from icecomb.catalog.creation import ReplaceTableTransaction
-        from icecomb.format.evolution.replacement import TableReplacement
-        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-        from icecomb.format.sort import UNSORTED_SORT_ORDER
 
         table = self.load_table(identifier)
-        defaults = self.properties_below("table-default.")
+        wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
+        if location is not None:
+            wanted = replace(wanted, location=self.new_location(table, location))
         # what new tables begin with is no wish to take an old one back
-        defaults.pop("format-version", None)
-        overrides = self.properties_below("table-override.")
         return ReplaceTableTransaction(
-            table,
-            TableReplacement(
-                iceberg_schema(schema),
-                partition_spec or UNPARTITIONED_PARTITION_SPEC,
-                sort_order or UNSORTED_SORT_ORDER,
-                location=None if location is None else self.new_location(table, location),
-                properties={**defaults, **property_texts("property", properties), **overrides},
-            ),
+            table, self._completed(wanted, without="format-version").replacement()
         )
 
     def create_or_replace_table(  # noqa: PLR0917 - the signature of create_table
@@ -364,15 +353,7 @@ class Catalog(ViewCatalog, ABC):
             )
 
     @abstractmethod
-    def draft(  # noqa: PLR0917 - the signature of create_table
-        self,
-        identifier: Name,
-        schema: Schema | pa.Schema,
-        location: str | None = None,
-        partition_spec: PartitionSpec | None = None,
-        sort_order: SortOrder | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> Table:
+    def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
         """A table that `publish` can make; nothing of it is written yet.
 
         Raises:
@@ -380,14 +361,18 @@ class Catalog(ViewCatalog, ABC):
         """
 
     @abstractmethod
-    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+    def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """Makes a table of a draft.
+
+        Args:
+            draft: The table.
+            metadata: What it is like by now.
 
         Raises:
             TableAlreadyExistsError: the name was taken meanwhile.
         """
 
-    def forget(self, draft: Table) -> None:
+    def forget(self, draft: Draft) -> None:
         """Removes what is left of a draft that was not published and whose files are deleted."""
 
     def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002
@@ -453,63 +438,24 @@ class Catalog(ViewCatalog, ABC):
         """`drop_table` with its files."""
         self.drop_table(identifier, purge_requested=True)
 
-    def new_metadata(
-        self,
-        schema: Schema | pa.Schema,
-        location: str,
-        partition_spec: PartitionSpec | None,
-        sort_order: SortOrder | None,
-        properties: Mapping[str, str] | None,
-    ) -> TableMetadata:
-        """The metadata of a table to be made, see `create_table`.
+    def new_metadata(self, definition: TableDefinition, location: str) -> TableMetadata:
+        """The metadata of a table to be made.
 
         The catalog's properties ``table-default.*`` and ``table-override.*`` are applied.
 
         Raises:
-            SchemaError: an Arrow type has no Iceberg type.
             ValidationError: schema, spec, order and properties do not go together.
         """
-        from icecomb.format.metadata import new_table_metadata
-        from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-        from icecomb.format.sort import UNSORTED_SORT_ORDER
+        return self._completed(definition).metadata(location)
 
-        return new_table_metadata(
-            iceberg_schema(schema),
-            partition_spec or UNPARTITIONED_PARTITION_SPEC,
-            sort_order or UNSORTED_SORT_ORDER,
-            checked_text("location of a table", location).rstrip("/"),
-            {
-                **self.properties_below("table-default."),
-                **property_texts("property", properties),
-                **self.properties_below("table-override."),
-            },
-        )
+    def _completed(self, definition: TableDefinition, without: str = "") -> TableDefinition:
+        defaults = self.properties_below("table-default.")
+        defaults.pop(without, None)
+        overrides = self.properties_below("table-override.")
+        properties = {**defaults, **definition.properties, **overrides}
+        return replace(definition, properties=properties)
 
     def properties_below(self, prefix: str) -> dict[str, str]:
         """The catalog's properties whose keys begin so, without that beginning."""
         found = self.properties.items()
         return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}
-
-
-def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
-    """A schema as Iceberg's; Arrow's fields get ids.
-
-    Raises:
-        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
-    """
-    from icecomb.format.schema import Schema
-
-    if isinstance(schema, Schema):
-        return schema
-    import pyarrow as pa
-
-    from icecomb.format.rows.arrow import pyarrow_to_schema
-
-    if not isinstance(schema, pa.Schema):
-        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
-        raise SchemaError(
-            f"A schema is Schema(...) or pa.schema(...), not {type(schema).__name__}",
-            hint="Give its .schema." if of_frame else None,
-        )
-
-    return pyarrow_to_schema(schema)

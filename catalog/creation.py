@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.transaction import Transaction
 from icecomb.format.errors import (
     CommitFailedError,
@@ -17,6 +16,7 @@ from icecomb.format.requirement import AssertTableUUID
 from icecomb.format.update import Changes, update_table_metadata
 
 if TYPE_CHECKING:
+    from icecomb.catalog.definition import Draft
     from icecomb.catalog.table import Table
     from icecomb.format.evolution.replacement import TableReplacement
     from icecomb.format.metadata import TableMetadata
@@ -32,9 +32,9 @@ class CreateTableTransaction(Transaction):
         draft: The table, of which nothing is written yet.
     """
 
-    def __init__(self, draft: Table) -> None:
-        super().__init__(draft)
-        self._pointer = _Draft(".".join(draft.name()))
+    def __init__(self, draft: Draft) -> None:
+        self._begin(draft.io, draft, draft.metadata)
+        self._draft = draft
 
     def commit_transaction(self) -> Table:
         """Makes the table, with all changes; a context manager does so at its end.
@@ -46,25 +46,24 @@ class CreateTableTransaction(Transaction):
         if self._ended:
             raise ValidationError("The transaction is over; begin a new one")
         self._ended = True
-        draft = self._table
         try:
             # one fold over all updates: the history is not to show what was never visible
             metadata = update_table_metadata(self._base, self._changes.updates)
-            draft._version = draft.catalog.publish(draft, metadata)  # noqa: SLF001
+            table = self._draft.catalog.publish(self._draft, metadata)
         except CommitStateUnknownError:
             raise
         except IcecombError:
             self._give_up()
             raise
         with suppress(IcecombError, OSError):
-            self.clean_up(draft.metadata)
-        return draft
+            self.clean_up(table.metadata)
+        return table
 
     def _give_up(self) -> None:
         with suppress(IcecombError, OSError):
             self.clean_up(None)
         with suppress(IcecombError, OSError):
-            self._table.catalog.forget(self._table)
+            self._draft.catalog.forget(self._draft)
 
 
 class ReplaceTableTransaction(Transaction):
@@ -103,18 +102,3 @@ class ReplaceTableTransaction(Transaction):
                 "written with ids that mean something else now",
                 hint="Begin the transaction again.",
             )
-
-
-class _Draft:
-    """A table without a place: only what can never be written is refused.
-
-    Args:
-        name: The table, for messages.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def check_writable(self, metadata: TableMetadata) -> None:
-        """See `MetadataPointer.check_writable`."""
-        check_commit_allowed(self._name, metadata)

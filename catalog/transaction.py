@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.pointer import WriteGuard
     from icecomb.catalog.table import Table
+    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.requirement import TableRequirement
@@ -46,11 +47,14 @@ class Transaction(RowOperations, MetadataOperations):
     """
 
     def __init__(self, table: Table) -> None:
-        self.io = table.io
-        self._pointer: WriteGuard = table._pointer  # noqa: SLF001 - a part of its table
+        self._begin(table.io, table._pointer, table.metadata)  # noqa: SLF001 - a part of its table
         self._table = table
-        self._base = table.metadata
-        self._metadata = table.metadata
+
+    def _begin(self, io: FileIO, guard: WriteGuard, metadata: TableMetadata) -> None:
+        self.io = io
+        self._pointer = guard
+        self._base = metadata
+        self._metadata = metadata
         self._staged: list[tuple[Producer, TableMetadata]] = []
         self._changes = Changes()
         self._written: list[str] = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.commit import check_commit_allowed, settle
+from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
 from icecomb.catalog.identifier import Identifier, parse_identifier
@@ -37,12 +38,7 @@ from icecomb.format.errors import (
 from icecomb.format.file_io import FileIO
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
-    from icecomb.format.sort import SortOrder
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _OWNER: Final = {"owner"}
@@ -155,15 +151,7 @@ class HadoopCatalog(Catalog):
         pointer = self._pointer(parts)
         return self._table(parts, pointer.load(), pointer)
 
-    def draft(  # noqa: PLR0917 - the signature of create_table
-        self,
-        identifier: Name,
-        schema: Schema | pa.Schema,
-        location: str | None = None,
-        partition_spec: PartitionSpec | None = None,
-        sort_order: SortOrder | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> Table:
+    def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
         """See `Catalog.draft`.
 
         Raises:
@@ -172,26 +160,26 @@ class HadoopCatalog(Catalog):
         """
         parts = self._free_name(identifier)
         folder = self._folder(parts)
-        wanted = folder if location is None else absolute(checked_text("location", location))
-        if wanted.rstrip("/") != folder:
+        location = definition.location
+        if location is not None and absolute(location).rstrip("/") != folder:
             raise ValidationError(
                 f"{'.'.join(parts)} cannot be at {location}: the place of a file-system table "
                 f"follows from its name, {folder}",
                 hint="leave the location out",
             )
-        metadata = self.new_metadata(schema, folder, partition_spec, sort_order, properties)
+        metadata = self.new_metadata(definition, folder)
         pointer = self._pointer(parts)
         check_commit_allowed(pointer.name, metadata)
         pointer.stage(None, metadata)  # refuses what it cannot hold, and writes nothing
-        return self._table(parts, MetadataVersion("", metadata), pointer)
+        return Draft(parts, metadata, self.io, self)
 
-    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+    def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """See `Catalog.publish`."""
-        return self._make(draft.name(), metadata)._version  # noqa: SLF001 - a new table
+        return self._make(draft.identifier, metadata)
 
-    def forget(self, draft: Table) -> None:
+    def forget(self, draft: Draft) -> None:
         """See `Catalog.forget`: empty folders would look like a namespace."""
-        self._delete_empty(self._folder(draft.name()))
+        self._delete_empty(self._folder(draft.identifier))
 
     def new_location(self, table: Table, location: str) -> str:
         """See `Catalog.new_location`: a file-system table stays where it is."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.catalog import Name
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.configuration import flag
+from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.namespace_catalog import HiveNamespaceCatalog
@@ -40,12 +41,7 @@ from icecomb.format.errors import (
 from icecomb.format.file_io import FileIO
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
-    from icecomb.format.sort import SortOrder
 
 # `like`, because `=` does not work on the CLOB column of some metastores' own databases
 _ICEBERG_TABLES: Final = " or ".join(
@@ -126,31 +122,18 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         pointer = self.pointer(place)
         return self._table(place, pointer.load(), pointer)
 
-    def draft(  # noqa: PLR0917 - the signature of create_table
-        self,
-        identifier: Name,
-        schema: Schema | pa.Schema,
-        location: str | None = None,
-        partition_spec: PartitionSpec | None = None,
-        sort_order: SortOrder | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> Table:
+    def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
         """See `Catalog.draft`."""
         place = database_and_table(identifier)
         self.check_free(place)
-        metadata = self.new_metadata(
-            schema,
-            location or self.default_location(place),
-            partition_spec,
-            sort_order,
-            properties,
-        )
+        location = definition.location or self.default_location(place)
+        metadata = self.new_metadata(definition, location)
         check_commit_allowed(".".join(place), metadata)
-        return self._table(place, MetadataVersion("", metadata), self.pointer(place))
+        return Draft(place, metadata, self.io, self)
 
-    def publish(self, draft: Table, metadata: TableMetadata) -> MetadataVersion:
+    def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """See `Catalog.publish`."""
-        place = database_and_table(draft.name())
+        place = database_and_table(draft.identifier)
         pointer = self.pointer(place)
         check_commit_allowed(pointer.name, metadata)
         try:
@@ -159,7 +142,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
                 settle(pointer, None, new)
         except CommitFailedError as error:
             raise self.taken(place, error) from None
-        return new
+        return self._table(place, new, pointer)
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
         """See `Catalog.register_table`."""

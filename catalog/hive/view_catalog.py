@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.catalog import Catalog, Name, iceberg_schema
+from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.commit import settle
+from icecomb.catalog.definition import iceberg_schema
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import RefusedError

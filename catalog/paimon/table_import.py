@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.creation import CreateTableTransaction
-from icecomb.catalog.pointer import MetadataVersion
+from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -16,7 +16,6 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.paimon.binary_row import read_row
 from icecomb.format.paimon.data_file_identity import examine
@@ -32,7 +31,6 @@ from icecomb.format.partition import PartitionSpec
 from icecomb.format.rows.added_file import AddedFiles
 from icecomb.format.schema import Schema
 from icecomb.format.single_value import to_json
-from icecomb.format.sort import UNSORTED_SORT_ORDER
 from icecomb.format.types import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType
 
 if TYPE_CHECKING:
@@ -135,14 +133,24 @@ def _filled(plan: ImportPlan) -> ImportPlan:
     return plan
 
 
-def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
+def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
     """The table that an import without blockers begins with; nothing is written.
 
     Raises:
         TableAlreadyExistsError: The name is taken.
         NoSuchNamespaceError: There is no such namespace.
     """
-    return catalog.draft(identifier, plan.schema_of_iceberg, None, plan.spec, None, plan.properties)
+    # Paimon may have dropped columns that files still have: no later one may get their ids.
+    last_column_id = max(plan.last_column_id, plan.schema.highest_field_id)
+    return catalog.draft(
+        identifier,
+        TableDefinition(
+            plan.schema_of_iceberg,
+            partition_spec=plan.spec,
+            properties=plan.properties,
+            last_column_id=last_column_id,
+        ),
+    )
 
 
 def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
@@ -162,11 +170,6 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
         )
     _check_unchanged(plan)
     draft = draft_import(plan, catalog, identifier)
-    metadata = _identified(draft.metadata, plan.schema_of_iceberg, plan.spec)
-    # Paimon may have dropped columns that files still have: no later one may get their ids.
-    last_column_id = max(plan.last_column_id, plan.schema.highest_field_id, metadata.last_column_id)
-    metadata = replace(metadata, last_column_id=last_column_id)
-    draft._version = MetadataVersion("", metadata)  # noqa: SLF001 - creation gave out other ids
     transaction = CreateTableTransaction(draft)
     if plan.snapshot is not None and plan.files:
         origin = {
@@ -241,7 +244,9 @@ def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
             continue
         values = read_row(packed, [keys[name] for name in plan.schema.partition_keys])
         partition = _partition(plan, values)
-        described = _identified(_metadata(plan), _as_strict(schema, plan), plan.spec)
+        described = TableDefinition(
+            _as_strict(schema, plan), partition_spec=plan.spec, last_column_id=0
+        ).metadata(plan.source.location)
         describer = AddedFiles(plan.source.io, described, partition)
         for entry in group:
             location = locations[entry.name, entry.bucket]
@@ -312,24 +317,6 @@ def _partition(plan: ImportPlan, values: Sequence[Any]) -> Mapping[str, Any]:
         textual = value is not None and isinstance(kind, _AS_TEXT)
         out[name] = to_json(kind, value) if textual and isinstance(kind, PrimitiveType) else value
     return out
-
-
-def _metadata(plan: ImportPlan) -> TableMetadata:
-    location = plan.source.location
-    return new_table_metadata(plan.schema_of_iceberg, plan.spec, UNSORTED_SORT_ORDER, location)
-
-
-def _identified(metadata: TableMetadata, schema: Schema, spec: PartitionSpec) -> TableMetadata:
-    """New metadata with the ids of Paimon in place of those that creation gave out."""
-    return replace(
-        metadata,
-        schemas=(schema,),
-        current_schema_id=schema.schema_id,
-        last_column_id=schema.highest_field_id,
-        partition_specs=(spec,),
-        default_spec_id=spec.spec_id,
-        last_partition_id=spec.last_assigned_field_id,
-    )
 
 
 def _as_strict(older: Schema, plan: ImportPlan) -> Schema:

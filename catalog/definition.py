@@ -1,0 +1,152 @@
+"""What someone wants a table to be, and a table that is not in its catalog yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.commit import check_commit_allowed
+from icecomb.format.argument import checked_text, property_texts
+from icecomb.format.errors import SchemaError
+from icecomb.format.metadata import TableMetadata, new_table_metadata
+from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from icecomb.format.schema import Schema
+from icecomb.format.sort import UNSORTED_SORT_ORDER, SortOrder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.identifier import Identifier
+    from icecomb.format.evolution.replacement import TableReplacement
+    from icecomb.format.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """What a table is to be.
+
+    Args:
+        schema: Its columns.
+        location: Its folder; None for the catalog's choice, or the old one of a table replaced.
+        partition_spec: How it is partitioned.
+        sort_order: How it is sorted.
+        properties: Its properties; ``format-version`` among them chooses the version.
+        last_column_id: None gives out all ids anew. A number keeps those of the schema and spec,
+            and no later column gets one up to this number: files have them already.
+    """
+
+    schema: Schema
+    location: str | None = None
+    partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC
+    sort_order: SortOrder = UNSORTED_SORT_ORDER
+    properties: Mapping[str, str] = field(default_factory=dict)
+    last_column_id: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema | pa.Schema,
+        location: str | None,
+        partition_spec: PartitionSpec | None,
+        sort_order: SortOrder | None,
+        properties: Mapping[str, str] | None,
+    ) -> TableDefinition:
+        """The arguments of `Catalog.create_table`.
+
+        Raises:
+            SchemaError: An Arrow type has no Iceberg type.
+            ValidationError: A property is no text.
+        """
+        if location is not None:
+            location = checked_text("location of a table", location).rstrip("/")
+        return cls(
+            iceberg_schema(schema),
+            location,
+            partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            sort_order or UNSORTED_SORT_ORDER,
+            property_texts("property", properties),
+        )
+
+    def metadata(self, location: str) -> TableMetadata:
+        """The metadata of a new table at a place.
+
+        Raises:
+            ValidationError: Schema, spec, order and properties do not go together.
+        """
+        made = new_table_metadata(
+            self.schema, self.partition_spec, self.sort_order, location, self.properties
+        )
+        if self.last_column_id is None:
+            return made
+        return replace(
+            made,
+            schemas=(self.schema,),
+            current_schema_id=self.schema.schema_id,
+            last_column_id=max(self.last_column_id, self.schema.highest_field_id),
+            partition_specs=(self.partition_spec,),
+            default_spec_id=self.partition_spec.spec_id,
+            last_partition_id=self.partition_spec.last_assigned_field_id,
+        )
+
+    def replacement(self) -> TableReplacement:
+        """The change that makes a table this one.
+
+        Raises:
+            ValidationError: A property cannot be set to its value.
+        """
+        from icecomb.format.evolution.replacement import TableReplacement
+
+        return TableReplacement(
+            self.schema,
+            self.partition_spec,
+            self.sort_order,
+            location=self.location,
+            properties=self.properties,
+        )
+
+
+class Draft:
+    """A table that is made but not in its catalog yet; nothing of it is written.
+
+    Args:
+        identifier: Its name.
+        metadata: What it is like.
+        io: Where its files go.
+        catalog: Where it will be.
+    """
+
+    def __init__(
+        self, identifier: Identifier, metadata: TableMetadata, io: FileIO, catalog: Catalog
+    ) -> None:
+        self.identifier = identifier
+        self.metadata = metadata
+        self.io = io
+        self.catalog = catalog
+
+    def check_writable(self, metadata: TableMetadata) -> None:
+        """See `WriteGuard.check_writable`: only what can never be written is refused."""
+        check_commit_allowed(".".join(self.identifier), metadata)
+
+
+def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
+    """A schema as Iceberg's; Arrow's fields get ids.
+
+    Raises:
+        SchemaError: an Arrow type has no Iceberg type, or it is no schema.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    import pyarrow as pa
+
+    from icecomb.format.rows.arrow import pyarrow_to_schema
+
+    if not isinstance(schema, pa.Schema):
+        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
+        raise SchemaError(
+            f"A schema is Schema(...) or pa.schema(...), not {type(schema).__name__}",
+            hint="Give its .schema." if of_frame else None,
+        )
+
+    return pyarrow_to_schema(schema)
