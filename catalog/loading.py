@@ -51,7 +51,8 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     from icecomb.catalog import metastore
 
     running = metastore.start(settings.get("warehouse"))
-    settings |= {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
+    place = {"uri": running.uri, "warehouse": running.warehouse.as_uri()}
+    settings |= {**place, **running.client_settings}
     # Found anew at every connection: it may have ended when idle, or been killed.
     return HiveCatalog(name, settings, locate=partial(_uri_of, running.warehouse))
 

@@ -100,3 +100,25 @@ class _Reader:
         found = self._data[self.position : end]
         self.position = end
         return found
+
+
+def token_file(token: DelegationToken, kind: str) -> bytes:
+    """A token file with one token.
+
+    Args:
+        token: The token.
+        kind: As ``HIVE_DELEGATION_TOKEN``.
+    """
+    service = token.service.encode()
+    parts = (token.identifier, token.password, kind.encode(), service)
+    alias = service or kind.encode()
+    written = b"".join(_number(len(part)) + part for part in parts)
+    return _MAGIC + b"\0" + _number(1) + _number(len(alias)) + alias + written + _number(0)
+
+
+def _number(value: int) -> bytes:
+    """Hadoop's variable-length form of a number that is not negative."""
+    if value <= 127:
+        return bytes([value])
+    digits = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return (-112 - len(digits)).to_bytes(1, "big", signed=True) + digits

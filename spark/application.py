@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
-from icecomb.spark.conf import CATALOG_CLASS, spark_conf
+from icecomb.spark.conf import CATALOG_CLASS, JAVA_OPTIONS, TOKEN_FILES, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,16 +74,34 @@ def configure(
     _pyspark()
     conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
     _check_running(name, conf)
+    if token_file := conf.get(f"spark.hadoop.{TOKEN_FILES}"):
+        _show_token(token_file)
     for key, value in conf.items():
-        builder = builder.config(key, _with_jars(builder, value) if key == "spark.jars" else value)
+        builder = builder.config(key, _with_given(builder, key, value))
     return builder
 
 
-def _with_jars(builder: SparkSession.Builder, jar: str) -> str:
-    """`spark.jars` of the builder with `jar` in it."""
+def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
+    """A setting, in front of it what the builder has of a list."""
+    separator = {"spark.jars": ",", JAVA_OPTIONS: " "}.get(key)
     options: dict[str, Any] = builder._options  # noqa: SLF001 - it cannot be asked otherwise
-    given = [part for part in str(options.get("spark.jars", "")).split(",") if part]
-    return ",".join(given if jar in given else [*given, jar])
+    if separator is None or key not in options:
+        return value
+    given = [part for part in str(options[key]).split(separator) if part]
+    return separator.join(given if value in given else [*given, value])
+
+
+def _show_token(path: str) -> None:
+    """Gives a running JVM what the embedded metastore asks for; another gets it as it starts."""
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - the door to the JVM that everybody takes
+    if jvm is None:
+        return
+    hadoop = jvm.org.apache.hadoop
+    file, conf = jvm.java.io.File(path), hadoop.conf.Configuration()
+    tokens = hadoop.security.Credentials.readTokenStorageFile(file, conf)
+    hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(tokens)
 
 
 def _check_running(name: str, conf: dict[str, str]) -> None:

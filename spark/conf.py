@@ -18,6 +18,9 @@ from icecomb.spark.jar import bridge_jar
 CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
 """The catalog plug-in of the bridge, the value of ``spark.sql.catalog.<name>``."""
 
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
+
 
 def spark_conf(
     name: str = "lake",
@@ -67,6 +70,7 @@ def spark_conf(
     if hive:
         conf["spark.sql.catalogImplementation"] = "hive"
         conf["spark.hadoop.hive.metastore.uris"] = str(uri)
+        conf |= _admission(str(uri))
         if warehouse:
             conf["spark.sql.warehouse.dir"] = _absolute(warehouse)
     return conf
@@ -91,6 +95,21 @@ def _metastore(name: str, warehouse: str | None) -> tuple[str, str | None]:
         running = metastore.start(found.get("warehouse"))
         return running.uri, str(running.warehouse)
     return found["uri"], found.get("warehouse")
+
+
+def _admission(uri: str) -> dict[str, str]:
+    """What an embedded metastore asks of Spark's own Hive support; nothing for others."""
+    from urllib.parse import urlsplit
+
+    from icecomb.catalog import metastore
+
+    parts = urlsplit(uri.partition(",")[0])
+    found = metastore.find(parts.hostname or "", parts.port or 0)
+    if found is None:
+        return {}
+    conf = {f"spark.hadoop.{key}": value for key, value in found.client_settings.items()}
+    # Hadoop logs in, and reads token files, before Spark gives it this configuration.
+    return {JAVA_OPTIONS: f'-D{TOKEN_FILES}="{found.token_file}"', **conf}
 
 
 def _absolute(warehouse: str) -> str:

@@ -234,7 +234,9 @@ class IcebergJava:
                 str(ROOT / "tests" / "peers" / "iceberg_java.py"),
                 metastore.uri,
                 Path(metastore.warehouse).as_uri(),
+                *(f"{key}={value}" for key, value in metastore.client_settings.items()),
             ],
+            env={**os.environ, "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -294,4 +296,5 @@ def pyiceberg(metastore: RunningMetastore) -> Any:
     """PyIceberg's Hive catalog on the shared metastore."""
     from pyiceberg.catalog import load_catalog
 
-    return load_catalog("peer", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    return load_catalog("peer", type="hive", **place, ugi=f"tests:{metastore.secret}")

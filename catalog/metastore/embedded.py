@@ -1,16 +1,11 @@
 """Starting, finding and stopping the metastore of a warehouse folder.
 
-Everything lies in ``<warehouse>/.metastore``: the Derby database, the configuration, the log, the
-lock that lets one process start a server while others wait, and ``server.json`` (pid, port, token),
-which the server itself writes once it answers and removes when it ends. The token is also the name
-the server gives over Thrift, so a stale file, a re-used pid or a port taken by somebody else can
-never be mistaken for the server.
+Everything lies in ``<warehouse>/.metastore``: see `place`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -18,12 +13,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from icecomb.catalog.java import require_java
+from icecomb.catalog.metastore.place import Place, RunningMetastore, is_alive, publish
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
@@ -33,7 +27,6 @@ IDLE_S: Final = 600
 START_TIMEOUT_S: Final = 120.0
 _STOP_TIMEOUT_S: Final = 15.0
 _ANSWER_TIMEOUT_S: Final = 5.0
-_FOLDER: Final = ".metastore"
 _MAIN: Final = "icecomb.EmbeddedMetastore"
 _JVM: Final = (
     "-Xmx256m",
@@ -49,42 +42,6 @@ _CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
 """Servers this process started: they stay zombies until it asks for their end."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningMetastore:
-    """A metastore that answers.
-
-    Attributes:
-        warehouse: The folder whose tables it knows.
-        pid: Its process.
-        port: Its port on 127.0.0.1.
-        token: What it answers when asked for its name; new at every start.
-    """
-
-    warehouse: Path
-    pid: int
-    port: int
-    token: str
-
-    @property
-    def uri(self) -> str:
-        """Its address, as ``hive.metastore.uris`` takes it."""
-        return f"thrift://127.0.0.1:{self.port}"
-
-    @property
-    def log(self) -> Path:
-        """The file it logs to."""
-        return self.warehouse / _FOLDER / "metastore.log"
-
-    def to_json(self) -> dict[str, object]:
-        """For ``--output json`` and logs."""
-        return {
-            "warehouse": str(self.warehouse),
-            "uri": self.uri,
-            "pid": self.pid,
-            "log": str(self.log),
-        }
-
-
 def default_warehouse() -> Path:
     """The warehouse of `load_catalog("local")` when none is named: in the user's data folder."""
     from platformdirs import user_data_path
@@ -95,115 +52,73 @@ def default_warehouse() -> Path:
 def start(
     warehouse: str | os.PathLike[str] | None = None, *, idle_s: int = IDLE_S
 ) -> RunningMetastore:
-    """The metastore of ``warehouse``: the running one, else a new one. Any process may call it.
+    """The metastore of ``warehouse``: the running one, else a new one.
+
+    Any process of the folder's owner may call it.
 
     Args:
         warehouse: A local folder, made if need be; default `default_warehouse`.
         idle_s: A new one ends after so many seconds without a connection; 0 = never.
 
     Raises:
-        ConfigurationError: the folder cannot be made or written to.
+        ConfigurationError: the folder cannot be made or written to, or is another user's.
         MissingDependencyError: pyspark, whose jars hold the metastore, is not installed.
         JavaError: no Java, too old a Java, or neither the ready jar nor a JDK.
         MetastoreError: it did not come up; the message carries the end of its log.
     """
-    place = _Place(_folder(warehouse))
-    if found := place.running():
+    place = Place(_folder(warehouse))
+    if found := _running(place):
         return found
     place.make()
-    with place.lock():
-        if found := place.running():
+    with place.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
+        if found := _running(place):
             return found
         return _launch(place, idle_s)
 
 
 def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore | None:
     """The metastore that runs for ``warehouse``, or None. Starts and changes nothing."""
-    return _Place(_folder(warehouse)).running()
+    return _running(Place(_folder(warehouse)))
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
     """Ends the metastore of ``warehouse``; False if none ran.
 
     Raises:
+        ConfigurationError: it is another user's.
         MetastoreError: it did not end.
     """
-    place = _Place(_folder(warehouse))
+    place = Place(_folder(warehouse))
     if not place.home.is_dir():
         return False
-    with place.lock():
+    with place.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
         server = place.announced()
-        if server is None or not place.is_ours(server):
+        if server is None or not _is_ours(server):
             return False
         _end(server.pid, place)
         place.state.unlink(missing_ok=True)
     return True
 
 
-class _Place:
-    """The folder ``.metastore`` of a warehouse."""
-
-    def __init__(self, warehouse: Path) -> None:
-        self.warehouse = warehouse
-        self.home = warehouse / _FOLDER
-        self.state = self.home / "server.json"
-        self.log = self.home / "metastore.log"
-        self.derby = self.home / "derby"
-
-    def make(self) -> None:
-        try:
-            self.home.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.home) as probe:
-                probe.write(bytes(1 << 16))
-                probe.flush()
-        except OSError as error:
-            raise ConfigurationError(
-                f"the warehouse {self.warehouse} cannot be used: {error.strerror or error}",
-                hint="name a local folder with free space that you may write to (warehouse=...)",
-                path=str(self.warehouse),
-            ) from error
-
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Held while a server is started or stopped; others wait."""
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(self.home / "start.lock", timeout=START_TIMEOUT_S + _STOP_TIMEOUT_S):
-                yield
-        except Timeout:
-            raise MetastoreError(
-                f"another process is still starting the metastore of {self.warehouse}",
-                hint=f"look into {self.log}",
-            ) from None
-
-    def announced(self) -> RunningMetastore | None:
-        """What the state file says, whether or not it is still true."""
-        try:
-            found = json.loads(self.state.read_bytes())
-            return RunningMetastore(
-                self.warehouse, int(found["pid"]), int(found["port"]), str(found["token"])
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def running(self) -> RunningMetastore | None:
-        """The announced server, if it answers with its token."""
-        server = self.announced()
-        return server if server and _alive(server.pid) and _answers(server) else None
-
-    def is_ours(self, server: RunningMetastore) -> bool:
-        """Whether the announced pid is the server and may be ended."""
-        if not _alive(server.pid):
-            return False
-        return server.token in _command_line(server.pid) or _answers(server)
+def _running(place: Place) -> RunningMetastore | None:
+    """The announced server, if it answers with its name."""
+    server = place.announced()
+    if server is None or not _alive(server.pid) or not _answers(server):
+        return None
+    publish(server)
+    return server
 
 
-def _launch(place: _Place, idle_s: int) -> RunningMetastore:
+def _is_ours(server: RunningMetastore) -> bool:
+    """Whether the announced pid is the server and may be ended."""
+    return _alive(server.pid) and (server.name in _command_line(server.pid) or _answers(server))
+
+
+def _launch(place: Place, idle_s: int) -> RunningMetastore:
     java = require_java()
     classes = class_path()
     leftover = place.announced()
-    if leftover and place.is_ours(leftover):
+    if leftover and _is_ours(leftover):
         # It lives but does not answer, and holds the Derby database: it must end first.
         _end(leftover.pid, place)
     place.state.unlink(missing_ok=True)
@@ -211,22 +126,24 @@ def _launch(place: _Place, idle_s: int) -> RunningMetastore:
         if not place.derby.is_dir():
             _copy_prepared(java, classes, place)
         configuration = write_configuration(place.home, place.warehouse, place.derby)
+        place.write_token()
     except OSError as error:
         raise ConfigurationError(
             f"the metastore's database cannot be made in {place.home}: {error}",
             hint="free space there, or name another warehouse",
         ) from error
-    token = f"icecomb-{secrets.token_hex(12)}"
+    name = f"icecomb-{secrets.token_hex(12)}"
     command = [
         *(str(java), *_JVM, f"-Dderby.stream.error.file={place.home / 'derby.log'}"),
         *("-cp", f"{configuration}{os.pathsep}{classes}", _MAIN),
-        *("serve", str(place.state), token, str(idle_s)),
+        *("serve", str(place.state), name, str(idle_s), str(place.token)),
     ]
     process = _spawn(command, place)
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         server = place.announced()
-        if server and server.token == token and _answers(server):
+        if server and server.name == name and _answers(server):
+            publish(server)
             return server
         if process.poll() is not None:
             raise _failure(place, f"ended with status {process.returncode}")
@@ -236,7 +153,7 @@ def _launch(place: _Place, idle_s: int) -> RunningMetastore:
     raise _failure(place, f"did not answer within {START_TIMEOUT_S:.0f} s")
 
 
-def _spawn(command: list[str], place: _Place) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
     try:
         if place.log.exists():
             place.log.replace(place.log.with_suffix(".log.1"))
@@ -256,7 +173,7 @@ def _spawn(command: list[str], place: _Place) -> subprocess.Popen[bytes]:
     return process
 
 
-def _copy_prepared(java: Path, classes: str, place: _Place) -> None:
+def _copy_prepared(java: Path, classes: str, place: Place) -> None:
     """Gives the place an empty metastore database: made once per user, then copied in a moment."""
     from filelock import FileLock
     from platformdirs import user_cache_path
@@ -300,7 +217,7 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
         derby.rename(prepared)
 
 
-def _failure(place: _Place, what: str) -> MetastoreError:
+def _failure(place: Place, what: str) -> MetastoreError:
     try:
         tail = place.log.read_text(errors="replace").strip()[-1500:]
     except OSError:
@@ -317,7 +234,7 @@ def _failure(place: _Place, what: str) -> MetastoreError:
     )
 
 
-def _end(pid: int, place: _Place) -> None:
+def _end(pid: int, place: Place) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -333,13 +250,7 @@ def _alive(pid: int) -> bool:
     child = _CHILDREN.get(pid)
     if child is not None and child.poll() is not None:
         return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return is_alive(pid)
 
 
 def _command_line(pid: int) -> str:
@@ -356,13 +267,15 @@ def _command_line(pid: int) -> str:
 
 
 def _answers(server: RunningMetastore) -> bool:
+    """Whether it answers: it has shown then that it, too, knows the token."""
     from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
-    settings = ConnectionSettings(timeout_s=_ANSWER_TIMEOUT_S)
+    timeout = {"hive.metastore.client.socket.timeout": f"{_ANSWER_TIMEOUT_S}s"}
     try:
+        settings = ConnectionSettings.of({**server.client_settings, **timeout})
         with HiveClient(server.uri, settings) as client:
-            return client.server_name() == server.token
+            return client.server_name() == server.name
     except IcecombError:
         return False
 

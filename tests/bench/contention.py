@@ -170,8 +170,14 @@ def _catalog(mode: str, uri: str, warehouse: str) -> Any:
     load: Callable[..., Any]
     if mode == "pyiceberg":
         from pyiceberg.catalog import load_catalog as load
-    else:
-        from icecomb.catalog import load_catalog as load
+
+        from icecomb.catalog import metastore
+
+        server = metastore.status(warehouse)
+        assert server is not None
+        return load("bench", type="hive", uri=uri, warehouse=warehouse, ugi=f"me:{server.secret}")
+    from icecomb.catalog import load_catalog as load
+
     return load("bench", type="hive", uri=uri, warehouse=warehouse)
 
 

@@ -12,6 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from icecomb.catalog import metastore
+from icecomb.catalog.hive.thrift import wire
+
 _CALL = b"\x80\x01\x00\x01"
 _EXCEPTION = b"\x80\x01\x00\x03"
 _INTERNAL_ERROR = 6
@@ -93,7 +96,7 @@ class ThriftProxy:
         with self._guard:
             late, self._late = self._late, []
         for request in late:
-            with socket.create_connection(("127.0.0.1", self.target)) as server:
+            with self._connect() as server:
                 server.settimeout(120)
                 server.sendall(request)
                 server.recv(1 << 16)
@@ -113,6 +116,16 @@ class ThriftProxy:
         self._server.close()
         self.hang_up()
 
+    def _connect(self) -> socket.socket:
+        """A connection to the server; an embedded one is shown its token."""
+        server = socket.create_connection(("127.0.0.1", self.target))
+        if embedded := metastore.find("127.0.0.1", self.target):
+            user, groups = wire.string_field(1, "proxy"), [embedded.secret]
+            call = _CALL + struct.pack(">i", 7) + b"set_ugi" + bytes(4)
+            server.sendall(call + user + wire.string_list_field(2, groups) + b"\0")
+            assert server.recv(1 << 16)[:4] == b"\x80\x01\x00\x02"
+        return server
+
     def _vanish(self, method: str) -> None:
         self._at = None
         self._refusing = 1
@@ -129,7 +142,7 @@ class ThriftProxy:
             try:
                 if refuse:
                     raise ConnectionRefusedError
-                upstream = socket.create_connection(("127.0.0.1", self.target))
+                upstream = self._connect()
             except OSError:
                 client.close()
                 continue

@@ -1,7 +1,7 @@
 """Iceberg Java in its own Spark: one JSON statement a line in, one JSON answer a line out.
 
 Runs with the interpreter of ``.venv-iceberg-java``; its jar comes by the Ivy inside pyspark.
-Arguments: the metastore's URI and the warehouse. Requests: {"sql": text}, or {"plan": table, "where": text or null};
+Arguments: the metastore's URI, the warehouse, and settings of Hadoop as NAME=VALUE. Requests: {"sql": text}, or {"plan": table, "where": text or null};
 answers: {"rows": [...]} or {"error": text}.
 """
 
@@ -30,7 +30,7 @@ def plain(value: object) -> object:
     return value
 
 
-def session(uri: str, warehouse: str) -> SparkSession:
+def session(uri: str, warehouse: str, *settings: str) -> SparkSession:
     catalog = "spark.sql.catalog.ice"
     builder = (
         SparkSession.builder.master("local[2]")
@@ -54,6 +54,9 @@ def session(uri: str, warehouse: str) -> SparkSession:
         .config(f"{catalog}_hadoop.warehouse", f"{warehouse}/hadoop")
         .config(f"{catalog}_hadoop.cache-enabled", "false")
     )
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        builder = builder.config(f"spark.hadoop.{name}", value)
     return builder.getOrCreate()
 
 
@@ -85,7 +88,7 @@ def answer(spark: SparkSession, request: dict[str, str]) -> list[list[object]]:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what Ivy and Spark print must not stand between the answers
-    spark = session(sys.argv[1], sys.argv[2])
+    spark = session(*sys.argv[1:])
     spark.sparkContext.setLogLevel("ERROR")
     answers.write(json.dumps({"rows": [[spark.version]]}) + "\n")
     for line in sys.stdin:

@@ -8,13 +8,14 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
+from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.health import life, went_away
+from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
@@ -149,8 +150,8 @@ class Connection:
             ) from error
 
     def _introduce(self, host: str, settings: ConnectionSettings) -> None:
-        if settings.sasl is not None:
-            self._authenticate(host, settings.sasl)
+        if (sasl := settings.sasl or _own(self.uri)) is not None:
+            self._authenticate(host, sasl)
         if settings.user is None:
             return
         user, _, groups = settings.user.partition(":")
@@ -159,6 +160,12 @@ class Connection:
         except TApplicationException:
             # A server that authenticates by other means does not know the call.
             return
+        except ttypes.MetaException as error:
+            raise UnreachableError(
+                f"the metastore {self.uri} does not let us in: {error.message}",
+                hint="name its warehouse instead of its address",
+                uri=self.uri,
+            ) from error
         except (TException, TProtocolException, OSError, EOFError) as error:
             raise UnreachableError(
                 f"the metastore {self.uri} accepts connections but does not talk "
@@ -172,8 +179,8 @@ class Connection:
         from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
 
         mechanism: Mechanism
-        if sasl.token is not None:
-            mechanism = Digest(sasl.token)
+        if (token := sasl.token) is not None:
+            mechanism = Digest(token)
         else:
             mechanism = Kerberos(
                 sasl.service_at(host), sasl.principal, sasl.keytab, sasl.protection
@@ -192,6 +199,14 @@ class Connection:
                 hint="check that it has hive.metastore.sasl.enabled, and its log",
                 uri=self.uri,
             ) from error
+
+
+def _own(uri: str) -> SaslSettings | None:
+    """How this user's embedded metastore is told who we are; None where there is none."""
+    from icecomb.catalog import metastore
+
+    found = metastore.find(*endpoint(uri))
+    return SaslSettings.of(HiveProperties(found.client_settings)) if found else None
 
 
 def endpoint(uri: str) -> tuple[str, int]:

@@ -37,15 +37,29 @@ class SaslSettings:
         keytab: Where our key is, else the ticket cache: ``hive.metastore.client.keytab``.
         protection: ``auth``, ``auth-int`` or ``auth-conf`` if the metastore leaves the choice:
             ``hadoop.rpc.protection``; None = the weakest it takes.
-        token: Used instead of Kerberos where the environment has one
-            (``HADOOP_TOKEN_FILE_LOCATION``).
+        token_files: Where a token is looked for that is used instead of Kerberos:
+            ``hadoop.token.files``, then ``HADOOP_TOKEN_FILE_LOCATION`` in the environment.
+        token_signature: The service of that token: ``hive.metastore.token.signature``.
     """
 
     service: str
     principal: str | None = None
     keytab: str | None = None
     protection: str | None = None
-    token: DelegationToken | None = None
+    token_files: tuple[str, ...] = ()
+    token_signature: str | None = None
+
+    @property
+    def token(self) -> DelegationToken | None:
+        """The token as it is now: whoever makes them may write the files anew.
+
+        Raises:
+            ConfigurationError: a file cannot be read.
+        """
+        from icecomb.format.delegation_token import find_token
+
+        found = (find_token(path, _KIND, self.token_signature) for path in self.token_files)
+        return next((token for token in found if token is not None), None)
 
     @classmethod
     def of(cls, given: HiveProperties) -> SaslSettings | None:
@@ -56,7 +70,7 @@ class SaslSettings:
         """
         if not given.flag("sasl.enabled", default=False):
             return None
-        from icecomb.format.delegation_token import FILE_VARIABLE, find_token
+        from icecomb.format.delegation_token import FILE_VARIABLE
 
         service = given.find("kerberos.principal")
         keytab = given.find("client.keytab")
@@ -65,27 +79,29 @@ class SaslSettings:
                 f"the keytab {keytab} (hive.metastore.client.keytab) cannot be read",
                 hint="check the path and its permissions",
             )
-        token = None
-        if (path := os.environ.get(FILE_VARIABLE)) and keytab is None:
-            token = find_token(path, _KIND, given.find("token.signature"))
-        if service is None and token is None:
-            raise ConfigurationError(
-                "hive.metastore.sasl.enabled is true, but nothing says who the metastore is",
-                hint="set hive.metastore.kerberos.principal=hive/_HOST@REALM, as its hive-site.xml",
-            )
+        listed = given.anything("hadoop.token.files") or ""
+        named = [listed] if Path(listed).is_file() else listed.split(",")
+        files = [each.strip() for each in (*named, os.environ.get(FILE_VARIABLE, ""))]
         wanted = given.anything("hadoop.rpc.protection")
         names = [each.strip().lower() for each in (wanted or "").split(",") if each.strip()]
         if unknown := [each for each in names if each not in PROTECTIONS]:
             raise ConfigurationError(
                 f"hadoop.rpc.protection is {unknown[0]!r}: one of {', '.join(PROTECTIONS)}"
             )
-        return cls(
+        found = cls(
             service or "",
             given.find("client.principal"),
             keytab,
             PROTECTIONS[names[0]] if names else None,
-            token,
+            tuple(filter(None, files)) if keytab is None else (),
+            given.find("token.signature"),
         )
+        if found.token is None and service is None:
+            raise ConfigurationError(
+                "hive.metastore.sasl.enabled is true, but nothing says who the metastore is",
+                hint="set hive.metastore.kerberos.principal=hive/_HOST@REALM, as its hive-site.xml",
+            )
+        return found
 
     def service_at(self, host: str) -> str:
         """The metastore's principal when connected to ``host``.

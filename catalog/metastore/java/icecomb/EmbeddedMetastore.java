@@ -25,7 +25,8 @@ import org.apache.hadoop.hive.metastore.TUGIBasedProcessor;
 import org.apache.hadoop.hive.metastore.txn.TxnDbUtil;
 import org.apache.hadoop.hive.metastore.txn.TxnStore;
 import org.apache.hadoop.hive.metastore.txn.TxnUtils;
-import org.apache.hadoop.hive.thrift.TUGIContainingTransport;
+import org.apache.hadoop.security.Credentials;
+import org.apache.hadoop.security.token.Token;
 import org.apache.thrift.protocol.TBinaryProtocol;
 import org.apache.thrift.protocol.TProtocol;
 import org.apache.thrift.server.ServerContext;
@@ -35,14 +36,17 @@ import org.apache.thrift.transport.TServerSocket;
 import org.apache.thrift.transport.TTransport;
 
 /**
- * A Hive metastore 2.3 for one warehouse folder, on the loopback address only.
+ * A Hive metastore 2.3 for one warehouse folder, on the loopback address and for its owner only.
  *
  * <p>HiveMetaStore.main would listen on every address, never expire a dead client's lock and run
  * for ever. This class builds the same handler and server around it: lock tables prepared, a reaper
  * of timed-out locks, a free port announced in a state file, an end when nobody is connected.
  *
+ * <p>{@link Admission} keeps others out. What the handler does with calls (get_partitions_by_expr
+ * deserialises objects by Kryo) is therefore done by the owner to himself.
+ *
  * <p>Usage: {@code EmbeddedMetastore prepare} fills the Derby database named by hive-site.xml and
- * ends; {@code EmbeddedMetastore serve <state file> <token> <idle seconds>} serves.
+ * ends; {@code EmbeddedMetastore serve <state file> <name> <idle seconds> <token file>} serves.
  */
 public final class EmbeddedMetastore {
   /** Location of the database "default" in a prepared Derby folder, replaced when it is served. */
@@ -52,16 +56,19 @@ public final class EmbeddedMetastore {
 
   private final HiveConf conf;
   private final Path state;
-  private final String token;
+  private final String name;
+  private final Path tokenFile;
   private final long idleNanos;
   private final AtomicInteger connections = new AtomicInteger();
   private final AtomicLong lastUsed = new AtomicLong(System.nanoTime());
   private final AtomicBoolean ended = new AtomicBoolean();
 
-  private EmbeddedMetastore(HiveConf conf, Path state, String token, long idleSeconds) {
+  private EmbeddedMetastore(
+      HiveConf conf, Path state, String name, long idleSeconds, Path tokenFile) {
     this.conf = conf;
     this.state = state;
-    this.token = token;
+    this.name = name;
+    this.tokenFile = tokenFile;
     this.idleNanos = TimeUnit.SECONDS.toNanos(idleSeconds);
   }
 
@@ -74,12 +81,15 @@ public final class EmbeddedMetastore {
       shutDownDerby();
       System.exit(0);
     }
-    if (args.length != 4 || !args[0].equals("serve")) {
-      System.err.println("usage: EmbeddedMetastore prepare | serve STATE_FILE TOKEN IDLE_SECONDS");
+    if (args.length != 5 || !args[0].equals("serve")) {
+      System.err.println(
+          "usage: EmbeddedMetastore prepare | serve STATE_FILE NAME IDLE_SECONDS TOKEN_FILE");
       System.exit(2);
     }
     placeDefaultDatabase(conf);
-    new EmbeddedMetastore(conf, Path.of(args[1]), args[2], Long.parseLong(args[3])).serve();
+    new EmbeddedMetastore(
+            conf, Path.of(args[1]), args[2], Long.parseLong(args[3]), Path.of(args[4]))
+        .serve();
   }
 
   private static void prepareLockTables(HiveConf conf) throws Exception {
@@ -116,14 +126,17 @@ public final class EmbeddedMetastore {
 
   private void serve() throws Exception {
     // The handler's name is what fb303 getName answers: it tells clients that this is the server of the state file.
-    IHMSHandler handler = newHandler(conf, token);
+    IHMSHandler handler = newHandler(conf, name);
+    Admission admission =
+        new Admission(onlyToken(), conf.getVar(HiveConf.ConfVars.METASTOREWAREHOUSE));
     TServerSocket socket =
         new TServerSocket(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
     TThreadPoolServer server =
         new TThreadPoolServer(
             new TThreadPoolServer.Args(socket)
                 .processor(new TUGIBasedProcessor<>(handler))
-                .transportFactory(new TUGIContainingTransport.Factory())
+                .inputTransportFactory(admission.input())
+                .outputTransportFactory(admission.output())
                 .protocolFactory(new TBinaryProtocol.Factory())
                 .inputProtocolFactory(new TBinaryProtocol.Factory(true, true, 256L << 20, -1))
                 .minWorkerThreads(4)
@@ -149,6 +162,13 @@ public final class EmbeddedMetastore {
     System.exit(0);
   }
 
+  private Token<?> onlyToken() throws IOException {
+    return Credentials.readTokenStorageFile(tokenFile.toFile(), conf)
+        .getAllTokens()
+        .iterator()
+        .next();
+  }
+
   private void reapTimedOutLocks() {
     try {
       TxnStore locks = TxnUtils.getTxnStore(conf);
@@ -169,16 +189,16 @@ public final class EmbeddedMetastore {
   private void announce(int port) throws IOException {
     String json =
         String.format(
-            "{\"pid\": %d, \"port\": %d, \"token\": \"%s\"}%n",
-            ProcessHandle.current().pid(), port, token);
-    Path draft = state.resolveSibling(state.getFileName() + "." + token);
+            "{\"pid\": %d, \"port\": %d, \"name\": \"%s\"}%n",
+            ProcessHandle.current().pid(), port, name);
+    Path draft = state.resolveSibling(state.getFileName() + "." + name);
     Files.write(draft, json.getBytes(StandardCharsets.UTF_8));
     Files.move(draft, state, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
   }
 
   private void removeState() {
     try {
-      if (Files.exists(state) && Files.readString(state).contains(token)) {
+      if (Files.exists(state) && Files.readString(state).contains(name)) {
         Files.delete(state);
       }
     } catch (IOException e) {
@@ -201,7 +221,7 @@ public final class EmbeddedMetastore {
     }
   }
 
-  /** Counts live connections, and gives back each thread's database connection when its client leaves. */
+  /** Counts the connections that were admitted, and gives back each thread's database connection when its client leaves. */
   private final class Connections implements TServerEventHandler {
     @Override
     public void preServe() {}

@@ -1,0 +1,242 @@
+"""What tells of an embedded metastore: the folder ``.metastore`` of its warehouse, and its token.
+
+In that folder, which is its owner's alone, lie the Derby database, the configuration, the log, the
+lock that lets one process start a server while others wait, and two small files:
+
+* ``server.json`` (pid, port, name), which the server itself writes once it answers and removes when
+  it ends. The name is also what the server calls itself over Thrift, so a stale file, a re-used pid
+  or a port taken by somebody else can never be mistaken for the server.
+* ``token``, a token file of Hadoop's form, new at every start. The server serves only who shows
+  what is in it: other users of the machine can reach its port, too.
+
+A client that was told an address alone finds the folder by the port, below the user's own state
+folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from icecomb.format.delegation_token import DelegationToken, find_token, token_file
+from icecomb.format.errors import ConfigurationError, MetastoreError
+
+KIND: Final = "HIVE_DELEGATION_TOKEN"
+SIGNATURE: Final = "icecomb"
+"""``hive.metastore.token.signature``: tells the token from those of a cluster."""
+_FOLDER: Final = ".metastore"
+_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMetastore:
+    """A metastore that answers.
+
+    Attributes:
+        warehouse: The folder whose tables it knows.
+        pid: Its process.
+        port: Its port on 127.0.0.1.
+        name: What it answers when asked for its name; new at every start.
+    """
+
+    warehouse: Path
+    pid: int
+    port: int
+    name: str
+
+    @property
+    def uri(self) -> str:
+        """Its address, as ``hive.metastore.uris`` takes it."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """The file it logs to."""
+        return self.warehouse / _FOLDER / "metastore.log"
+
+    @property
+    def token_file(self) -> Path:
+        """What a client must show, as ``hadoop.token.files`` takes it; its owner can read it."""
+        return self.warehouse / _FOLDER / "token"
+
+    @property
+    def secret(self) -> str:
+        """What a client without SASL shows, as a group in ``set_ugi``.
+
+        PyIceberg's property ``ugi`` is ``"me:<secret>"`` then.
+
+        Raises:
+            ConfigurationError: the token cannot be read.
+        """
+        token = find_token(str(self.token_file), KIND, SIGNATURE)
+        return token.password.decode() if token else ""
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """How Hive's clients get in: properties of a catalog, and of Hadoop's configuration."""
+        return {
+            "hive.metastore.sasl.enabled": "true",
+            "hive.metastore.token.signature": SIGNATURE,
+            "hadoop.token.files": str(self.token_file),
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """For ``--output json`` and logs."""
+        return {
+            "warehouse": str(self.warehouse),
+            "uri": self.uri,
+            "token": str(self.token_file),
+            "pid": self.pid,
+            "log": str(self.log),
+        }
+
+
+class Place:
+    """The folder ``.metastore`` of a warehouse.
+
+    Raises:
+        ConfigurationError: the folder is another user's.
+    """
+
+    def __init__(self, warehouse: Path) -> None:
+        self.warehouse = warehouse
+        self.home = warehouse / _FOLDER
+        self.state = self.home / "server.json"
+        self.log = self.home / "metastore.log"
+        self.derby = self.home / "derby"
+        self.token = self.home / "token"
+        self._check_owner()
+
+    def make(self) -> None:
+        """Makes the folder, for its owner only.
+
+        Raises:
+            ConfigurationError: it cannot be made or written to, or is another user's.
+        """
+        try:
+            self.warehouse.mkdir(parents=True, exist_ok=True)
+            self.home.mkdir(mode=0o700, exist_ok=True)
+            self._check_owner()
+            self.home.chmod(0o700)
+            with tempfile.TemporaryFile(dir=self.home) as probe:
+                probe.write(bytes(1 << 16))
+                probe.flush()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the warehouse {self.warehouse} cannot be used: {error.strerror or error}",
+                hint="name a local folder with free space that you may write to (warehouse=...)",
+                path=str(self.warehouse),
+            ) from error
+
+    @contextlib.contextmanager
+    def lock(self, timeout_s: float) -> Iterator[None]:
+        """Held while a server is started or stopped; others wait."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.home / "start.lock", timeout=timeout_s):
+                yield
+        except Timeout:
+            raise MetastoreError(
+                f"another process is still starting the metastore of {self.warehouse}",
+                hint=f"look into {self.log}",
+            ) from None
+
+    def announced(self) -> RunningMetastore | None:
+        """What the state file says, whether or not it is still true."""
+        try:
+            found = json.loads(self.state.read_bytes())
+            # A server of the first version, which admits everybody, calls its name a token.
+            name = found["name"] if "name" in found else found["token"]
+            pid, port = int(found["pid"]), int(found["port"])
+            return RunningMetastore(self.warehouse, pid, port, str(name))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write_token(self) -> None:
+        """Makes a new token: what the next server asks for."""
+        secret = secrets.token_hex(_SECRET_BYTES).encode()
+        token = DelegationToken(_identifier(_user_name(os.geteuid())), secret, SIGNATURE)
+        draft = self.home / f"token.{secrets.token_hex(6)}"
+        draft.touch(mode=0o600, exist_ok=False)
+        draft.write_bytes(token_file(token, KIND))
+        draft.replace(self.token)
+
+    def _check_owner(self) -> None:
+        with contextlib.suppress(OSError):
+            owner = self.home.stat().st_uid
+            if owner != os.geteuid():
+                raise ConfigurationError(
+                    f"the metastore of {self.warehouse} belongs to the user {_user_name(owner)}",
+                    hint="only its owner gets in: name a warehouse of your own, or use a metastore "
+                    "that serves several users (uri=thrift://...)",
+                    path=str(self.warehouse),
+                )
+
+
+def publish(server: RunningMetastore) -> None:
+    """Lets this user's clients find the folder of a server by its port."""
+    # Without it they must be told: a home that cannot be written to is no reason not to serve.
+    with contextlib.suppress(OSError):
+        folder = _ports()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for link in folder.iterdir():
+            if link.name.isdigit() and _at(link) is None:
+                link.unlink(missing_ok=True)
+        link = folder / str(server.port)
+        if _at(link) != server:
+            draft = folder / secrets.token_hex(6)
+            draft.symlink_to(server.warehouse, target_is_directory=True)
+            draft.replace(link)
+
+
+def find(host: str, port: int) -> RunningMetastore | None:
+    """The embedded metastore of this user at an address; None if there is none that lives."""
+    return _at(_ports() / str(port)) if host in {"127.0.0.1", "localhost"} else None
+
+
+def _at(link: Path) -> RunningMetastore | None:
+    try:
+        server = Place(Path(os.readlink(link))).announced()  # noqa: PTH115 - its own text
+    except (OSError, ConfigurationError):
+        return None
+    return server if server and server.port == int(link.name) and is_alive(server.pid) else None
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _ports() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("icecomb") / "metastores"
+
+
+def _identifier(owner: str) -> bytes:
+    """Hive's ``DelegationTokenIdentifier``: version, owner, renewer, real user, and no dates."""
+    name = owner.encode()[:100]
+    return bytes([0, len(name)]) + name + bytes(6)
+
+
+def _user_name(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

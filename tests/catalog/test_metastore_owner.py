@@ -1,0 +1,167 @@
+"""Who gets into the embedded metastore: its owner's processes, by what is in the owner's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog import metastore as embedded
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.metastore.place import KIND, SIGNATURE, Place
+from icecomb.format.delegation_token import DelegationToken, find_token, token_file
+from icecomb.format.errors import ConfigurationError
+
+pytestmark = pytest.mark.jvm
+
+STRANGER = """
+import encodings.idna, json, os, sys
+from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport
+
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+port, victim = int(sys.argv[1]), sys.argv[2]
+storage = ttypes.StorageDescriptor(cols=[], location=victim, serdeInfo=ttypes.SerDeInfo(parameters={}))
+table = ttypes.Table("prey", "default", "me", 0, 0, 0, storage, [], {}, tableType="MANAGED_TABLE")
+calls = {
+    "getName": (), "getStatus": (), "get_all_databases": (), "get_config_value": ("hive.txn.timeout", ""),
+    "set_ugi": ("root", ["root"]), "create_table": (table,), "drop_table": ("default", "prey", True),
+    "shutdown": (), "reinitialize": (),
+}
+answers = {}
+for name, arguments in calls.items():
+    socket = TSocket("127.0.0.1", port)
+    socket.setTimeout(20_000)
+    transport = TBufferedTransport(socket)
+    transport.open()
+    client = ThriftHiveMetastore.Client(TBinaryProtocol(transport))
+    try:
+        answers[name] = repr(getattr(client, name)(*arguments))
+        if name in ("shutdown", "reinitialize"):
+            client.getStatus()
+    except Exception as error:
+        answers[name] = "refused: " + str(getattr(error, "message", error))
+    transport.close()
+print(json.dumps(answers))
+"""
+
+
+def test_another_user_of_the_machine_is_refused_every_call(metastore, tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "rows").write_text("mine")
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, str(metastore.port), victim.as_uri()],
+        capture_output=True, text=True, cwd="/", timeout=120, check=False,
+    )  # fmt: skip
+    assert not done.stderr
+    answers = json.loads(done.stdout)
+    assert {name: said for name, said in answers.items() if "refused" not in said} == {}
+    assert "belongs to" in answers["get_all_databases"]
+    assert (victim / "rows").read_text() == "mine"
+
+
+def test_the_token_is_its_owners_alone_and_on_no_command_line(metastore):
+    home = metastore.warehouse / ".metastore"
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE(metastore.token_file.stat().st_mode) == 0o600
+    assert len(metastore.secret) == 64
+    command = Path(f"/proc/{metastore.pid}/cmdline").read_text()
+    assert str(metastore.token_file) in command
+    assert metastore.secret not in command
+    assert metastore.secret not in (home / "server.json").read_text()
+    assert metastore.secret not in metastore.log.read_text()
+    assert metastore.secret not in repr(metastore)
+
+
+def test_a_wrong_token_is_refused_and_the_right_one_admitted(metastore, tmp_path):
+    right = find_token(str(metastore.token_file), KIND, SIGNATURE)
+    wrong = tmp_path / "wrong"
+    wrong.write_bytes(token_file(DelegationToken(right.identifier, b"0" * 64, SIGNATURE), KIND))
+    settings = {**metastore.client_settings, "hadoop.token.files": str(wrong)}
+    with (
+        HiveClient(metastore.uri, ConnectionSettings.of(settings)) as client,
+        pytest.raises(UnreachableError, match="belongs to"),
+    ):
+        client.databases()
+    wrong.write_bytes(metastore.token_file.read_bytes())
+    with HiveClient(metastore.uri, ConnectionSettings.of(settings)) as client:
+        assert "default" in client.databases()
+
+
+def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, tmp_path):
+    with HiveClient(metastore.uri) as client:
+        assert client.server_name() == metastore.name
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with (
+        HiveClient(metastore.uri, ConnectionSettings.of({})) as client,
+        pytest.raises(UnreachableError, match="belongs to") as caught,
+    ):
+        client.databases()
+    assert "name its warehouse" in str(caught.value)
+    with load_catalog("local", warehouse=metastore.warehouse) as lake:
+        assert ("default",) in lake.list_namespaces()
+    with HiveClient(metastore.uri) as client:
+        assert "default" in client.databases()
+
+
+def test_a_server_that_does_not_know_the_token_is_not_taken_for_ours(tmp_path):
+    place = Place(tmp_path)
+    try:
+        first = embedded.start(tmp_path)
+        place.write_token()
+        assert embedded.status(tmp_path) is None
+        second = embedded.start(tmp_path)
+        assert second.pid != first.pid
+        assert embedded.status(tmp_path) == second
+    finally:
+        embedded.stop(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path):
+    home = tmp_path / ".metastore"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    for call in (embedded.start, embedded.status, embedded.stop):
+        with pytest.raises(ConfigurationError, match="belongs to the user nobody"):
+            call(tmp_path)
+
+
+def test_strangers_are_hung_up_on_and_do_not_keep_it_alive(tmp_path):
+    home = tmp_path / ".metastore"
+    home.mkdir(mode=0o777)
+    home.chmod(0o777)
+    running = embedded.start(tmp_path, idle_s=2)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    begun = time.monotonic()
+    try:
+        silent = socket.create_connection(("127.0.0.1", running.port))
+        greedy = socket.create_connection(("127.0.0.1", running.port))
+        greedy.sendall(b"\x01\x7f\xff\xff\xff")
+        for stranger in (greedy, silent):
+            stranger.settimeout(60)
+            with contextlib.suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""
+            stranger.close()
+        while embedded.status(tmp_path) and time.monotonic() - begun < 60:
+            time.sleep(2.5)
+        assert not (home / "server.json").exists()
+    finally:
+        embedded.stop(tmp_path)
