@@ -27,11 +27,12 @@ from icecomb.catalog.hive.settlement import Look, Settlement
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import (
     EXPECTED_KEY,
     EXPECTED_VALUE,
-    enforces_expected_value,
     lock_expiry_s,
+    value_check,
 )
 from icecomb.catalog.pointer import Committed, Conflict, Outcome
 from icecomb.catalog.turn import turns_of
@@ -48,9 +49,11 @@ LOCK_ENABLED: Final = "engine.hive.lock-enabled"
 CHECK_AND_PUT: Final = "hive.check-and-put"
 """Catalog property: whether the server checks which pointer it replaces.
 
-``true`` (the default) finds it out, ``trusted`` takes it for granted where it may not be tried,
+``true`` (the default) finds it out, ``trusted`` takes it for granted where it may not be tried, or
+where only the operator knows that the metastore's own database is neither MySQL nor MariaDB;
 ``false`` never tells the server what is expected together with a lock.
 """
+_CHECKING: Final = "Hive 2.3.10, 4.0.1"
 _MOVES: Final = 3
 """How often one alter follows metastores that go away before it is sent."""
 
@@ -153,7 +156,13 @@ class EntryChange:
         """Whether the server checks expected values, found out once per server."""
         if self._check_and_put() == "trusted":
             return True
-        return enforces_expected_value(self._client, self._database)
+        return value_check(self._client, self._database).holds
+
+    def lock_free_obstacle(self) -> tuple[str, str] | None:
+        """Why the server does not allow commits without locks, and what helps; None if it does."""
+        if self._check_and_put() == "trusted":
+            return None
+        return _WITHOUT_LOCKS.get(value_check(self._client, self._database))
 
     def sends_expectation(self) -> bool:
         """Whether the server is told what is expected although there is a lock, and checks it."""
@@ -275,14 +284,36 @@ class EntryChange:
         return value
 
     def _require_check(self) -> None:
-        if not self.enforces():
+        if obstacle := self.lock_free_obstacle():
+            what, hint = obstacle
             raise ConfigurationError(
                 f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
-                f"metastore {self._client.uri} does not check what it replaces",
-                hint=f"set {LOCK_ENABLED}=true, or use a metastore with HIVE-26882 (Hive 2.3.10, "
-                f"4.0.1); where it has that and does not let it be tried, {CHECK_AND_PUT}=trusted",
+                f"metastore {self._client.uri} {what}",
+                hint=f"set {LOCK_ENABLED}=true, or {hint}",
                 table=self.name,
             )
+
+
+_WITHOUT_LOCKS: Final = {
+    ValueCheck.IGNORED: (
+        "does not check what it replaces",
+        (
+            f"use a metastore with HIVE-26882 and HIVE-28121 ({_CHECKING}); where it has them and "
+            f"does not let it be tried, {CHECK_AND_PUT}=trusted"
+        ),
+    ),
+    ValueCheck.COMPARED: (
+        "has HIVE-26882 without HIVE-28121: on MySQL and MariaDB two commits at once could succeed",
+        (
+            f"use a metastore with both ({_CHECKING}); where its own database is neither MySQL nor "
+            f"MariaDB, {CHECK_AND_PUT}=trusted"
+        ),
+    ),
+    ValueCheck.REFUSED: (
+        "refuses to check what it replaces: it runs with hive.metastore.try.direct.sql=false",
+        "set hive.metastore.try.direct.sql=true on the metastore",
+    ),
+}
 
 
 def locks_by_default(settings: Mapping[str, str]) -> bool:

@@ -10,7 +10,8 @@ from icecomb.catalog.finding import Finding, Level
 from icecomb.catalog.hive.entry_change import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
-from icecomb.catalog.hive.thrift.server import enforces_expected_value, lock_expiry_s
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
+from icecomb.catalog.hive.thrift.server import lock_expiry_s, value_check
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import IcecombError, MetastoreError
 
@@ -106,11 +107,33 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
             f"{CHECK_AND_PUT} is false: the metastore is not told which pointer is replaced",
             f"set {CHECK_AND_PUT}=true unless the metastore cannot take it",
         )
-    if enforces_expected_value(catalog.client, database):
+    check = value_check(catalog.client, database)
+    if check is ValueCheck.ATOMIC:
         return Finding(
-            Level.OK, subject, "the metastore checks which pointer it replaces (HIVE-26882)"
+            Level.OK,
+            subject,
+            "the metastore checks which pointer it replaces (HIVE-26882, HIVE-28121)",
         )
     without = not locks_by_default(catalog.properties)
+    trusted = catalog.properties.get(CHECK_AND_PUT, "").lower() == "trusted"
+    if check is ValueCheck.COMPARED:
+        return Finding(
+            Level.PROBLEM if without and not trusted else Level.WARNING,
+            subject,
+            "the metastore checks which pointer it replaces (HIVE-26882), but not in one statement "
+            "(HIVE-28121): on MySQL and MariaDB only locks keep two commits at once apart",
+            f"use Hive 2.3.10 or 4.0.1, or locks; where its database is neither, {CHECK_AND_PUT}="
+            "trusted allows commits without locks",
+        )
+    if check is ValueCheck.REFUSED:
+        return Finding(
+            Level.PROBLEM if without or trusted else Level.WARNING,
+            subject,
+            "the metastore refuses to check which pointer it replaces, because it runs with "
+            "hive.metastore.try.direct.sql=false: only locks keep commits apart",
+            "set hive.metastore.try.direct.sql=true on the metastore"
+            + (f", and {LOCK_ENABLED}=true until then" if without else ""),
+        )
     return Finding(
         Level.PROBLEM if without else Level.WARNING,
         subject,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.catalog.configuration import number
 from icecomb.catalog.hive.thrift.failure import RefusedError
-from icecomb.catalog.hive.thrift.server import MODIFIED
+from icecomb.catalog.hive.thrift.server import MODIFIED, NO_DIRECT_SQL
 from icecomb.catalog.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.format.errors import IcecombError
 
@@ -107,7 +107,8 @@ class Settlement:
             return self._unknown(error, None)
         if seen.sight is not Sight.NOT_YET or MODIFIED in error.answer:
             return _answered(seen)
-        if error.kind == "MetaException" and any(word in error.answer for word in _STORE_TROUBLE):
+        store = error.kind == "MetaException" and NO_DIRECT_SQL not in error.answer
+        if store and any(word in error.answer for word in _STORE_TROUBLE):
             return self._unknown(error, seen.current)
         raise error
 

@@ -173,13 +173,14 @@ def _lock_mode(
     if chosen:
         yield from _held(catalog, entry)
         return
-    if not catalog.refuses_late((entry.database, entry.name), told=True):
+    if obstacle := catalog.pointer((entry.database, entry.name)).change.lock_free_obstacle():
+        what, helps = obstacle
         yield Finding(
             Level.PROBLEM,
             "lock mode",
-            "the table is without locks, and the metastore does not check which pointer it "
-            "replaces: no commit to it is possible from here, and others can lose theirs",
-            f"set the table's property {LOCK_ENABLED}=true",
+            f"the table is without locks, and the metastore {what}: no commit to it is possible "
+            "from here, and others can lose theirs",
+            f"set the table's property {LOCK_ENABLED}=true, or {helps}",
         )
     rows = catalog.client.locks(entry.database, entry.name)
     for row in rows[:_SHOWN]:

@@ -21,7 +21,7 @@ from thrift_proxy import ThriftProxy
 
 from icecomb.catalog.fate import Fate, commit_fate, fence
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.thrift import server
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 from icecomb.format.manifests.manifest_list import read_manifests
 
@@ -84,12 +84,9 @@ class World:
         """Makes the next operation start from a known state, with a fault in it."""
         self.proxy.begin()
         with self.catalog.client.pinned() as key:
-            if self.cold:
-                server._enforcing.pop(key, None)
-                server._expiry.pop(key, None)
-            else:
-                server._enforcing[key] = True
-                server._expiry[key] = 300.0
+            known = self.catalog.client.servers[key]
+            known.check = None if self.cold else ValueCheck.ATOMIC
+            known.lock_expiry_s, known.lock_expiry_asked = 300.0, not self.cold
         self.proxy.begin()
         if position is not None:
             self.proxy.fail_at(position, how)

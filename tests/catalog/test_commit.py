@@ -22,6 +22,7 @@ from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -416,7 +417,8 @@ def test_lock_free_mode_is_refused_where_the_server_does_not_check(
     catalog, metastore, namespace, rows, monkeypatch
 ):
     with catalog.client.pinned() as key:
-        monkeypatch.setitem(server._enforcing, key, False)  # as Hive 3.1.3
+        known = catalog.client.servers[key]
+    monkeypatch.setattr(known, "check", ValueCheck.IGNORED)  # as Hive 3.1.3
     free = {"engine.hive.lock-enabled": "false"}
     with pytest.raises(ConfigurationError, match="does not check"):
         catalog.create_table(f"{namespace}.t", rows.schema, properties=free)
@@ -427,7 +429,8 @@ def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
     catalog, metastore, table, rows, monkeypatch
 ):
     with catalog.client.pinned() as key:
-        monkeypatch.setitem(server._enforcing, key, False)  # as Hive 3.1.3
+        known = catalog.client.servers[key]
+    monkeypatch.setattr(known, "check", ValueCheck.IGNORED)  # as Hive 3.1.3
     catalog.client.calls.clear()
     table.append(rows)
     assert catalog.client.calls == {
@@ -443,8 +446,9 @@ def test_the_probe_finds_a_checking_server_and_leaves_nothing_behind(
     catalog, namespace, monkeypatch
 ):
     with catalog.client.pinned() as key:
-        monkeypatch.delitem(server._enforcing, key, raising=False)
-    assert server.enforces_expected_value(catalog.client, namespace)
+        known = catalog.client.servers[key]
+    monkeypatch.setattr(known, "check", None)
+    assert server.value_check(catalog.client, namespace) is ValueCheck.ATOMIC
     assert catalog.client.table_names(namespace) == []
 
 

@@ -23,8 +23,8 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog import metastore as embedded
 from icecomb.catalog.hive import lock
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.thrift import server
 from icecomb.catalog.hive.thrift.entity import LockState
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import CommitFailedError, LockTimeoutError
 from tests.peers.child_process import ended
 
@@ -231,10 +231,10 @@ def test_commits_go_past_a_dead_lock_where_the_server_checks_and_the_catalog_is_
 
 
 @pytest.fixture
-def unchecking(proxied, monkeypatch):
+def unchecking(proxied):
     """Our catalog behind the proxy, for which the server is one like Hive 3.1.3."""
     with proxied.client.pinned() as key:
-        monkeypatch.setitem(server._enforcing, key, False)
+        proxied.client.servers[key].check = ValueCheck.IGNORED
     return proxied
 
 

@@ -12,6 +12,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.thrift import server, wire
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -62,7 +63,8 @@ def appended(hive, table):
 
 
 def test_whether_the_server_checks_what_it_replaces_is_found_out(hive, place, version):
-    assert server.enforces_expected_value(hive.client, place) == (version in CHECKING)
+    found = ValueCheck.ATOMIC if version in CHECKING else ValueCheck.IGNORED
+    assert server.value_check(hive.client, place) is found
     assert hive.client.table_names(place) == []
     assert server.lock_expiry_s(hive.client) == 300
 

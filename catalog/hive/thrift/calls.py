@@ -25,6 +25,7 @@ from icecomb.catalog.hive.thrift.failure import (
     ReplyLostError,
     UnreachableError,
 )
+from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.pool import ConnectionPool
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import MetastoreError
@@ -57,7 +58,9 @@ class Calls:
 
     def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
         self._settings = settings
-        self._failover = Failover(locate, settings)
+        self.servers = KnownServers()
+        """What this client has found out about servers."""
+        self._failover = Failover(locate, settings, self.servers)
         self.pool = ConnectionPool(
             self._failover.connect,
             size=settings.pool_size,
@@ -221,6 +224,11 @@ def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
         hint = (
             "set hive.metastore.disallow.incompatible.col.type.changes=false on the metastore: "
             "it compares columns by position"
+        )
+    elif "Cannot update parameter with JDO" in answer:
+        hint = (
+            "the metastore runs with hive.metastore.try.direct.sql=false: set it to true, or "
+            "hive.check-and-put=true on the catalog, which finds that out and relies on locks"
         )
     return RefusedError(
         f"the metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",

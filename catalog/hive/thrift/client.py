@@ -34,6 +34,7 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.hive.thrift.failover import addresses_of
 from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.partitions import Partitions
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import (
@@ -107,6 +108,11 @@ class HiveClient:
     def calls(self) -> dict[str, int]:
         """How often each call was sent, by the server's name of it."""
         return self._calls.counts
+
+    @property
+    def servers(self) -> KnownServers:
+        """What this client has found out about the servers it talks to."""
+        return self._calls.servers
 
     def pinned(self) -> AbstractContextManager[str]:
         """Within it this thread's calls go to one server; yields what tells that from others.

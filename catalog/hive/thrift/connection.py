@@ -14,8 +14,8 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
-from icecomb.catalog.hive.thrift.health import life, went_away
 from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
+from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
@@ -36,6 +36,7 @@ class Connection:
     Args:
         uri: As ``thrift://host:port``.
         settings: Time-outs, and who to be.
+        servers: What the client knows of servers; the connection adds when one goes away.
 
     Attributes:
         server: Tells servers apart: the address that answered, and in which life.
@@ -47,8 +48,9 @@ class Connection:
             that talks the way the settings say.
     """
 
-    def __init__(self, uri: str, settings: ConnectionSettings) -> None:
+    def __init__(self, uri: str, settings: ConnectionSettings, servers: KnownServers) -> None:
         self.uri = uri
+        self._servers = servers
         self.pid = os.getpid()
         self.made = time.monotonic()
         self.missing: set[str] = set()
@@ -62,7 +64,7 @@ class Connection:
                 uri=uri,
             ) from error
         peer = plug.getpeername()
-        self.server = f"{peer[0]}:{peer[1]} {life(uri)}"
+        self.server = f"{peer[0]}:{peer[1]} {servers.life(uri)}"
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         # A busy server may take a while for its first answers; another service never gives them.
@@ -107,12 +109,12 @@ class Connection:
             return True
         stale = self._transport.is_readable()
         if stale:
-            went_away(self.uri, suspect=False)
+            self._servers.went_away(self.uri, suspect=False)
         return stale
 
     def give_up(self) -> None:
         """Closes it because the server does not answer on it as it should."""
-        went_away(self.uri, suspect=True)
+        self._servers.went_away(self.uri, suspect=True)
         self.close()
 
     def close(self) -> None:

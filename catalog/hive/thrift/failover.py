@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from icecomb.catalog.hive.thrift.connection import Connection, endpoint
 from icecomb.catalog.hive.thrift.failure import UnreachableError
-from icecomb.catalog.hive.thrift.health import is_suspect, went_away
+from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
 
@@ -17,10 +17,17 @@ class Failover:
     Args:
         locate: Returns the addresses, asked again for each connection.
         settings: How to connect.
+        servers: What the client knows of servers.
     """
 
-    def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
+    def __init__(
+        self,
+        locate: Callable[[], tuple[str, ...]],
+        settings: ConnectionSettings,
+        servers: KnownServers,
+    ) -> None:
         self._locate = locate
+        self._servers = servers
         self._settings = settings
 
     def connect(self) -> Connection:
@@ -33,11 +40,11 @@ class Failover:
         if self._settings.random:
             random.shuffle(addresses)
         failures: list[UnreachableError] = []
-        for address in sorted(addresses, key=is_suspect):
+        for address in sorted(addresses, key=self._servers.is_suspect):
             try:
-                return Connection(address, self._settings)
+                return Connection(address, self._settings, self._servers)
             except UnreachableError as error:  # noqa: PERF203 - one round a metastore
-                went_away(address, suspect=True)
+                self._servers.went_away(address, suspect=True)
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]

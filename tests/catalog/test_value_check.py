@@ -1,0 +1,105 @@
+"""What is found out about a metastore's check of the pointer, and what is done where it is weak."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog.finding import Level
+from icecomb.catalog.hive.server_examination import examine_server
+from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.known_server import ValueCheck
+from icecomb.catalog.hive.thrift.server import value_check
+from icecomb.format.errors import ConfigurationError
+from tests.peers.hive_metastore import HiveMetastore2
+
+pytestmark = pytest.mark.jvm
+
+ROWS = pa.table({"id": [1, 2, 3]})
+FREE = {"engine.hive.lock-enabled": "false"}
+
+
+@pytest.fixture(scope="module")
+def without_direct_sql(tmp_path_factory):
+    """Hive 2.3.10 with hive.metastore.try.direct.sql=false."""
+    folder = tmp_path_factory.mktemp("jdo")
+    settings = {"hive.metastore.try.direct.sql": "false"}
+    server = HiveMetastore2(folder, settings, {}, ["-Djava.net.preferIPv4Stack=true"]).start()
+    yield server.wait()
+    server.stop()
+
+
+def pointer_finding(catalog):
+    return next(one for one in examine_server(catalog) if one.subject == "pointer check")
+
+
+def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_on(
+    without_direct_sql,
+):
+    place = {"uri": without_direct_sql.uri, "warehouse": str(without_direct_sql.warehouse)}
+    with closing(load_catalog("jdo", **place)) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", ROWS.schema)
+        table.append(ROWS)
+        table.append(ROWS)
+        assert lake.load_table("db.t").scan().count() == 6
+        assert value_check(lake.client, "db") is ValueCheck.REFUSED
+        found = pointer_finding(lake)
+        assert found.level is Level.WARNING
+        assert "try.direct.sql=false" in found.message
+        with pytest.raises(ConfigurationError, match=r"try\.direct\.sql=false"):
+            lake.create_table("db.free", ROWS.schema, properties=FREE)
+    # Who says that the check may be trusted gets a refusal that is one, and what to do.
+    with closing(load_catalog("jdo", **place, **{"hive.check-and-put": "trusted"})) as trusting:
+        with pytest.raises(RefusedError, match="Cannot update parameter with JDO") as caught:
+            trusting.load_table("db.t").append(ROWS)
+        assert "try.direct.sql" in str(caught.value)
+        assert trusting.load_table("db.t").scan().count() == 6
+
+
+def test_a_check_in_two_steps_needs_locks_or_somebody_who_vouches_for_it(
+    metastore, namespace, table
+):
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+
+    def compared(**settings):
+        lake = load_catalog("compared", **place, **settings)
+        with lake.client.pinned() as server:
+            lake.client.servers[server].check = ValueCheck.COMPARED  # as Hive 4.0.0
+        return lake
+
+    with closing(compared()) as lake:
+        lake.load_table(table.identifier).append(ROWS.append_column("s", [["a", "b", "c"]]))
+        found = pointer_finding(lake)
+        assert (found.level, "HIVE-28121" in found.message) == (Level.WARNING, True)
+        with pytest.raises(ConfigurationError, match="MySQL and MariaDB") as caught:
+            lake.create_table(f"{namespace}.free", ROWS.schema, properties=FREE)
+        assert "hive.check-and-put=trusted" in str(caught.value)
+    with closing(compared(**{"hive.check-and-put": "trusted"})) as lake:
+        lake.create_table(f"{namespace}.free", ROWS.schema, properties=FREE).append(ROWS)
+    with closing(compared(**FREE)) as lake:
+        assert pointer_finding(lake).level is Level.PROBLEM
+
+
+def test_a_metastore_that_hangs_stops_nobody_on_another_one(metastore, proxied, proxy, namespace):
+    other = load_catalog("other", uri=metastore.uri, warehouse=str(metastore.warehouse))
+    hung = threading.Event()
+    free = threading.Event()
+    proxy.before("alter_table_with_environment_context", lambda: (hung.set(), free.wait(60)))
+    table = other.create_table(f"{namespace}.t", ROWS.schema)
+    waiting = threading.Thread(target=lambda: value_check(proxied.client, namespace), daemon=True)
+    waiting.start()
+    try:
+        assert hung.wait(60)
+        begun = time.monotonic()
+        table.append(ROWS)
+        assert waiting.is_alive(), f"the append took {time.monotonic() - begun:.1f} s"
+    finally:
+        free.set()
+        waiting.join(60)
+        other.close()
