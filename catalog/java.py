@@ -7,6 +7,7 @@ are compiled once with the JDK and kept in the user's cache under a key made fro
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import re
 import shutil
@@ -30,6 +31,7 @@ _INSTALL_JDK: Final = (
     "or install icecomb from a wheel, which carries its jars ready-made"
 )
 _COMPILE_TIMEOUT_S: Final = 300.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 def find_java() -> Path:
@@ -100,6 +102,7 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{name}.lock"):
             if not jar.is_file():
+                _LOG.info("compiling %s.jar, once for this version; it takes a while", name)
                 _compile(javac, sources, classpath, jar)
     except OSError as error:
         raise JavaError(

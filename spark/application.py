@@ -6,6 +6,9 @@ the embedded metastore, the same one that `icecomb.catalog.load_catalog("local")
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
@@ -25,6 +28,8 @@ def session(
     **conf: str,
 ) -> SparkSession:
     """A Spark session whose catalog `name` serves the tables of a Hive metastore.
+
+    What takes long is said on standard error: compiling the bridge, starting a metastore.
 
     Args:
         name: The catalog's name in SQL.
@@ -72,13 +77,35 @@ def configure(
         The builder.
     """
     _pyspark()
-    conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
+    with _said_what_takes_long():
+        conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
     _check_running(name, conf)
     if token_file := conf.get(f"spark.hadoop.{TOKEN_FILES}"):
         _show_token(token_file)
     for key, value in conf.items():
         builder = builder.config(key, _with_given(builder, key, value))
     return builder
+
+
+@contextmanager
+def _said_what_takes_long() -> Iterator[None]:
+    """Shows on standard error what is started or compiled, unless the application logs it."""
+    log = logging.getLogger("icecomb.catalog")
+    if log.isEnabledFor(logging.INFO):
+        yield
+        return
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("icecomb: %(message)s"))
+    before = log.level, log.propagate
+    log.addHandler(shown)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        log.setLevel(before[0])
+        log.propagate = before[1]
 
 
 def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:

@@ -6,6 +6,7 @@ Everything lies in ``<warehouse>/.metastore``: see `place`.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -38,6 +39,7 @@ _JVM: Final = (
         for package in ("lang", "net", "util", "util.concurrent", "util.regex", "nio")
     ),
 )
+_LOG: Final = logging.getLogger(__name__)
 _CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
 """Servers this process started: they stay zombies until it asks for their end."""
 
@@ -117,6 +119,7 @@ def _is_ours(server: RunningMetastore) -> bool:
 def _launch(place: Place, idle_s: int) -> RunningMetastore:
     java = require_java()
     classes = class_path()
+    _LOG.info("starting a Hive metastore for %s; it takes some seconds", place.warehouse)
     leftover = place.announced()
     if leftover and _is_ours(leftover):
         # It lives but does not answer, and holds the Derby database: it must end first.
@@ -183,6 +186,7 @@ def _copy_prepared(java: Path, classes: str, place: Place) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "prepare.lock"):
         if not prepared.is_dir():
+            _LOG.info("making an empty database for Hive metastores, once for this version")
             _prepare(java, classes, prepared)
     draft = Path(tempfile.mkdtemp(prefix="derby-", dir=place.home))
     try:

@@ -49,10 +49,11 @@ def _private_stdout() -> TextIO:
 
 
 def _log_to_stderr() -> None:
-    """Warnings, and with ICECOMB_TRACE set also where every refused request came from."""
+    """Warnings, what takes long, and with ICECOMB_TRACE where every refused request came from."""
     logging.basicConfig(
         stream=sys.stderr, format="icecomb planner %(levelname)s %(name)s: %(message)s"
     )
+    logging.getLogger("icecomb.catalog.metastore").setLevel(logging.INFO)
     if os.environ.get("ICECOMB_TRACE"):
         logging.getLogger("icecomb").setLevel(logging.DEBUG)
 

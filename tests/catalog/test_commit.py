@@ -225,11 +225,10 @@ def test_a_lock_time_out_names_the_holder(catalog, metastore, table, rows):
     impatient.close()
 
 
-def test_heartbeats_keep_the_lock_of_a_slow_commit(
-    catalog, proxied, proxy, table, rows, monkeypatch
-):
+def test_heartbeats_keep_the_lock_of_a_slow_commit(catalog, proxied, proxy, table, rows):
     with proxied.client.pinned() as key:
-        monkeypatch.setitem(server._expiry, key, 0.3)
+        known = proxied.client.servers[key]
+    known.lock_expiry_s, known.lock_expiry_asked = 0.3, True
     mine = proxied.load_table(table.identifier)
     mine.append(rows)
     proxy.calls.clear()

@@ -106,3 +106,29 @@ except MissingDependencyError as error:
 """
     )
     assert "pip install 'icecomb[spark]'" in done.stdout, done.stderr
+
+
+def test_what_takes_long_is_said_where_a_session_is_asked_for_and_nowhere_else(
+    tmp_path, monkeypatch, capfd
+):
+    from pyspark.sql import SparkSession
+
+    from icecomb.catalog.java import compile_jar
+    from icecomb.spark import application
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = tmp_path / "Small.java"
+    source.write_text("class Small {}")
+    conf = dict.fromkeys(("spark.jars",), "/none.jar")
+
+    def compiling(key):
+        compile_jar([source], "", "small", key)
+        return conf
+
+    monkeypatch.setattr(application, "spark_conf", lambda *_, **__: compiling("1"))
+    monkeypatch.setattr(application, "_check_running", lambda *_: None)
+    application.configure(SparkSession.Builder(), "lake")
+    assert capfd.readouterr().err.startswith("icecomb: compiling small.jar, once")
+    application.configure(SparkSession.Builder(), "lake")
+    compiling("2")
+    assert not capfd.readouterr().err
