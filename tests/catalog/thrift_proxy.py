@@ -36,7 +36,8 @@ FAULTS = {
 class ThriftProxy:
     """Listens on a port of its own and forwards to ``port``.
 
-    ``fail(method, how)`` arms one fault for the next such call, ``fail_at(position, how)`` for the
+    ``fail(method, how)`` arms one fault for the next such call, or one after ``passing`` others,
+    ``fail_at(position, how)`` for the
     call of that position since ``begin()``; see `FAULTS`. ``delay(method, seconds)`` holds the next
     such call back before the server sees it.
 
@@ -52,7 +53,7 @@ class ThriftProxy:
         self.calls: Counter[str] = Counter()
         self.sequence: list[str] = []
         self.injected: Counter[tuple[str, str]] = Counter()
-        self._faults: dict[str, str] = {}
+        self._faults: dict[str, list[str | None]] = {}
         self._at: tuple[int, str] | None = None
         self._delays: dict[str, float] = {}
         self._before: dict[str, Callable[[], object]] = {}
@@ -64,9 +65,9 @@ class ThriftProxy:
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def fail(self, method: str, how: str) -> None:
+    def fail(self, method: str, how: str, *, passing: int = 0) -> None:
         assert how in FAULTS.keys() - {"unsent"}
-        self._faults[method] = how
+        self._faults[method] = [*[None] * passing, how]
 
     def begin(self) -> None:
         """The next call has position 0; what was armed by position is disarmed."""
@@ -182,7 +183,8 @@ class ThriftProxy:
         method = data[8 : 8 + size].decode()
         with self._guard:
             self.calls[method] += 1
-            fault = self._faults.pop(method, None)
+            planned = self._faults.get(method)
+            fault = planned.pop(0) if planned else None
             if method != "set_ugi":
                 if self._at is not None and self._at[0] == len(self.sequence):
                     fault, self._at = self._at[1], None
