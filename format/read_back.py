@@ -12,12 +12,18 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.argument import checked_text
+from icecomb.format.argument import MAX_LONG, checked_int, checked_text
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.json_sequence import lazily
 from icecomb.format.partition import PartitionSpec
 from icecomb.format.schema import Schema
-from icecomb.format.snapshot import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icecomb.format.snapshot import (
+    MetadataLogEntry,
+    Operation,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+)
 from icecomb.format.sort import SortOrder
 
 if TYPE_CHECKING:
@@ -45,6 +51,22 @@ _LONG: Final[dict[str, Callable[[Any], Any]]] = {
     "metadata_log": MetadataLogEntry.from_json,
 }
 
+_PARTITION_STATISTICS: Final = {
+    "snapshot-id": int,
+    "statistics-path": str,
+    "file-size-in-bytes": int,
+}
+_STATISTICS: Final[dict[str, dict[str, type]]] = {
+    "statistics": {
+        **_PARTITION_STATISTICS,
+        "file-footer-size-in-bytes": int,
+        "blob-metadata": list,
+    },
+    "partition_statistics": _PARTITION_STATISTICS,
+}
+_BLOB: Final = {"type": str, "snapshot-id": int, "sequence-number": int, "fields": list}
+_OPERATIONS: Final = frozenset((None, *map(str, Operation)))
+
 
 def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> None:
     """Refuse metadata of a table that nobody could read, or that would be read as another one.
@@ -66,6 +88,8 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
         before = lazily(getattr(base, name, ()), decode)
         for part in lazily(getattr(metadata, name), decode).added_to(before):
             _check(name, part, part.to_json(), decode)
+            if isinstance(part, Snapshot) and part.operation not in _OPERATIONS:
+                raise _unreadable(name, f"there is no operation {part.operation!r}")
     refs: Mapping[str, SnapshotRef] = {} if base is None else base.refs
     for name, ref in metadata.refs.items():
         if refs.get(name) is not ref:
@@ -74,11 +98,14 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
             _check(f"refs: {name!r}", ref, ref.to_json(), SnapshotRef.from_json)
     if base is None or metadata.properties is not base.properties:
         _check_texts("properties", metadata.properties)
-    for name in ("statistics", "partition_statistics"):
+    for name, members in _STATISTICS.items():
         known = set(map(id, getattr(base, name, ())))
         for file in getattr(metadata, name):
             if id(file) not in known:
                 _check(name, dict(file), dict(file), lambda read: read)
+                _check_kinds(name, file, members)
+                for blob in file.get("blob-metadata", ()):
+                    _check_kinds(f"{name}: blob-metadata", blob, _BLOB)
 
 
 def check_view(metadata: ViewMetadata, text: str) -> None:
@@ -114,6 +141,17 @@ def _check_texts(what: str, texts: Mapping[str, str]) -> None:
     for key, value in texts.items():
         checked_text(f"name in {what}", key)
         checked_text(f"{what}: {key!r}", value)
+
+
+def _check_kinds(what: str, raw: Any, members: Mapping[str, type]) -> None:
+    if not isinstance(raw, Mapping):
+        raise _unreadable(what, f"{raw!r} is no object")
+    for name, kind in members.items():
+        if kind is int:
+            checked_int(f"{what}: {name}", raw.get(name), 0, MAX_LONG)
+        elif type(raw.get(name)) is not kind:
+            found = f"{raw[name]!r}" if name in raw else "missing"
+            raise _unreadable(what, f"{name} is {found}, not of type {kind.__name__}")
 
 
 def _check(what: str, part: Any, raw: Any, decode: Callable[[Any], Any]) -> None:

@@ -33,6 +33,7 @@ from icecomb.format.update import (
     AddSnapshotUpdate,
     Changes,
     SetLocationUpdate,
+    SetPartitionStatisticsUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     SetStatisticsUpdate,
@@ -82,6 +83,22 @@ def table(lake):
     table.append(ROWS)
     table.append(ROWS)
     return table
+
+
+STATISTICS = {
+    SetStatisticsUpdate: {
+        "snapshot-id": 1,
+        "statistics-path": "/s.puffin",
+        "file-size-in-bytes": 9,
+        "file-footer-size-in-bytes": 3,
+        "blob-metadata": [],
+    },
+    SetPartitionStatisticsUpdate: {
+        "snapshot-id": 1,
+        "statistics-path": "/s.parquet",
+        "file-size-in-bytes": 9,
+    },
+}
 
 
 class Commit:
@@ -312,9 +329,14 @@ ENTRIES = {
     "SetPropertiesUpdate": lambda t, v: t.commit(Commit(SetPropertiesUpdate({"k": v}))),
     "SetLocationUpdate": lambda t, v: t.commit(Commit(SetLocationUpdate(v))),
     "UpgradeFormatVersionUpdate": lambda t, v: t.commit(Commit(UpgradeFormatVersionUpdate(v))),
-    "SetStatisticsUpdate": lambda t, v: t.commit(
-        Commit(SetStatisticsUpdate({"snapshot-id": 1, "x": v}))
-    ),
+    **{
+        f"{update.__name__}: {member}": lambda t, v, update=update, file=file, member=member: (
+            t.commit(Commit(update({**file, member: v})))
+        )
+        for update, file in STATISTICS.items()
+        for member in (*file, "more")
+    },
+    "Snapshot: operation": lambda t, v: staged(t, summary={"operation": v}),
     "Snapshot: id": lambda t, v: staged(t, snapshot_id=v),
     "Snapshot: parent": lambda t, v: staged(t, parent_snapshot_id=v),
     "Snapshot: number": lambda t, v: staged(t, sequence_number=v),
@@ -411,6 +433,20 @@ a_ref = has(
     max_snapshot_age_ms=whole(64),
     max_ref_age_ms=whole(64),
 )
+a_blob = has(
+    {
+        "type": text,
+        "snapshot_id": whole(64),
+        "sequence_number": whole(64),
+        "fields": each(whole(32)),
+    }
+)
+a_partition_file = {
+    "snapshot_id": whole(64),
+    "statistics_path": text,
+    "file_size_in_bytes": whole(64),
+}
+a_file = {**a_partition_file, "file_footer_size_in_bytes": whole(64), "blob_metadata": each(a_blob)}
 METADATA = has(
     {
         "format_version": whole(32),
@@ -431,6 +467,8 @@ METADATA = has(
         "refs": lambda value: all(map(a_ref, value.values())),
         "snapshots": each(a_snapshot),
         "snapshot_log": each(has({"snapshot_id": whole(64), "timestamp_ms": whole(64)})),
+        "statistics": each(has(a_file)),
+        "partition_statistics": each(has(a_partition_file)),
         "metadata_log": each(has({"metadata_file": text, "timestamp_ms": whole(64)})),
     }
 )

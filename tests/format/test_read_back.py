@@ -96,6 +96,7 @@ BROKEN = {
     "a version": lambda: replace(table(), format_version=2.0),
     "an id": lambda: replace(table(), current_schema_id=True),
     "a uuid": lambda: replace(table(), table_uuid="x"),
+    "an operation": lambda: appended(table(), snapshot(1, summary={"operation": "nightly"})),
     "statistics": lambda: replace(table(), statistics=({"snapshot-id": 1, "x": float("inf")},)),
 }
 
