@@ -122,7 +122,7 @@ class AddedFiles:
         """The fields of a file, all metrics of its rows, and those that the table keeps."""
         reader = self._reader(location, kind)
         try:
-            self._check_names(reader.fields, location)
+            self._check_names(reader.fields, location, zones=kind is FileFormat.ORC)
             there = {f.field_id for f in reader.fields}
             schema = Schema(tuple(f for f in self._schema.fields if f.field_id in there))
             projection = self._projection(schema, reader.fields, {}, location)
@@ -216,9 +216,14 @@ class AddedFiles:
         self._projection(self._schema, fields, constants, location)
 
     def _check_names(
-        self, fields: Sequence[FileField], location: str, footer: pq.ParquetSchema | None = None
+        self,
+        fields: Sequence[FileField],
+        location: str,
+        footer: pq.ParquetSchema | None = None,
+        *,
+        zones: bool = False,
     ) -> None:
-        problem = next(self._check.problems(fields, footer), None)
+        problem = next(self._check.problems(fields, footer, zones=zones), None)
         if problem is not None:
             raise SchemaError(
                 f"cannot add {location}: column {problem.column!r}: {problem.message}",

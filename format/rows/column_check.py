@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from icecomb.format.rows.arrow_projection import FileField
 from icecomb.format.schema import Schema, children
-from icecomb.format.types import NestedField, StructType
+from icecomb.format.types import (
+    IcebergType,
+    NestedField,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -27,6 +33,7 @@ FOREIGN_TYPE: Final = "foreign-type"
 REASSIGNED: Final = "reassigned-name"
 UNITS: Final = "timestamp-unit"
 UNKNOWN: Final = "unknown-column"
+ZONES: Final = "timestamp-zone"
 REMEDIES: Final = {
     AMBIGUOUS: "Rewrite the file under distinct names.",
     FOREIGN_IDS: "Append its rows instead, or rewrite it without field ids.",
@@ -34,6 +41,7 @@ REMEDIES: Final = {
     REASSIGNED: "Append its rows instead, rewrite it with field ids, or rename its column.",
     UNITS: "Append its rows instead, or write it with coerce_timestamps='us'.",
     UNKNOWN: "Add the column to the table first.",
+    ZONES: "Append its rows instead, with the time zone they are meant in.",
 }
 
 
@@ -77,15 +85,21 @@ class ColumnCheck:
         object.__setattr__(self, "_names", names)
 
     def problems(
-        self, fields: Sequence[FileField], footer: pq.ParquetSchema | None = None
+        self,
+        fields: Sequence[FileField],
+        footer: pq.ParquetSchema | None = None,
+        *,
+        zones: bool = False,
     ) -> Iterator[ColumnProblem]:
         """What is wrong with a file, in the order of its columns.
 
         Args:
             fields: Its columns, with their own ids or those that the name mapping gives them.
             footer: The columns of a Parquet file; their units are looked at.
+            zones: Whether timestamps with and without a zone are different types, as in ORC; in
+                Parquet and Avro all engines read one as the other, in UTC.
         """
-        return _Walk(self._names, footer).struct(fields, self.schema.fields, "", None)
+        return _Walk(self._names, footer, zones).struct(fields, self.schema.fields, "", None)
 
 
 class _Level:
@@ -128,6 +142,7 @@ class _Level:
 class _Walk:
     names: Mapping[int, set[str]]
     footer: pq.ParquetSchema | None
+    zones: bool
 
     def struct(
         self,
@@ -154,7 +169,7 @@ class _Walk:
 
     def _inside(self, f: FileField, known: NestedField, path: str) -> Iterator[ColumnProblem]:
         if not f.children:
-            yield from self._leaf(f, path)
+            yield from self._leaf(f, known.field_type, path)
             return
         if isinstance(known.field_type, StructType) and pa.types.is_struct(f.arrow_type):
             inner = known.field_type.fields
@@ -169,11 +184,16 @@ class _Walk:
             else:
                 yield from self._inside(child, part, name)
 
-    def _leaf(self, f: FileField, path: str) -> Iterator[ColumnProblem]:
+    def _leaf(self, f: FileField, known: IcebergType, path: str) -> Iterator[ColumnProblem]:
         kind = f.arrow_type.value_type if pa.types.is_dictionary(f.arrow_type) else f.arrow_type
         if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
             text = f"it holds {kind}, which is no type of Iceberg: Iceberg Java cannot read it"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
+        times = isinstance(known, TimestampType | TimestamptzType) and pa.types.is_timestamp(kind)
+        if self.zones and times and (kind.tz is None) is isinstance(known, TimestamptzType):
+            held = "instants" if kind.tz is not None else "local times"
+            text = f"it holds {held}, the table says {known}: Iceberg Java cannot read it"
+            yield ColumnProblem(ZONES, path, text, f)
         # Iceberg Java reads other units, too, but its filters take the numbers in a row group's
         # statistics for microseconds, and skip rows that match. INT96 has no statistics.
         if self.footer is not None and (unit := _unit(self.footer, f.leaves[0])) is not None:

@@ -299,6 +299,20 @@ def test_types_that_iceberg_does_not_have_are_refused(new_table, tmp_path, colum
     assert table.refresh().current_snapshot() is None
 
 
+@pytest.mark.parametrize(("held", "wanted"), [(None, "UTC"), ("UTC", None)])
+def test_zones_that_java_cannot_read_in_orc_are_refused(new_table, tmp_path, held, wanted):
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", wanted))])
+    table = new_table(schema=schema)
+    rows = pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us", held))})
+    with pytest.raises(SchemaError, match=r"column 'at': it holds .*, the table says timestamp"):
+        table.add_files([other_file(tmp_path / "x", "orc", rows)])
+    assert table.refresh().current_snapshot() is None
+    table.add_files([other_file(tmp_path / "y", "orc", rows.cast(schema))])
+    # in Parquet Iceberg Java reads both, as UTC
+    table.add_files([other_file(tmp_path / "z", "parquet", rows)])
+    assert ids(table) == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("column", "good", "bad"),
     [
