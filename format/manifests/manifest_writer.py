@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icecomb.format.avro.avro_container import ContainerWriter
 from icecomb.format.avro.avro_schema import avro_schema, plain_schema, to_avro
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from icecomb.format.file_io import FileIO
     from icecomb.format.partition import PartitionSpec
     from icecomb.format.schema import Schema
+    from icecomb.format.types import NestedField
 
 _ADDED, _EXISTING, _DELETED = (
     ManifestEntryStatus.ADDED,
@@ -234,7 +235,9 @@ class ManifestWriter:
             "content": file.content.value,
             "file_path": file.file_path,
             "file_format": file.file_format.value,
-            "partition": {name: to_avro(field.field_type, value) for name, field, value in fields},
+            "partition": {
+                name: _partition_value(field, value, file) for name, field, value in fields
+            },
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_in_bytes,
             "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
@@ -271,6 +274,18 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
         )
     if problem:
         raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
+
+
+def _partition_value(field: NestedField, value: Any, file: DataFile) -> Any:
+    try:
+        return to_avro(field.field_type, value)
+    except SchemaError as problem:
+        raise ValidationError(
+            f"Data file {file.file_path} cannot belong to the partition {field.name}={value}: "
+            f"{problem.message}",
+            hint="Partition by another transform, or give the column more digits.",
+            path=file.file_path,
+        ) from problem
 
 
 def write_manifest(

@@ -137,6 +137,17 @@ def added(file: DataFile, **fields) -> ManifestEntry:
     return ManifestEntry(status=ADDED, data_file=file, **fields)
 
 
+def test_a_partition_value_without_room_in_its_type_names_the_file_and_a_remedy(tmp_path):
+    """Spark's writers compute partition values themselves: the commit must refuse them."""
+    schema = Schema((NestedField(1, "d", DecimalType(4, 2)),))
+    spec = PartitionSpec(0, (PartitionField(1, 1000, parse_transform("truncate[2]"), "p"),))
+    file = data_file(partition=(Decimal("-100.00"),), spec_id=0)
+    with pytest.raises(ValidationError, match=r"/t/data/a\.parquet.*p=-100\.00") as refused:
+        write(tmp_path, [added(file)], spec=spec, schema=schema)
+    assert "another transform" in refused.value.hint
+    assert not list(tmp_path.iterdir())
+
+
 def pyiceberg_entries(manifest: ManifestFile) -> list[pyiceberg.manifest.ManifestEntry]:
     theirs = pyiceberg.manifest.ManifestFile.from_args(
         manifest_path=manifest.manifest_path,
