@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
 _REMOVING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))
+_KNOWN: Final = frozenset(Operation)
 _REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
 
 
@@ -223,7 +224,8 @@ class History:
         self, operations: Collection[str], content: ManifestContent
     ) -> Iterator[ManifestFile]:
         for snapshot in self.snapshots:
-            if snapshot.operation in operations:
+            # what an operation of an unknown name did is told by its manifests only
+            if snapshot.operation in operations or snapshot.operation not in _KNOWN:
                 for manifest in read_manifests(self.io, snapshot):
                     if (
                         manifest.content is content

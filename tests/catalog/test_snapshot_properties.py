@@ -193,3 +193,16 @@ def test_what_is_no_text_is_refused(table, tmp_path, more):
     with pytest.raises(IcecombError):
         table.append(ROWS, more)
     assert files(tmp_path) == before
+
+
+def test_a_snapshot_of_an_operation_that_nobody_knows_may_contradict_every_change(lake, table):
+    # it was committed when nobody looked; what it did cannot be told from its name
+    stale = lake.load_table("db.t")
+    table.append(pa.table({"id": pa.array([5], pa.int64()), "s": ["a"]}))
+    file = Path(table.metadata_location.removeprefix("file:"))
+    raw = json.loads(file.read_text())
+    raw["snapshots"][-1]["summary"]["operation"] = "nightly"
+    file.write_text(json.dumps(raw))
+    with pytest.raises(ValidationError, match="conflict"):
+        stale.delete("s = 'a' and id < 10")
+    assert lake.load_table("db.t").scan().count() == 4
