@@ -187,7 +187,7 @@ class LocalFileSystem(FileSystem):
     def create_folder(self, location: str) -> None:
         """See `FileIO.create_folder`."""
         with _failures("create", location):
-            path = _local_path(location).rstrip("/")
+            path = _local_path(location).rstrip("/") or "/"
             _make_folders(os.path.dirname(path))
             os.mkdir(path)
             _sync_folder(os.path.dirname(path))

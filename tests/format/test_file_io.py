@@ -293,3 +293,8 @@ def test_a_file_system_that_syncs_no_folders_is_served(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", picky)
     FileIO().create(str(tmp_path / "x"), b"data")
     assert FileIO().read(str(tmp_path / "x")) == b"data"
+
+
+def test_the_topmost_folder_is_there_already():
+    with pytest.raises(FileExistsAlreadyError):
+        FileIO().create_folder("file:///")
