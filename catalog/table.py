@@ -11,6 +11,7 @@ from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.metadata_operations import MetadataOperations
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.row_operations import RowOperations
+from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError
 from icecomb.format.snapshot import MAIN_BRANCH
 
@@ -158,8 +159,9 @@ class Table(RowOperations, MetadataOperations):
             timestamp_ms: Milliseconds from 1970-01-01 UTC.
             inclusive: Whether one made in just that millisecond counts.
         """
+        instant = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG, MAX_LONG)
         with suppress(NoSuchSnapshotError):
-            return self.metadata.snapshot_as_of(timestamp_ms if inclusive else timestamp_ms - 1)
+            return self.metadata.snapshot_as_of(instant if inclusive else instant - 1)
         return None
 
     if not TYPE_CHECKING:  # type checkers are to know what there is

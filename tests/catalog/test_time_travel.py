@@ -92,4 +92,6 @@ def test_what_is_no_time_is_refused(table, instant):
         with pytest.raises(ValidationError):
             ask(instant)
     with pytest.raises(ValidationError):
+        table.snapshot_as_of_timestamp(instant, inclusive=False)
+    with pytest.raises(ValidationError):
         rolled_back(table, instant)
