@@ -252,7 +252,7 @@ def test_a_plan_names_every_blocker_at_once_and_changes_nothing(make_hive_table:
     before = table.state, table.files()
     plan = migrate.plan(table.catalog, table.name)
     assert codes(plan) == {
-        "unsigned-column",
+        "foreign-type",
         "missing-folder",
         "not-parquet",
         "encrypted-file",
