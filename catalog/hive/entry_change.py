@@ -53,6 +53,10 @@ CHECK_AND_PUT: Final = "hive.check-and-put"
 where only the operator knows that the metastore's own database is neither MySQL nor MariaDB;
 ``false`` never tells the server what is expected together with a lock.
 """
+NO_LOCKS_HINT: Final = (
+    "where it has no locks at all (HIVE-29520: no transactions) its check of the pointer is "
+    f"enough: set {LOCK_ENABLED}=false for every catalog that writes there"
+)
 _CHECKING: Final = "Hive 2.3.10, 4.0.1"
 _MOVES: Final = 3
 """How often one alter follows metastores that go away before it is sent."""
@@ -146,7 +150,12 @@ class EntryChange:
             yield self._held
         else:
             lock = self._lock()
-            lock.acquire()
+            try:
+                lock.acquire()
+            except RefusedError as error:
+                if error.hint is None and self.lock_free_obstacle() is None:
+                    error.hint = NO_LOCKS_HINT
+                raise
             try:
                 yield lock
             finally:

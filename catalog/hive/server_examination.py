@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entry_change import CHECK_AND_PUT, LOCK_ENABLED, locks_by_default
+from icecomb.catalog.hive.entry_change import (
+    CHECK_AND_PUT,
+    LOCK_ENABLED,
+    NO_LOCKS_HINT,
+    locks_by_default,
+)
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
@@ -45,7 +50,7 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
         return
     yield _pointer_check(catalog, names[0] if names else "default")
     yield _column_check(catalog)
-    yield from _locks(catalog)
+    yield from _locks(catalog, names[0] if names else "default")
 
 
 def abandoned_locks(catalog: HiveCatalog, rows: Iterable[LockRow]) -> list[LockRow]:
@@ -165,7 +170,7 @@ def _setting(catalog: HiveCatalog, name: str) -> str:
         return ""
 
 
-def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
+def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
     subject = "locks"
     try:
         rows = catalog.client.locks()
@@ -173,11 +178,12 @@ def _locks(catalog: HiveCatalog) -> Iterator[Finding]:
         expiry = lock_expiry_s(catalog.client)
     except IcecombError as error:
         needed = locks_by_default(catalog.properties)
+        atomic = value_check(catalog.client, database) is ValueCheck.ATOMIC
         yield Finding(
             Level.PROBLEM if needed else Level.NOTE,
             subject,
             f"there are none: {error.message}",
-            error.hint,
+            error.hint or (NO_LOCKS_HINT if needed and atomic else None),
         )
         return
     told = f"{expiry:g} s (hive.txn.timeout)" if expiry else "an unknown time"

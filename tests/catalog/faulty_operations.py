@@ -22,6 +22,7 @@ from thrift_proxy import ThriftProxy
 from icecomb.catalog.fate import Fate, commit_fate, fence
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
+from icecomb.catalog.metastore import find
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 from icecomb.format.manifests.manifest_list import read_manifests
 
@@ -68,6 +69,8 @@ class World:
         direct.create_namespace(self.namespace)
         self._raw = HMSClient(host="127.0.0.1", port=metastore.port)
         self._raw.open()
+        if embedded := find("127.0.0.1", metastore.port):
+            self._raw.set_ugi("raw", [embedded.secret])
 
     def close(self) -> None:
         self.catalog.close()

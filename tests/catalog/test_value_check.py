@@ -34,8 +34,40 @@ def without_direct_sql(tmp_path_factory):
     server.stop()
 
 
+@pytest.fixture
+def without_locks(tmp_path):
+    """Hive 2.3.10 whose database has no tables for transactions and locks."""
+    bare = {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={tmp_path}/bare;create=true"
+    }
+    server = HiveMetastore2(tmp_path, bare, {}, ["-Djava.net.preferIPv4Stack=true"]).start()
+    yield server.wait()
+    server.stop()
+
+
+def finding(catalog, subject):
+    return next(one for one in examine_server(catalog) if one.subject == subject)
+
+
 def pointer_finding(catalog):
-    return next(one for one in examine_server(catalog) if one.subject == "pointer check")
+    return finding(catalog, "pointer check")
+
+
+def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(without_locks):
+    place = {"uri": without_locks.uri, "warehouse": str(without_locks.warehouse)}
+    with closing(load_catalog("lockless", **place)) as lake:
+        lake.create_namespace("db")
+        with pytest.raises(RefusedError, match="refused lock") as caught:
+            lake.create_table("db.t", ROWS.schema)
+        assert "engine.hive.lock-enabled=false" in str(caught.value)
+        assert not lake.table_exists("db.t")
+        found = finding(lake, "locks")
+        assert found.level is Level.PROBLEM
+        assert "engine.hive.lock-enabled=false" in found.remedy
+    with closing(load_catalog("lockless", **place, **FREE)) as lake:
+        lake.create_table("db.t", ROWS.schema).append(ROWS)
+        assert lake.load_table("db.t").scan().count() == 3
+        assert finding(lake, "locks").level is Level.NOTE
 
 
 def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_on(
