@@ -48,6 +48,10 @@ _NO_TIME: Final = 10**12
 """From here on a value of it is no clock's: it stood for a moment while a table went back."""
 
 
+class DropUnansweredError(CommitStateUnknownError):
+    """A request to drop a partition may arrive late, and no metastore would refuse it."""
+
+
 class Entry:
     """One table's entry in the metastore.
 
@@ -137,7 +141,7 @@ class Entry:
             progress: told of partitions dropped.
 
         Raises:
-            ReplyLostError: a partition is there still, and a request to drop it may be under way.
+            DropUnansweredError: a request to drop a partition may be under way still.
             CommitFailedError: somebody committed meanwhile.
             CommitStateUnknownError: the answer to an alter was lost.
         """
@@ -327,9 +331,14 @@ class Entry:
                 pages = self.client.partitions.pages(self.database, self.name)
                 there = any(one.values == partition.values for page in pages for one in page)
             except IcecombError:
-                raise error from None
+                there = True
             if there:
-                raise
+                raise DropUnansweredError(
+                    f"{self.database}.{self.name} is an Iceberg table, but a partition's entry is "
+                    f"there still: {error.message}",
+                    hint="apply again",
+                    table=f"{self.database}.{self.name}",
+                ) from error
 
 
 def _time_of_change(table: HiveTable) -> str:

@@ -34,7 +34,8 @@ class Step(Enum):
     """What a migration goes through, in order; the value is the step's file name.
 
     ``WRITING``, ``PREPARED``, ``SWAPPING`` and ``REVERTING`` are intents, written before the change
-    they announce. ``UNANSWERED`` says that a request to drop a partition may arrive late.
+    they announce. ``UNANSWERED`` says that a request may arrive late that the metastore
+    would not refuse.
     """
 
     WRITING = "writing"

@@ -136,11 +136,16 @@ class Reversal:
         journal.record(Step.REVERTING, pointer=pointer, added=added)
         with self._place.locked(table) as lock:
             self._place.entry.expect(pointer)
-            self._place.entry.give_hive_parts_back(
-                old, old_partitions(journal), journal.partition_count, lock, self._place.progress
-            )
-            self._place.require_lock(lock)
-            self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
+            with self._place.noting_unanswered(journal, lock):
+                self._place.entry.give_hive_parts_back(
+                    old,
+                    old_partitions(journal),
+                    journal.partition_count,
+                    lock,
+                    self._place.progress,
+                )
+                self._place.require_lock(lock)
+                self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
         self._set_aside(journal, old)
         return replace(plan, done=True)
 
@@ -167,13 +172,12 @@ class Reversal:
         return plan, history.since(folders, deep=not old.partition_keys)
 
     def _check_unanswered(self, table: HiveTable, journal: Journal) -> None:
-        """No metastore refuses to drop a partition: it has to be too late for that."""
+        """What a metastore does not refuse when it arrives late must be too late."""
         asked = journal.step(Step.UNANSWERED)
         if asked is not None and not is_old(asked["at-ms"]):
             raise MigrationError(
-                f"{table.full_name} cannot be reverted yet: a request to drop a partition of it "
-                "was not answered, and would take the partition from the Hive table if it arrived "
-                "late",
+                f"{table.full_name} cannot be reverted yet: a request to change its entry was not "
+                "answered, and the metastore would still carry it out if it arrived late",
                 hint=f"revert after {moment_after(asked['at-ms'])}",
                 table=table.full_name,
             )
@@ -226,7 +230,8 @@ class Reversal:
         old = old_table(journal)
         with self._place.locked(table) as lock:
             if journal.step(Step.REVERTING) is not None:
-                self._place.entry.tidy(old, _marker(journal), lock)
+                with self._place.noting_unanswered(journal, lock):
+                    self._place.entry.tidy(old, _marker(journal), lock)
             elif not self._place.rule_out_turn(journal, self._place.entry.load(), lock):
                 raise CommitFailedError(
                     f"{table.full_name} was changed meanwhile", hint="revert again"

@@ -20,7 +20,6 @@ from icecomb.catalog.hive.thrift.entity_json import (
     partition_to_json,
     table_to_json,
 )
-from icecomb.catalog.hive.thrift.failure import ReplyLostError
 from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of, with_unread
 from icecomb.catalog.migrate.survey import MigrationPlan, plan_source
@@ -307,17 +306,8 @@ class Takeover:
         now = entry.load()
         location = now.metadata_location or ""
         shown = pointed(now, metadata, metadata, location, self._place.settings).storage
-        try:
+        with self._place.noting_unanswered(journal, lock):
             entry.take_hive_parts_away(shown, lock, self._place.progress)
-        except ReplyLostError as error:
-            # No metastore can be told to refuse it: going back has to wait until it is too late.
-            journal.record(Step.UNANSWERED)
-            raise CommitStateUnknownError(
-                f"{now.full_name} is an Iceberg table, but a partition's entry is there still: "
-                f"{error.message}",
-                hint="apply again",
-                table=now.full_name,
-            ) from error
         journal.record(Step.CLEANED)
 
 

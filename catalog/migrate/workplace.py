@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
-from icecomb.catalog.migrate.entry import Entry
+from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.migrate.progress import Progress
 from icecomb.catalog.pointer import Committed, Unknown
-from icecomb.format.errors import CommitFailedError, CommitStateUnknownError
+from icecomb.format.errors import CommitFailedError, CommitStateUnknownError, FileMissingError
 from icecomb.format.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -128,6 +128,17 @@ class Workplace:
             ) from outcome.cause
         return isinstance(outcome, Committed)
 
+    @contextmanager
+    def noting_unanswered(self, journal: Journal, lock: TableLock | None) -> Iterator[None]:
+        """Record it if a request was not answered that is not refused when it arrives late."""
+        try:
+            yield
+        except CommitStateUnknownError as error:
+            refused = lock is None or self.entry.change.sends_expectation()
+            if not refused or isinstance(error, DropUnansweredError):
+                journal.record(Step.UNANSWERED)
+            raise
+
     def fence(self) -> None:
         """Move an Iceberg table's pointer, so that what an earlier run asked for expects another.
 
@@ -156,10 +167,5 @@ def old_partitions(journal: Journal) -> Iterator[list[HivePartition]]:
 
 def remove_empty_folder(io: FileIO, location: str) -> None:
     """Remove a folder if there is nothing in it: even empty ones disturb readers of Hive tables."""
-    from pyarrow.fs import FileSelector, FileType
-
-    file_system, path = io.filesystem(location)
-    if file_system.get_file_info(path).type != FileType.Directory:
-        return
-    if not file_system.get_file_info(FileSelector(path)):
-        file_system.delete_dir(path)
+    with suppress(FileMissingError):
+        io.delete_folder(location)

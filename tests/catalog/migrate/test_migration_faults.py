@@ -1,0 +1,73 @@
+"""Every change that apply, revert and finalize ask for fails in every way, and people go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from migration_faults import MODES, WRITES, World, calls_of, run_case
+
+pytestmark = pytest.mark.jvm
+
+VERBS = ("apply", "revert", "finalize")
+NEXT = ("again", "revert", "append", "expire")
+
+
+def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[str, int, str], str]]:
+    found = []
+    for position, method in enumerate(calls):
+        if method in WRITES:
+            found += [(("call", position, "late"), following) for following in NEXT]
+            if mode == "checks":
+                found += [(("call", position, how), "again") for how in ("request", "reply")]
+                found += [(("call", position, how), "revert") for how in ("refused", "betrayed")]
+    if mode == "checks":
+        for position in range(len(files)):
+            found += [(("file", position, "late"), following) for following in NEXT[:2]]
+            found += [(("file", position, how), "again") for how in ("lost", "done")]
+    return found
+
+
+def _tried(world: World, verb: str, fault: tuple[str, int, str], following: str) -> str | Exception:
+    try:
+        return run_case(world, verb, fault, following)
+    except Exception as error:  # noqa: BLE001 - all are shown
+        return error
+
+
+def _every_fault(metastore: Any, make: Any, mode: str, verb: str) -> tuple[Counter[str], list[str]]:
+    world = World(metastore, make, mode)
+    said: Counter[str] = Counter()
+    problems = []
+    try:
+        calls, files = calls_of(world, verb)
+        assert ("lock" in calls) == (mode != "lock-free")
+        for fault, following in _cases(mode, calls, files):
+            outcome = _tried(world, verb, fault, following)
+            if isinstance(outcome, str):
+                said[outcome] += 1
+            else:
+                kind, position, how = fault
+                what = (calls if kind == "call" else files)[position]
+                problems.append(
+                    f"{mode}, {verb}, {position} {what} {how}, then {following}: {outcome!r}"
+                )
+                world.proxy.deliver()
+        return said, problems
+    finally:
+        world.close()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("verb", VERBS)
+def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
+    metastore: Any, make_hive_table: Any, capsys: Any, verb: str, mode: str
+) -> None:
+    said, problems = _every_fault(metastore, make_hive_table, mode, verb)
+    with capsys.disabled():
+        print(f"\n{said.total()} faults of {verb}; outcomes: {dict(said)}")
+    assert problems == [], "\n".join(problems)
+    assert said["unknown"] > 0
+    assert said.total() >= 4
