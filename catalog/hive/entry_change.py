@@ -143,8 +143,7 @@ class EntryChange:
             ConfigurationError: lock-free mode where the server does not enforce expected values.
             LockTimeoutError: the lock was not granted in time.
         """
-        if not flag(properties, LOCK_ENABLED, default=locks_by_default(self._settings)):
-            self._require_check()
+        if not self.is_locked(properties):
             yield None
         elif self._held is not None:
             yield self._held
@@ -160,6 +159,20 @@ class EntryChange:
                 yield lock
             finally:
                 lock.release()
+
+    def is_locked(self, properties: Mapping[str, str]) -> bool:
+        """Whether a change is made under a lock.
+
+        Args:
+            properties: Those of the table before the change.
+
+        Raises:
+            ConfigurationError: lock-free mode where the server does not enforce expected values.
+        """
+        locked = flag(properties, LOCK_ENABLED, default=locks_by_default(self._settings))
+        if not locked:
+            self._require_check()
+        return locked
 
     def enforces(self) -> bool:
         """Whether the server checks expected values, found out once per server."""

@@ -106,6 +106,7 @@ class Takeover:
         Raises:
             MigrationBlockedError: the plan has blockers; nothing was changed.
             MigrationError: the table is an Iceberg table of other origin, or keeps changing.
+            ConfigurationError: lock-free mode where the metastore does not check what it replaces.
             CommitStateUnknownError: it is not known whether the entry was turned, or turned and
                 tidied up; nothing was deleted.
         """
@@ -121,6 +122,8 @@ class Takeover:
             plan = self._plan(table, choices)
             if plan.blockers:
                 raise MigrationBlockedError(plan)
+            # A mode that the metastore does not allow is found before anything is written.
+            self._place.entry.change.is_locked(table.parameters)
             try:
                 return self._take_over(table, plan, choices)
             except LockTimeoutError:

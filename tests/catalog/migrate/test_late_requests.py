@@ -1,0 +1,196 @@
+"""Requests of a migration whose answer is lost, and which the metastore carries out later."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import fate, load_catalog, migrate
+from icecomb.catalog.migrate.journal import Step, open_journal
+from icecomb.format.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    MigrationError,
+)
+
+pytestmark = pytest.mark.jvm
+
+ALTER = "alter_table_with_environment_context"
+QUICK = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "1"}
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def ids(table: Any) -> list[int]:
+    return sorted(row["id"] for row in table.rows())
+
+
+def delay_alter(proxy: Any, count: int) -> None:
+    """The alter after ``count`` others arrives late."""
+    if count:
+        proxy.before(ALTER, lambda: delay_alter(proxy, count - 1))
+    else:
+        proxy.fail(ALTER, "late")
+
+
+@pytest.fixture
+def blind(metastore: Any, proxy: Any) -> Iterator[Any]:
+    """A catalog that tells the metastore nothing of what it expects, as if that were Hive 3.1.3."""
+    found = load_catalog(
+        "blind",
+        uri=proxy.uri,
+        warehouse=str(metastore.warehouse),
+        **{"hive.check-and-put": "false"},
+    )
+    yield found
+    found.close()
+
+
+def test_a_turn_that_arrives_after_the_next_one_changes_nothing(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), parameters=QUICK)
+    proxied.client.server_version()
+    _know(proxied)
+    proxy.fail(ALTER, "late")
+    with pytest.raises(CommitStateUnknownError, match="unknown whether it became an Iceberg"):
+        migrate.apply(proxied, table.name)
+    migrate.apply(table.catalog, table.name)
+    table.catalog.load_table(table.name).append(numbers(2))
+    assert proxy.deliver() == 1
+    assert ids(table) == [1, 2]
+    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert not table.entry.is_iceberg
+
+
+def test_a_lost_turn_and_a_metastore_that_stays_away_delete_nothing(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), parameters=QUICK)
+    _know(proxied)
+    port = proxy.target
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nowhere = closed.getsockname()[1]
+
+    def vanish() -> None:
+        proxy.target = nowhere
+
+    proxy.fail(ALTER, "late")
+    proxy.before(ALTER, vanish)
+    with pytest.raises(CommitStateUnknownError):
+        migrate.apply(proxied, table.name)
+    proxy.target = port
+    assert proxy.deliver() == 1
+    assert table.entry.is_iceberg
+    assert ids(table) == [1]
+    table.break_locks()
+    assert migrate.apply(table.catalog, table.name).rows == 1
+
+
+def test_a_given_up_turn_that_arrives_late_changes_nothing(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), parameters=QUICK)
+    _know(proxied)
+    proxy.fail(ALTER, "late")
+    with pytest.raises(CommitStateUnknownError):
+        migrate.apply(proxied, table.name)
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    assert proxy.deliver() == 1
+    assert not table.entry.is_iceberg
+    assert not (table.folder / "metadata").exists()
+
+
+def test_the_last_alter_of_a_revert_that_arrives_late_takes_no_row_away(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), parameters=QUICK)
+    before = table.state
+    migrate.apply(table.catalog, table.name)
+    _know(proxied)
+    # before it: the old columns, and the turn
+    delay_alter(proxy, 2)
+    with pytest.raises(CommitStateUnknownError, match="marker"):
+        migrate.revert(proxied, table.name, dry_run=False)
+    with pytest.raises(MigrationError, match="is being reverted"):
+        migrate.apply(table.catalog, table.name)
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    assert table.state == before
+    migrate.apply(table.catalog, table.name)
+    table.catalog.load_table(table.name).append(numbers(2))
+    assert proxy.deliver() == 1
+    assert ids(table) == [1, 2]
+
+
+def test_a_dropped_partition_that_nobody_answered_for_blocks_going_back_for_an_hour(
+    make_hive_table: Any, proxied: Any, proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, parameters=QUICK)
+    before = table.state
+    proxy.fail("drop_partition", "late")
+    with pytest.raises(CommitStateUnknownError, match="partition's entry"):
+        migrate.apply(proxied, table.name)
+    migrate.apply(table.catalog, table.name)
+    with pytest.raises(MigrationError, match="cannot be reverted yet"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+    proxy.deliver()
+    assert ids(table) == [1]
+    monkeypatch.setattr(fate, "OLD_MS", -1)
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert table.state == before
+
+
+def test_a_metastore_that_does_not_check_makes_the_next_apply_wait(
+    make_hive_table: Any, blind: Any, proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), parameters=QUICK)
+    proxy.fail(ALTER, "late")
+    with pytest.raises(CommitStateUnknownError):
+        migrate.apply(blind, table.name)
+    for verb in (
+        lambda: migrate.apply(blind, table.name),
+        lambda: migrate.revert(blind, table.name, dry_run=False),
+    ):
+        with pytest.raises(CommitStateUnknownError, match="does not check what it replaces"):
+            verb()
+    proxy.deliver()
+    assert ids(table) == [1]
+    journal = open_journal(table.catalog.io, f"file:{table.folder}")
+    assert journal is not None
+    assert journal.step(Step.SWAPPED) is None
+    monkeypatch.setattr(fate, "OLD_MS", -1)
+    assert migrate.apply(blind, table.name).rows == 1
+
+
+def test_a_table_of_lock_free_mode_is_refused_where_the_metastore_does_not_check(
+    make_hive_table: Any, catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icecomb.catalog.hive import entry_change
+
+    table = make_hive_table(
+        {"id": "bigint"}, rows=numbers(1), parameters={"engine.hive.lock-enabled": "false"}
+    )
+    before = table.state
+    catalog.client.calls.clear()
+    migrate.apply(catalog, table.name)
+    migrate.revert(catalog, table.name, dry_run=False)
+    assert "lock" not in catalog.client.calls
+    assert table.state == before
+    monkeypatch.setattr(entry_change, "enforces_expected_value", lambda *_: False)
+    with pytest.raises(ConfigurationError, match="does not check what it replaces"):
+        migrate.apply(catalog, table.name)
+    assert table.state == before
+    assert not (table.folder / "metadata").exists()
+
+
+def _know(catalog: Any) -> None:
+    """The server is found out about by an alter of its own: before the one that is meant."""
+    from icecomb.catalog.hive.entry_change import EntryChange
+
+    assert EntryChange(catalog.client, "made", "t", {}).sends_expectation()
