@@ -31,6 +31,8 @@ FAULTS = {
     "refused": "the answer is an internal error, and the server never sees the call",
     "betrayed": "the server does it, and the answer is an internal error",
 }
+AWAY = "away"
+"""As ``late``, and no connection is accepted any more until ``begin()``."""
 
 
 class ThriftProxy:
@@ -59,6 +61,7 @@ class ThriftProxy:
         self._before: dict[str, Callable[[], object]] = {}
         self._late: list[bytes] = []
         self._refusing = 0
+        self._away = False
         self._guard = threading.RLock()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.uri = f"thrift://127.0.0.1:{self._server.getsockname()[1]}"
@@ -75,10 +78,11 @@ class ThriftProxy:
             self.sequence = []
             self._at = None
             self._refusing = 0
+            self._away = False
 
     def fail_at(self, position: int, how: str) -> None:
         """Arms a fault after ``begin()``."""
-        assert how in FAULTS
+        assert how in FAULTS or how == AWAY
         with self._guard:
             self._at = (position, how)
             if how == "unsent" and position == 0:
@@ -139,7 +143,8 @@ class ThriftProxy:
             except OSError:
                 return
             with self._guard:
-                refuse, self._refusing = self._refusing > 0, max(0, self._refusing - 1)
+                refuse = self._away or self._refusing > 0
+                self._refusing = max(0, self._refusing - 1)
             try:
                 if refuse:
                     raise ConnectionRefusedError
@@ -204,10 +209,13 @@ class ThriftProxy:
         client: socket.socket,
         upstream: socket.socket,
     ) -> None:
-        if fault == "late":
+        if fault in {"late", AWAY}:
             with self._guard:
                 self._late.append(data)
-        if fault in {"request", "late", "unsent"}:
+                self._away = fault == AWAY
+            if fault == AWAY:
+                self.hang_up()
+        if fault in {"request", "late", "unsent", AWAY}:
             raise OSError
         if fault == "reset":
             upstream.sendall(data[: len(data) // 2])

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from migration_faults import MODES, WRITES, World, calls_of, run_case
+from thrift_proxy import AWAY
+
+from icecomb.catalog.hive import lock
 
 pytestmark = pytest.mark.jvm
 
@@ -22,6 +25,7 @@ def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[st
             if mode == "checks":
                 found += [(("call", position, how), "again") for how in ("request", "reply")]
                 found += [(("call", position, how), "revert") for how in ("refused", "betrayed")]
+                found += [(("call", position, AWAY), following) for following in NEXT[:2]]
     if mode == "checks":
         for position in range(len(files)):
             found += [(("file", position, "late"), following) for following in NEXT[:2]]
@@ -63,8 +67,14 @@ def _every_fault(metastore: Any, make: Any, mode: str, verb: str) -> tuple[Count
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("verb", VERBS)
 def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
-    metastore: Any, make_hive_table: Any, capsys: Any, verb: str, mode: str
+    metastore: Any,
+    make_hive_table: Any,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    mode: str,
 ) -> None:
+    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
     said, problems = _every_fault(metastore, make_hive_table, mode, verb)
     with capsys.disabled():
         print(f"\n{said.total()} faults of {verb}; outcomes: {dict(said)}")
