@@ -70,7 +70,8 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
         return
     loaded = place.catalog.load_table((place.database, place.name))
     if loaded.metadata.properties.get(_UNPURGED) == "false":
-        loaded.commit(_AllowPurge())
+        with place.noting_unanswered(journal, table):
+            loaded.commit(_AllowPurge())
     if not journal.finalized:
         journal.record(Step.FINALIZED)
 

@@ -127,7 +127,7 @@ class Reversal:
             raise RevertBlockedError(plan)
         if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
             # What the run before asked for, and was not answered, could undo what is done now.
-            self._place.fence()
+            self._place.fence(journal, table)
             table = self._place.entry.load()
             plan, added = self._looked_at(table, journal)
             if plan.loses_data and not allow_data_loss:
@@ -136,7 +136,7 @@ class Reversal:
         journal.record(Step.REVERTING, pointer=pointer, added=added)
         with self._place.locked(table) as lock:
             self._place.entry.expect(pointer)
-            with self._place.noting_unanswered(journal, lock):
+            with self._place.noting_unanswered(journal, table):
                 self._place.entry.give_hive_parts_back(
                     old,
                     old_partitions(journal),
@@ -230,7 +230,7 @@ class Reversal:
         old = old_table(journal)
         with self._place.locked(table) as lock:
             if journal.step(Step.REVERTING) is not None:
-                with self._place.noting_unanswered(journal, lock):
+                with self._place.noting_unanswered(journal, table):
                     self._place.entry.tidy(old, _marker(journal), lock)
             elif not self._place.rule_out_turn(journal, self._place.entry.load(), lock):
                 raise CommitFailedError(

@@ -296,7 +296,7 @@ class Takeover:
             from icecomb.format.metadata_file import read_metadata
 
             # What the run before asked for, and was not answered, could undo what is done now.
-            self._place.fence()
+            self._place.fence(journal, table)
             with self._place.locked(table) as lock:
                 current = (
                     self._place.entry.load().metadata_location or prepared["metadata-location"]
@@ -309,7 +309,7 @@ class Takeover:
         now = entry.load()
         location = now.metadata_location or ""
         shown = pointed(now, metadata, metadata, location, self._place.settings).storage
-        with self._place.noting_unanswered(journal, lock):
+        with self._place.noting_unanswered(journal, now):
             entry.take_hive_parts_away(shown, lock, self._place.progress)
         journal.record(Step.CLEANED)
 

@@ -129,23 +129,25 @@ class Workplace:
         return isinstance(outcome, Committed)
 
     @contextmanager
-    def noting_unanswered(self, journal: Journal, lock: TableLock | None) -> Iterator[None]:
+    def noting_unanswered(self, journal: Journal, table: HiveTable) -> Iterator[None]:
         """Record it if a request was not answered that is not refused when it arrives late."""
         try:
             yield
         except CommitStateUnknownError as error:
-            refused = lock is None or self.entry.change.sends_expectation()
+            change = self.entry.change
+            refused = change.sends_expectation() or not change.is_locked(table.parameters)
             if not refused or isinstance(error, DropUnansweredError):
                 journal.record(Step.UNANSWERED)
             raise
 
-    def fence(self) -> None:
+    def fence(self, journal: Journal, table: HiveTable) -> None:
         """Move an Iceberg table's pointer, so that what an earlier run asked for expects another.
 
         Raises:
             CommitFailedError, CommitStateUnknownError: see `Table.commit`.
         """
-        fence(self.catalog, (self.database, self.name))
+        with self.noting_unanswered(journal, table):
+            fence(self.catalog, (self.database, self.name))
 
 
 def moment_after(at_ms: int) -> str:

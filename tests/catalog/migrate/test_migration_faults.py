@@ -33,9 +33,11 @@ def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[st
     return found
 
 
-def _tried(world: World, verb: str, fault: tuple[str, int, str], following: str) -> str | Exception:
+def _tried(
+    world: World, verb: str, calls: list[str], fault: tuple[str, int, str], following: str
+) -> str | Exception:
     try:
-        return run_case(world, verb, fault, following)
+        return run_case(world, verb, calls, fault, following)
     except Exception as error:  # noqa: BLE001 - all are shown
         return error
 
@@ -48,7 +50,7 @@ def _every_fault(metastore: Any, make: Any, mode: str, verb: str) -> tuple[Count
         calls, files = calls_of(world, verb)
         assert ("lock" in calls) == (mode != "lock-free")
         for fault, following in _cases(mode, calls, files):
-            outcome = _tried(world, verb, fault, following)
+            outcome = _tried(world, verb, calls, fault, following)
             if isinstance(outcome, str):
                 said[outcome] += 1
             else:
