@@ -23,13 +23,13 @@ def _cases(mode: str, calls: list[str], files: list[str]) -> list[tuple[tuple[st
         if method in WRITES:
             found += [(("call", position, "late"), following) for following in NEXT]
             if mode == "checks":
-                found += [(("call", position, how), "again") for how in ("request", "reply")]
+                found.append((("call", position, "reply"), "again"))
                 found += [(("call", position, how), "revert") for how in ("refused", "betrayed")]
                 found += [(("call", position, AWAY), following) for following in NEXT[:2]]
     if mode == "checks":
         for position in range(len(files)):
-            found += [(("file", position, "late"), following) for following in NEXT[:2]]
-            found += [(("file", position, how), "again") for how in ("lost", "done")]
+            found += [(("file", position, how), "again") for how in ("late", "done")]
+            found.append((("file", position, "lost"), "revert"))
     return found
 
 
