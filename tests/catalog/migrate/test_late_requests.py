@@ -182,7 +182,7 @@ def test_a_table_of_lock_free_mode_is_refused_where_the_metastore_does_not_check
     migrate.revert(catalog, table.name, dry_run=False)
     assert "lock" not in catalog.client.calls
     assert table.state == before
-    monkeypatch.setattr(entry_change, "enforces_expected_value", lambda *_: False)
+    monkeypatch.setattr(entry_change, "value_check", lambda *_: entry_change.ValueCheck.IGNORED)
     with pytest.raises(ConfigurationError, match="does not check what it replaces"):
         migrate.apply(catalog, table.name)
     assert table.state == before
