@@ -10,7 +10,8 @@ from typing import TextIO
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.planner.handlers import handlers
-from icecomb.spark.planner.transport import PROTOCOL, Server
+from icecomb.spark.planner.protocol import PROTOCOL
+from icecomb.spark.planner.transport import Server
 
 
 def main() -> int:

@@ -7,9 +7,8 @@ As Iceberg Java has it: on tables with the property ``write.wap.enabled``, a ses
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.staging import WAP_ID, is_audited
@@ -17,6 +16,7 @@ from icecomb.format.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.format.metadata import TableMetadata
+    from icecomb.spark.planner.protocol import Audit, WriteState
     from icecomb.spark.planner.states import TableState
 
 _ID: Final = "spark.wap.id"
@@ -36,9 +36,9 @@ class Place:
     wap_id: str | None = None
 
     @classmethod
-    def of(cls, write: Mapping[str, Any]) -> Place:
-        """The place that `begin_write` chose."""
-        return cls(write["branch"], write["wap_id"])
+    def of(cls, write: WriteState) -> Place:
+        """The place that was chosen when the write began."""
+        return cls(write.branch, write.wap_id)
 
     @property
     def summary(self) -> dict[str, str]:
@@ -51,72 +51,57 @@ class Place:
         return self.wap_id is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """The settings of a session when a statement began.
+def branch_to_read(audit: Audit, metadata: TableMetadata) -> str | None:
+    """The branch that queries of a session read; None for the table's own state."""
+    known = is_audited(metadata) and audit.wap_branch in metadata.refs
+    return audit.wap_branch if known else None
+
+
+def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) -> Place:
+    """Where changes of a session go.
 
     Args:
-        wap_id: ``spark.wap.id``.
-        wap_branch: ``spark.wap.branch``.
+        audit: The session's settings.
+        metadata: The table.
+        named: The branch that the statement names itself.
+
+    Raises:
+        ValidationError: Two of these say where, or a setting is empty.
     """
+    if not is_audited(metadata):
+        return Place()
+    if audit.wap_id is not None and audit.wap_branch is not None:
+        raise ValidationError(
+            f"Cannot set both WAP ID and branch: {_ID} is {audit.wap_id!r}, {_BRANCH} is "
+            f"{audit.wap_branch!r}",
+            hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change",
+        )
+    if audit.wap_branch is not None and named is not None:
+        raise ValidationError(
+            f"Cannot write to both branch and WAP branch: the branch is {named!r}, {_BRANCH} "
+            f"is {audit.wap_branch!r}",
+            hint=f"RESET {_BRANCH}, or leave the branch out",
+        )
+    if "" in (audit.wap_id, audit.wap_branch):
+        raise ValidationError(
+            f"{_ID if audit.wap_branch is None else _BRANCH} is set, but empty",
+            hint="give it a name, or RESET it",
+        )
+    return Place(audit.wap_branch or MAIN_BRANCH, audit.wap_id)
 
-    wap_id: str | None = None
-    wap_branch: str | None = None
 
-    @classmethod
-    def of(cls, params: Mapping[str, Any]) -> Audit:
-        """The settings that a request tells."""
-        told = params["audit"]
-        return cls(told["wap_id"], told["wap_branch"])
+def check_read(audit: Audit, state: TableState) -> None:
+    """Refuse to replace rows of another branch than the statement has read.
 
-    def branch_to_read(self, metadata: TableMetadata) -> str | None:
-        """The branch that queries read; None for the table's own state."""
-        known = is_audited(metadata) and self.wap_branch in metadata.refs
-        return self.wap_branch if known else None
-
-    def place(self, metadata: TableMetadata, named: str | None = None) -> Place:
-        """Where changes go.
-
-        Args:
-            metadata: The table.
-            named: The branch that the statement names itself.
-
-        Raises:
-            ValidationError: Two of these say where, or a setting is empty.
-        """
-        if not is_audited(metadata):
-            return Place()
-        if self.wap_id is not None and self.wap_branch is not None:
-            raise ValidationError(
-                f"Cannot set both WAP ID and branch: {_ID} is {self.wap_id!r}, {_BRANCH} is "
-                f"{self.wap_branch!r}",
-                hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change",
-            )
-        if self.wap_branch is not None and named is not None:
-            raise ValidationError(
-                f"Cannot write to both branch and WAP branch: the branch is {named!r}, {_BRANCH} "
-                f"is {self.wap_branch!r}",
-                hint=f"RESET {_BRANCH}, or leave the branch out",
-            )
-        if "" in (self.wap_id, self.wap_branch):
-            raise ValidationError(
-                f"{_ID if self.wap_branch is None else _BRANCH} is set, but empty",
-                hint="give it a name, or RESET it",
-            )
-        return Place(self.wap_branch or MAIN_BRANCH, self.wap_id)
-
-    def check_read(self, state: TableState) -> None:
-        """Refuse to replace rows of another branch than the statement has read.
-
-        Raises:
-            CommitFailedError: The settings were changed while the statement ran.
-        """
-        if state.ref != self.branch_to_read(state.metadata):
-            raise CommitFailedError(
-                f"{_BRANCH} was changed while a statement read table {state.name}",
-                hint="run the statement again",
-                table=state.name,
-            )
+    Raises:
+        CommitFailedError: The settings were changed while the statement ran.
+    """
+    if state.ref != branch_to_read(audit, state.metadata):
+        raise CommitFailedError(
+            f"{_BRANCH} was changed while a statement read table {state.name}",
+            hint="run the statement again",
+            table=state.name,
+        )
 
 
 def head(metadata: TableMetadata, branch: str) -> int | None:

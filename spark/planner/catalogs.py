@@ -6,15 +6,28 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
+from icecomb.spark.planner.protocol import (
+    AlterNamespace,
+    CreateNamespace,
+    Done,
+    DropNamespace,
+    Dropped,
+    Environment,
+    ListNamespaces,
+    LoadNamespace,
+    NamespaceProperties,
+    Namespaces,
+    OpenCatalog,
+    OpenedCatalog,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
 
 _NOT_FOR_CATALOG: Final = frozenset({"python"})
-_HIVE_URIS: Final = "hive.metastore.uris"
 
 
 class Catalogs:
@@ -29,11 +42,10 @@ class Catalogs:
         self._engines: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
 
-    def open_catalog(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Opens a catalog (protocol: open_catalog); nothing is asked of the metastore yet."""
-        name = params["name"]
-        environment = params.get("environment") or {}
-        properties = catalog_properties(name, params["options"], environment)
+    def open_catalog(self, request: OpenCatalog) -> OpenedCatalog:
+        """See `OpenCatalog`."""
+        name, environment = request.name, request.environment
+        properties = catalog_properties(name, request.options, environment)
         text = json.dumps([name, properties], sort_keys=True)
         handle = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         with self._lock:
@@ -41,8 +53,13 @@ class Catalogs:
                 from icecomb.catalog import load_catalog
 
                 self._open[handle] = load_catalog(name, **properties)
-            self._engines[handle] = _engine(environment)
-        return {"catalog": handle, "default_namespace": ["default"]}
+            self._engines[handle] = {
+                "engine-name": "spark",
+                "engine-version": environment.spark_version,
+                "app-id": environment.application_id,
+                "spark.app.id": environment.application_id,
+            }
+        return OpenedCatalog(handle, ("default",))
 
     def __getitem__(self, handle: str) -> Catalog:
         try:
@@ -56,49 +73,45 @@ class Catalogs:
         """What snapshots say about the application that made them."""
         return dict(self._engines.get(handle, {}))
 
-    def list_namespaces(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: list_namespaces. The metastore has one level."""
-        catalog = self[params["catalog"]]
-        if parent := params.get("parent"):
-            catalog.load_namespace_properties(one_level(parent))
-            return {"namespaces": []}
-        return {"namespaces": [list(namespace) for namespace in catalog.list_namespaces()]}
+    def list_namespaces(self, request: ListNamespaces) -> Namespaces:
+        """See `ListNamespaces`."""
+        catalog = self[request.catalog]
+        if request.parent:
+            catalog.load_namespace_properties(one_level(request.parent))
+            return Namespaces(())
+        return Namespaces(tuple(tuple(found) for found in catalog.list_namespaces()))
 
-    def load_namespace(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: load_namespace."""
-        properties = self[params["catalog"]].load_namespace_properties(
-            one_level(params["namespace"])
+    def load_namespace(self, request: LoadNamespace) -> NamespaceProperties:
+        """See `LoadNamespace`."""
+        catalog = self[request.catalog]
+        return NamespaceProperties(catalog.load_namespace_properties(one_level(request.namespace)))
+
+    def create_namespace(self, request: CreateNamespace) -> Done:
+        """See `CreateNamespace`."""
+        self[request.catalog].create_namespace(
+            one_level(request.namespace), dict(request.properties)
         )
-        return {"properties": dict(properties)}
+        return Done()
 
-    def create_namespace(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: create_namespace."""
-        self[params["catalog"]].create_namespace(
-            one_level(params["namespace"]), dict(params["properties"])
+    def alter_namespace(self, request: AlterNamespace) -> Done:
+        """See `AlterNamespace`."""
+        self[request.catalog].update_namespace_properties(
+            one_level(request.namespace), removals=set(request.remove), updates=dict(request.set)
         )
-        return {}
+        return Done()
 
-    def alter_namespace(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: alter_namespace."""
-        self[params["catalog"]].update_namespace_properties(
-            one_level(params["namespace"]),
-            removals=set(params["remove"]),
-            updates=dict(params["set"]),
-        )
-        return {}
-
-    def drop_namespace(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: drop_namespace. CASCADE is refused: it would drop tables that are not ours."""
-        namespace = one_level(params["namespace"])
+    def drop_namespace(self, request: DropNamespace) -> Dropped:
+        """See `DropNamespace`. CASCADE is refused: it would drop tables that are not ours."""
+        namespace = one_level(request.namespace)
         try:
-            self[params["catalog"]].drop_namespace(namespace)
+            self[request.catalog].drop_namespace(namespace)
         except NamespaceNotEmptyError as error:
-            if not params["cascade"]:
+            if not request.cascade:
                 raise
             raise NamespaceNotEmptyError(
                 error.message, hint="CASCADE is not done: drop its tables one by one first"
             ) from None
-        return {"dropped": True}
+        return Dropped(dropped=True)
 
 
 def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
@@ -116,7 +129,7 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
 
 
 def catalog_properties(
-    name: str, options: Mapping[str, str], environment: Mapping[str, str]
+    name: str, options: Mapping[str, str], environment: Environment
 ) -> dict[str, str]:
     """The catalog's options.
 
@@ -127,12 +140,6 @@ def catalog_properties(
 
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
     if load_configuration(name, properties).settings.keys().isdisjoint(("type", "uri")):
-        inherited = environment.get(_HIVE_URIS)
+        inherited = environment.metastore_uris
         properties |= {"uri": inherited} if inherited else {"type": LOCAL}
     return properties
-
-
-def _engine(environment: Mapping[str, str]) -> dict[str, str]:
-    names = {"engine-version": "spark.version", "app-id": "spark.app.id"}
-    known = {key: environment[name] for key, name in names.items() if environment.get(name)}
-    return {"engine-name": "spark", **known}

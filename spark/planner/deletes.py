@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.spark.planner.audit import Audit
+from icecomb.spark.planner.audit import place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.predicates import exact_filter
+from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.table_change import check_same_table
 
@@ -20,17 +19,17 @@ class Deletes:
         self._catalogs = catalogs
         self._states = states
 
-    def can_delete_where(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: can_delete_where. Whether the filters mean here exactly what Spark means."""
-        state = self._states.find(params["reference"])
+    def can_delete_where(self, request: CanDeleteWhere) -> Possible:
+        """See `CanDeleteWhere`: whether the filters mean here exactly what Spark means."""
+        state = self._states.find(request.reference)
         try:
-            exact_filter(params["filters"], state.schema, case_sensitive=True)
+            exact_filter(request.filters, state.schema, case_sensitive=True)
         except UnsupportedError:
-            return {"possible": False}
-        return {"possible": True}
+            return Possible(possible=False)
+        return Possible(possible=True)
 
-    def delete_where(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: delete_where. Deletes the rows that match all filters, in one commit.
+    def delete_where(self, request: DeleteWhere) -> Done:
+        """See `DeleteWhere`.
 
         Files whose every row matches go unread; of others, rows go as ``write.delete.mode`` says.
 
@@ -41,16 +40,16 @@ class Deletes:
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told.
         """
-        state = self._states.find(params["reference"])
+        state = self._states.find(request.reference)
         if state.time_travel:
             raise UnsupportedError(
                 f"a version of table {state.name} cannot be changed",
                 hint="delete from the table itself, without VERSION or TIMESTAMP AS OF",
             )
-        rows = exact_filter(params["filters"], state.schema, case_sensitive=True)
+        rows = exact_filter(request.filters, state.schema, case_sensitive=True)
         table = self._catalogs[state.catalog].load_table(state.identifier)
         check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
-        place = Audit.of(params).place(table.metadata)
+        place = place_of(request.audit, table.metadata)
         summary = {**self._catalogs.engine(state.catalog), **place.summary}
         if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
             table.delete(rows, summary, branch=place.branch)
@@ -59,4 +58,4 @@ class Deletes:
                 with change.manage_snapshots() as manage:
                     manage.create_branch(begin, place.branch)
                 change.delete(rows, summary, branch=place.branch)
-        return {}
+        return Done()

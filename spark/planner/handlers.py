@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.deletes import Deletes
+from icecomb.spark.planner.message import Message
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.tables import Tables
 from icecomb.spark.planner.transport import Handler
 from icecomb.spark.planner.write import Writes
+
+Q = TypeVar("Q", bound=Message)
 
 
 def handlers() -> dict[str, Handler]:
@@ -21,27 +29,38 @@ def handlers() -> dict[str, Handler]:
     scans = Scans(states)
     writes = Writes(catalogs, states, staged)
     deletes = Deletes(catalogs, states)
-    return {
-        "open_catalog": catalogs.open_catalog,
-        "list_namespaces": catalogs.list_namespaces,
-        "load_namespace": catalogs.load_namespace,
-        "create_namespace": catalogs.create_namespace,
-        "alter_namespace": catalogs.alter_namespace,
-        "drop_namespace": catalogs.drop_namespace,
-        "list_tables": tables.list_tables,
-        "table_exists": tables.table_exists,
-        "load_table": tables.load_table,
-        "create_table": tables.create_table,
-        "stage_table": tables.stage_table,
-        "alter_table": tables.alter_table,
-        "drop_table": tables.drop_table,
-        "rename_table": tables.rename_table,
-        "plan_scan": scans.plan_scan,
-        "begin_write": writes.begin_write,
-        "commit_write": writes.commit_write,
-        "abort_write": writes.abort_write,
-        "commit_staged": writes.commit_staged,
-        "abort_staged": writes.abort_staged,
-        "can_delete_where": deletes.can_delete_where,
-        "delete_where": deletes.delete_where,
-    }
+    return dict(
+        (
+            _served(protocol.OpenCatalog, catalogs.open_catalog),
+            _served(protocol.ListNamespaces, catalogs.list_namespaces),
+            _served(protocol.LoadNamespace, catalogs.load_namespace),
+            _served(protocol.CreateNamespace, catalogs.create_namespace),
+            _served(protocol.AlterNamespace, catalogs.alter_namespace),
+            _served(protocol.DropNamespace, catalogs.drop_namespace),
+            _served(protocol.ListTables, tables.list_tables),
+            _served(protocol.TableExists, tables.table_exists),
+            _served(protocol.LoadTable, tables.load_table),
+            _served(protocol.CreateTable, tables.create_table),
+            _served(protocol.StageTable, tables.stage_table),
+            _served(protocol.AlterTable, tables.alter_table),
+            _served(protocol.DropTable, tables.drop_table),
+            _served(protocol.RenameTable, tables.rename_table),
+            _served(protocol.PlanScan, scans.plan_scan),
+            _served(protocol.BeginWrite, writes.begin_write),
+            _served(protocol.CommitWrite, writes.commit_write),
+            _served(protocol.AbortWrite, writes.abort_write),
+            _served(protocol.CommitStaged, writes.commit_staged),
+            _served(protocol.AbortStaged, writes.abort_staged),
+            _served(protocol.CanDeleteWhere, deletes.can_delete_where),
+            _served(protocol.DeleteWhere, deletes.delete_where),
+        )
+    )
+
+
+def _served(request: type[Q], serve: Callable[[Q], Message]) -> tuple[str, Handler]:
+    """A method's name and what it does, from JSON to JSON."""
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        return serve(request.parse(params)).to_json()
+
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", request.__name__).lower(), answer

@@ -15,14 +15,23 @@ from icecomb.format.schema import Schema
 from icecomb.format.transform import IdentityTransform
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import row_filter
+from icecomb.spark.planner.protocol import (
+    FileEntry,
+    FileRange,
+    PlannedFile,
+    PlanScan,
+    ScanPlan,
+    ScanStatistics,
+)
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
-from icecomb.spark.planner.values import value_to_json
-from icecomb.spark.schema import FIELD_ID
+from icecomb.spark.planner.values import partition_types, value_to_json
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from icecomb.format.types import IcebergType
 
 # read options of Iceberg's Spark integration that ask for other rows than the table's
 _OTHER_ROWS: Final = (
@@ -43,39 +52,32 @@ class Scans:
     def __init__(self, states: TableStates) -> None:
         self._states = states
 
-    def plan_scan(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: plan_scan.
+    def plan_scan(self, request: PlanScan) -> ScanPlan:
+        """See `PlanScan`.
 
         Raises:
             UnsupportedError: A data file is not Parquet, or where Spark cannot open it, or equality
                 deletes apply to one; or a read option asks for other rows.
         """
-        state = self._states.find(params["reference"])
-        _check_options(state, params.get("options") or {})
-        tasks = _tasks(state, params["filters"], case_sensitive=params["case_sensitive"])
+        state = self._states.find(request.reference)
+        _check_options(state, request.options)
+        tasks = _tasks(state, request.filters, case_sensitive=request.case_sensitive)
         total = sum(task.file.file_size_in_bytes for task in tasks)
-        size = split_size(
-            state.metadata.properties, params.get("options") or {}, params["hints"], total
-        )
+        size = split_size(state.metadata.properties, request.options, request.hints, total)
         groups = plan_task_groups(tasks, size.target, size.lookback, size.open_cost)
         deletes = _Deletes(state, tasks)
-        constants = _Constants(
-            state, [field["metadata"][FIELD_ID] for field in params["schema"]["fields"]]
-        )
+        files = _Files(state, request, deletes)
+        partitions = tuple(tuple(files.range(task) for task in group.tasks) for group in groups)
         mapping = state.metadata.name_mapping()
-        locations = HadoopLocations(state.io.properties)
-        return {
-            "partitions": [
-                [_task_json(task, constants, deletes, locations) for task in group.tasks]
-                for group in groups
-            ],
-            "deletes": deletes.encoded,
-            "name_mapping": None if mapping is None else [f.to_json() for f in mapping.fields],
-            "statistics": {
-                "rows": sum(task.file.record_count for task in tasks) - deletes.count,
-                "bytes": total,
-            },
-        }
+        return ScanPlan(
+            files=tuple(files.planned),
+            partitions=partitions,
+            deletes=tuple(deletes.encoded),
+            name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
+            statistics=ScanStatistics(
+                rows=sum(task.file.record_count for task in tasks) - deletes.count, bytes=total
+            ),
+        )
 
 
 def _check_options(state: TableState, options: Mapping[str, str]) -> None:
@@ -117,21 +119,50 @@ def _check(state: TableState, task: FileScanTask) -> None:
         )
 
 
-def _task_json(
-    task: FileScanTask, constants: _Constants, deletes: _Deletes, locations: HadoopLocations
-) -> dict[str, Any]:
-    file = task.file
-    return {
-        "path": locations.of(file.file_path),
-        "start": task.start,
-        "length": task.length,
-        "size": file.file_size_in_bytes,
-        "format": "parquet",
-        "rows": file.record_count,
-        "spec_id": file.spec_id,
-        "constants": constants.of(file),
-        "deletes": deletes.index(file),
-    }
+class _Files:
+    """The files of a plan, each once however many parts it is read in."""
+
+    def __init__(self, state: TableState, request: PlanScan, deletes: _Deletes) -> None:
+        self.planned: list[PlannedFile] = []
+        self._metadata = state.metadata
+        self._types: dict[int, list[IcebergType]] = {}
+        self._constants = _Constants(state, request.field_ids)
+        self._deletes = deletes
+        self._rewrite = request.rewrite
+        self._locations = HadoopLocations(state.io.properties)
+        # by identity: a task's parts share its file, and every file lives as long as the tasks
+        self._places: dict[int, int] = {}
+
+    def range(self, task: FileScanTask) -> FileRange:
+        """A part of a file."""
+        place = self._places.get(id(task.file))
+        if place is None:
+            place = self._places[id(task.file)] = len(self.planned)
+            self.planned.append(self._plan(task))
+        return FileRange(place, task.start, task.length)
+
+    def _plan(self, task: FileScanTask) -> PlannedFile:
+        file = task.file
+        return PlannedFile(
+            path=self._locations.of(file.file_path),
+            spec_id=file.spec_id,
+            constants=self._constants.of(file),
+            deletes=self._deletes.index(file),
+            entry=self._entry(task) if self._rewrite else None,
+        )
+
+    def _entry(self, task: FileScanTask) -> FileEntry:
+        file = task.file
+        if file.spec_id not in self._types:
+            self._types[file.spec_id] = partition_types(self._metadata, file.spec_id)
+        return FileEntry(
+            path=file.file_path,
+            spec_id=file.spec_id,
+            partition=tuple(map(value_to_json, self._types[file.spec_id], file.partition)),
+            rows=file.record_count,
+            size=file.file_size_in_bytes,
+            has_deletes=bool(task.delete_files),
+        )
 
 
 class _Constants:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from icecomb.format.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
 )
+
+if TYPE_CHECKING:
+    from icecomb.spark.planner.protocol import SplitHints
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class SplitSize:
 def split_size(
     properties: Mapping[str, str],
     options: Mapping[str, str],
-    hints: Mapping[str, Any],
+    hints: SplitHints,
     total_bytes: int,
 ) -> SplitSize:
     """The sizes of one scan: read option before session setting before table before default.
@@ -42,18 +45,19 @@ def split_size(
     Args:
         properties: The table's.
         options: Of the query: `split-size`, `file-open-cost`, `lookback`.
-        hints: What Spark knows: `parallelism`, `split_bytes`, `max_split_bytes_set`.
+        hints: What Spark knows.
         total_bytes: The size of all files of the scan.
 
     Raises:
         ConfigurationError: A size is not a positive number.
     """
-    open_cost = SPLIT_OPEN_FILE_COST.of(properties, options.get("file-open-cost"))
+    open_cost = SPLIT_OPEN_FILE_COST.of(
+        properties, options.get("file-open-cost", hints.open_cost_bytes)
+    )
     lookback = SPLIT_LOOKBACK.of(properties, options.get("lookback"))
-    session = hints.get("split_bytes") if hints.get("max_split_bytes_set") else None
-    chosen = options.get("split-size", session)
+    chosen = options.get("split-size", hints.split_bytes)
     target = SPLIT_TARGET_SIZE.of(properties, chosen)
     if chosen is None:
-        share = total_bytes // max(1, int(hints.get("parallelism") or 1))
+        share = total_bytes // max(1, hints.parallelism)
         target = max(1, min(target, max(open_cost, share)))
     return SplitSize(target, open_cost, lookback)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError
 from icecomb.spark.planner.states import TableState
 
 if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
+    from icecomb.spark.planner.protocol import Reference
 
 
 class StagedTables:
@@ -33,23 +33,23 @@ class StagedTables:
             self._transactions[staged] = transaction
         return _state(catalog, identifier, staged, transaction)
 
-    def find(self, reference: Mapping[str, Any]) -> TableState:
+    def find(self, reference: Reference) -> TableState:
         """The state behind a reference that names a staged table.
 
         Raises:
             CommitFailedError: It is no more.
         """
-        staged = reference["staged"]
+        staged = reference.staged or ""
         with self._lock:
             transaction = self._transactions.get(staged)
         if transaction is None:
             raise lost(reference)
-        return _state(reference["catalog"], tuple(reference["identifier"]), staged, transaction)
+        return _state(reference.catalog, reference.identifier, staged, transaction)
 
-    def take(self, reference: Mapping[str, Any]) -> Transaction | None:
+    def take(self, reference: Reference) -> Transaction | None:
         """The transaction, which is forgotten here; None if it is no more."""
         with self._lock:
-            return self._transactions.pop(reference["staged"], None)
+            return self._transactions.pop(reference.staged or "", None)
 
 
 def _state(
@@ -61,9 +61,9 @@ def _state(
     )
 
 
-def lost(reference: Mapping[str, Any]) -> CommitFailedError:
+def lost(reference: Reference) -> CommitFailedError:
     """The error of a statement whose transaction is no more."""
-    name = ".".join(reference["identifier"])
+    name = ".".join(reference.identifier)
     return CommitFailedError(
         f"table {name} was not made: the icecomb planner was started again meanwhile",
         hint="run the statement again",

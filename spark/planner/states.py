@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.protocol import Reference, TableName
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
@@ -79,16 +79,16 @@ class TableState:
             return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=self.ref)
         return TableScan(self.metadata, self.io).use_ref(self.ref)
 
-    def reference(self) -> dict[str, Any]:
+    def reference(self) -> Reference:
         """What the bridge hands back to name this state."""
-        return {
-            "catalog": self.catalog,
-            "identifier": list(self.identifier),
-            "metadata_location": self.metadata_location,
-            "travelled_to": self.travelled_to,
-            "ref": self.ref,
-            "staged": self.staged,
-        }
+        return Reference(
+            self.catalog,
+            self.identifier,
+            self.metadata_location,
+            self.travelled_to,
+            self.ref,
+            self.staged,
+        )
 
 
 class TableStates:
@@ -99,14 +99,14 @@ class TableStates:
         self._recent: OrderedDict[str, tuple[TableMetadata, FileIO]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def load(self, catalog: str, namespace: list[str], name: str) -> TableState:
+    def load(self, catalog: str, table: TableName) -> TableState:
         """The table as it is now.
 
         Raises:
             NoSuchTableError: There is none.
         """
-        table = self._catalogs[catalog].load_table((*one_level(namespace), name))
-        return self.pin(catalog, table)
+        found = self._catalogs[catalog].load_table(identifier(table))
+        return self.pin(catalog, found)
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
@@ -115,21 +115,21 @@ class TableStates:
             catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
 
-    def find(self, reference: Mapping[str, Any]) -> TableState:
+    def find(self, reference: Reference) -> TableState:
         """The state behind a reference."""
-        location = reference["metadata_location"]
+        location = reference.metadata_location
         with self._lock:
             known = self._recent.get(location)
         if known is None:
-            known = self._read(reference["catalog"], location)
+            known = self._read(reference.catalog, location)
             self._keep(location, known)
         return TableState(
-            reference["catalog"],
-            tuple(reference["identifier"]),
+            reference.catalog,
+            reference.identifier,
             location,
             *known,
-            reference["travelled_to"],
-            reference["ref"],
+            reference.travelled_to,
+            reference.ref,
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
@@ -145,6 +145,15 @@ class TableStates:
             self._recent.move_to_end(location)
             while len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
+
+
+def identifier(table: TableName) -> tuple[str, ...]:
+    """The table's name as catalogs take it.
+
+    Raises:
+        NoSuchNamespaceError: Its namespace has none or several levels.
+    """
+    return (*one_level(table.namespace), table.name)
 
 
 def at_version(state: TableState, version: str) -> TableState:

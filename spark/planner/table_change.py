@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError
-from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.spark.planner.audit import Place
-from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter, row_filter
+from icecomb.spark.planner.values import partition_types, value_from_json
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
-    from icecomb.format.scan.task import FileScanTask
+    from icecomb.spark.planner.protocol import FileEntry, Replaced, WriteState
     from icecomb.spark.planner.states import TableState
 
 APPEND: Final = "append"
@@ -52,17 +51,17 @@ def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> N
 
 
 def overwrite(
-    table: Table, write: Mapping[str, Any], files: Sequence[DataFile], summary: Mapping[str, str]
+    table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer:
     """Replace the rows that match the write's filters; their files must match whole."""
-    rows = exact_filter(write["filters"], table.metadata.schema(), case_sensitive=True)
-    change = _overwrite_since(table, write, write["snapshot_id"], summary)
+    rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)
+    change = _overwrite_since(table, write, write.snapshot_id, summary)
     change.overwrite_by_row_filter(rows)
     return _guarded(change, table, "delete", files)
 
 
 def overwrite_partitions(
-    table: Table, write: Mapping[str, Any], files: Sequence[DataFile], summary: Mapping[str, str]
+    table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer | None:
     """Replace the partitions that the new files belong to."""
     from icecomb.format.operation.overwrite import ReplacePartitions
@@ -71,7 +70,7 @@ def overwrite_partitions(
         return None
     place = Place.of(write)
     change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
-    change.validate_from_snapshot(write["snapshot_id"]).validate_no_conflicting_deletes()
+    change.validate_from_snapshot(write.snapshot_id).validate_no_conflicting_deletes()
     if _is_serializable(table, "delete"):
         change.validate_no_conflicting_data()
     for file in files:
@@ -82,8 +81,8 @@ def overwrite_partitions(
 def replace_files(  # noqa: PLR0917 - a write and what it replaces
     table: Table,
     state: TableState,
-    write: Mapping[str, Any],
-    replaced: Mapping[str, Any],
+    write: WriteState,
+    replaced: Replaced,
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> SnapshotProducer | None:
@@ -98,23 +97,24 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         summary: More keys of the snapshot's summary.
 
     Raises:
-        CommitFailedError: The statement did not read what it is to replace.
+        CommitFailedError: The statement did not keep the number of rows.
+        ValidationError: Others contradicted the change meanwhile, or removed one of the files.
     """
-    rows = row_filter(replaced["filters"], state.schema, case_sensitive=True)
-    tasks = _read_tasks(state, rows, replaced["files"])
-    if not tasks and not files:
+    if not replaced.files and not files:
         return None
-    if write["command"] == "update":
-        _check_row_count(state, tasks, files)
+    if write.command == "update":
+        _check_row_count(state, replaced.files, files)
     change = _overwrite_since(table, write, state.snapshot_id, summary)
-    change.conflict_detection_filter(rows)
-    for task in tasks:
-        change.delete_data_file(task.file)
-    return _guarded(change, table, write["command"], files)
+    change.conflict_detection_filter(
+        row_filter(replaced.filters, state.schema, case_sensitive=True)
+    )
+    for entry in replaced.files:
+        change.delete_data_file(_data_file(state, entry))
+    return _guarded(change, table, str(write.command), files)
 
 
 def _overwrite_since(
-    table: Table, write: Mapping[str, Any], snapshot_id: int | None, summary: Mapping[str, str]
+    table: Table, write: WriteState, snapshot_id: int | None, summary: Mapping[str, str]
 ) -> OverwriteFiles:
     from icecomb.format.operation.overwrite import OverwriteFiles
 
@@ -141,31 +141,27 @@ def _is_serializable(table: Table, command: str) -> bool:
     return WriteTarget(table.io, table.metadata).is_serializable(command)
 
 
-def _read_tasks(
-    state: TableState, rows: BooleanExpression, paths: Sequence[str]
-) -> list[FileScanTask]:
-    """The whole files that were read, as the state that was read has them."""
-    wanted, told = set(paths), HadoopLocations(state.io.properties)
-    tasks = [
-        t for t in state.scan().filter(rows).plan_files() if told.of(t.file.file_path) in wanted
-    ]
-    if len(tasks) != len(wanted):
-        raise CommitFailedError(
-            f"table {state.name}: {len(wanted)} data files were read, of which the planned scan "
-            f"has {len(tasks)}",
-            hint="nothing was changed; please report it with the statement",
-            table=state.name,
-        )
-    return tasks
+def _data_file(state: TableState, entry: FileEntry) -> DataFile:
+    """The file that a plan named: what a change needs to find it in the table."""
+    from icecomb.format.manifests.manifest import DataFile
+
+    types = partition_types(state.metadata, entry.spec_id)
+    return DataFile(
+        file_path=entry.path,
+        partition=tuple(map(value_from_json, types, entry.partition)),
+        record_count=entry.rows,
+        file_size_in_bytes=entry.size,
+        spec_id=entry.spec_id,
+    )
 
 
 def _check_row_count(
-    state: TableState, tasks: Sequence[FileScanTask], files: Sequence[DataFile]
+    state: TableState, read: Sequence[FileEntry], files: Sequence[DataFile]
 ) -> None:
     """UPDATE keeps the number of rows, whatever Spark made of the statement."""
-    if any(task.delete_files for task in tasks):
+    if any(entry.has_deletes for entry in read):
         return
-    before = sum(task.file.record_count for task in tasks)
+    before = sum(entry.rows for entry in read)
     after = sum(file.record_count for file in files)
     if before != after:
         raise CommitFailedError(

@@ -9,10 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.alterations import alter_table
-from icecomb.spark.planner.audit import Audit
+from icecomb.spark.planner.audit import branch_to_read
 from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.protocol import (
+    AlterTable,
+    CreateTable,
+    Done,
+    Dropped,
+    DropTable,
+    Exists,
+    ListTables,
+    LoadTable,
+    RenameTable,
+    StageTable,
+    TableDefinition,
+    TableDescription,
+    TableExists,
+    TableName,
+    TableNames,
+)
 from icecomb.spark.planner.staging import StagedTables
-from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version
+from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version, identifier
 from icecomb.spark.schema import iceberg_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -33,88 +50,83 @@ class Tables:
         self._states = states
         self._staged = staged
 
-    def list_tables(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: list_tables."""
-        found = self._catalogs[params["catalog"]].list_tables(one_level(params["namespace"]))
-        return {"tables": [{"namespace": list(i[:-1]), "name": i[-1]} for i in found]}
+    def list_tables(self, request: ListTables) -> TableNames:
+        """See `ListTables`."""
+        found = self._catalogs[request.catalog].list_tables(one_level(request.namespace))
+        return TableNames(tuple(TableName(tuple(i[:-1]), i[-1]) for i in found))
 
-    def table_exists(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: table_exists."""
-        catalog = self._catalogs[params["catalog"]]
-        return {"exists": catalog.table_exists(_identifier(params))}
+    def table_exists(self, request: TableExists) -> Exists:
+        """See `TableExists`."""
+        return Exists(self._catalogs[request.catalog].table_exists(identifier(request.table)))
 
-    def load_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: load_table."""
-        state = self._states.load(params["catalog"], params["namespace"], params["name"])
-        audit = Audit.of(params)
-        if (version := params.get("version")) is not None:
-            state = at_version(state, version)
-        elif (timestamp_us := params.get("timestamp_us")) is not None:
-            state = at_time(state, timestamp_us)
-        elif (branch := audit.branch_to_read(state.metadata)) is not None:
+    def load_table(self, request: LoadTable) -> TableDescription:
+        """See `LoadTable`."""
+        state = self._states.load(request.catalog, request.table)
+        if request.version is not None:
+            state = at_version(state, request.version)
+        elif request.timestamp_us is not None:
+            state = at_time(state, request.timestamp_us)
+        elif (branch := branch_to_read(request.audit, state.metadata)) is not None:
             state = replace(state, ref=branch)
-        return table_answer(state)
+        return described(state)
 
-    def create_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: create_table."""
-        catalog = self._catalogs[params["catalog"]]
-        table = catalog.create_table(*_definition(params))
-        return table_answer(self._states.pin(params["catalog"], table))
+    def create_table(self, request: CreateTable) -> TableDescription:
+        """See `CreateTable`."""
+        catalog = self._catalogs[request.catalog]
+        table = catalog.create_table(*_definition(request.definition))
+        return described(self._states.pin(request.catalog, table))
 
-    def stage_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: stage_table. The table is made, or replaced, by commit_staged."""
-        catalog = self._catalogs[params["catalog"]]
+    def stage_table(self, request: StageTable) -> TableDescription:
+        """See `StageTable`."""
+        catalog = self._catalogs[request.catalog]
         begin = {
             "create": catalog.create_table_transaction,
             "replace": catalog.replace_table_transaction,
             "create_or_replace": catalog.create_or_replace_table_transaction,
-        }[params["operation"]]
-        definition = _definition(params)
-        state = self._staged.add(params["catalog"], definition[0], begin(*definition))
-        return table_answer(state)
+        }[request.operation]
+        definition = _definition(request.definition)
+        return described(self._staged.add(request.catalog, definition[0], begin(*definition)))
 
-    def drop_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: drop_table."""
-        catalog = self._catalogs[params["catalog"]]
-        if params["purge"]:
+    def drop_table(self, request: DropTable) -> Dropped:
+        """See `DropTable`."""
+        if request.purge:
             raise UnsupportedError(
                 "DROP TABLE … PURGE is not there yet",
                 hint="DROP TABLE takes the table out of the catalog and keeps its files",
             )
         try:
-            catalog.drop_table(_identifier(params))
+            self._catalogs[request.catalog].drop_table(identifier(request.table))
         except NoSuchTableError as error:
             if type(error) is not NoSuchTableError:
                 raise
-            return {"dropped": False}
-        return {"dropped": True}
+            return Dropped(dropped=False)
+        return Dropped(dropped=True)
 
-    def rename_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: rename_table."""
-        self._catalogs[params["catalog"]].rename_table(
-            _identifier(params["from"]), _identifier(params["to"])
+    def rename_table(self, request: RenameTable) -> Done:
+        """See `RenameTable`."""
+        self._catalogs[request.catalog].rename_table(
+            identifier(request.table), identifier(request.target)
         )
-        return {}
+        return Done()
 
-    def alter_table(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: alter_table."""
-        table = self._catalogs[params["catalog"]].load_table(_identifier(params))
-        alter_table(table, params["changes"])
-        return table_answer(self._states.pin(params["catalog"], table))
+    def alter_table(self, request: AlterTable) -> TableDescription:
+        """See `AlterTable`."""
+        table = self._catalogs[request.catalog].load_table(identifier(request.table))
+        alter_table(table, request.changes)
+        return described(self._states.pin(request.catalog, table))
 
 
-def table_answer(state: TableState) -> dict[str, Any]:
+def described(state: TableState) -> TableDescription:
     """What the bridge learns about a table."""
-    return {
-        "reference": state.reference(),
-        "schema": spark_schema(state.schema),
-        "partitioning": _partitioning(state),
-        "properties": _shown_properties(state),
-        "uuid": str(state.metadata.table_uuid),
-        # never null: Spark would read an empty table as empty for ever, see V2TableRefreshUtil
-        "version": _version(state),
-        "writable": not state.time_travel,
-    }
+    return TableDescription(
+        reference=state.reference(),
+        schema=spark_schema(state.schema),
+        partitioning=tuple(_partitioning(state)),
+        properties=_shown_properties(state),
+        uuid=str(state.metadata.table_uuid),
+        version=_version(state),
+        writable=not state.time_travel,
+    )
 
 
 def _partitioning(state: TableState) -> list[dict[str, Any]]:
@@ -141,28 +153,27 @@ def _version(state: TableState) -> str:
 
 
 def _definition(
-    params: Mapping[str, Any],
+    definition: TableDefinition,
 ) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
     """What a catalog makes tables of: the arguments of `Catalog.create_table`.
 
     Raises:
         UnsupportedError: The statement says USING something else.
     """
-    properties: dict[str, str] = params["properties"]
+    properties = definition.properties
     provider = properties.get("provider", "iceberg")
     if provider.lower() != "iceberg":
         raise UnsupportedError(
             f"this catalog creates Iceberg tables, not {provider}",
             hint="write USING iceberg, or create the table in spark_catalog",
         )
-    schema = iceberg_schema(params["schema"])
-    spec = partition_spec(params["partitioning"], schema)
+    schema = iceberg_schema(definition.schema)
     unsorted = None
     return (
-        _identifier(params),
+        identifier(definition.table),
         schema,
         properties.get("location"),
-        spec,
+        partition_spec(definition.partitioning, schema),
         unsorted,
         _own_properties(properties),
     )
@@ -174,7 +185,3 @@ def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
         for key, value in properties.items()
         if key not in _SPARKS_OWN and not key.startswith(_OPTION_COPY)
     }
-
-
-def _identifier(named: Mapping[str, Any]) -> tuple[str, ...]:
-    return (*one_level(named["namespace"]), named["name"])

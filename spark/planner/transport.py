@@ -2,7 +2,7 @@
 
 Not the child's own stdin and stdout: anything a library prints would break the protocol there.
 Who shows the token is greeted by a line, so that the bridge knows that its connection is served
-before it sends what must not be sent twice. Long lists travel in pages, see `messages`.
+before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from contextlib import suppress
 from typing import IO, Any, Final
 
 from icecomb.format.errors import IcecombError
-from icecomb.spark.planner.messages import line_of, lines_of, read_message
-
-PROTOCOL: Final = 2
-"""The version of the protocol, part of the first line: bridge and planner must agree."""
+from icecomb.spark.planner.pages import line_of, lines_of, read_message
+from icecomb.spark.planner.protocol import PROTOCOL
 
 Handler = Callable[[dict[str, Any]], Any]
 

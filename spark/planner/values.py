@@ -10,7 +10,7 @@ import base64
 import math
 import uuid
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.types import (
     BinaryType,
@@ -23,6 +23,9 @@ from icecomb.format.types import (
     StringType,
     UUIDType,
 )
+
+if TYPE_CHECKING:
+    from icecomb.format.metadata import TableMetadata
 
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # Decimal rounds to 28 digits by default; Iceberg's decimals have up to 38, and a rounded bound
@@ -81,3 +84,10 @@ def _canonical_uuid(text: str) -> uuid.UUID:
     if str(value) != text:
         raise ValueError(f"{text!r} is not a uuid as Spark shows it")
     return value
+
+
+def partition_types(metadata: TableMetadata, spec_id: int) -> list[IcebergType]:
+    """The types of the partition values of a spec; its columns may have been dropped since."""
+    spec = metadata.spec_by_id(spec_id)
+    fields = spec.partition_type(metadata.schema_of(spec)).fields
+    return [field.field_type for field in fields]

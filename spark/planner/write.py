@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import (
     CommitStateUnknownError,
@@ -20,10 +21,24 @@ from icecomb.format.snapshot import MAIN_BRANCH
 from icecomb.format.sort import NullOrder, SortOrder
 from icecomb.format.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
-from icecomb.spark.planner.audit import Audit, Place, head
+from icecomb.spark.planner.audit import Place, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter
+from icecomb.spark.planner.protocol import (
+    AbortStaged,
+    AbortWrite,
+    BeginWrite,
+    CommitStaged,
+    CommitWrite,
+    DataLocation,
+    Done,
+    PartitionColumn,
+    SortField,
+    WriteInstructions,
+    WriteState,
+    WrittenFile,
+)
 from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.table_change import (
@@ -69,146 +84,138 @@ class Writes:
         self._states = states
         self._staged = staged
 
-    def begin_write(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: begin_write.
+    def begin_write(self, request: BeginWrite) -> WriteInstructions:
+        """See `BeginWrite`.
 
         Raises:
             UnsupportedError: An operation, or a file format, that is not there yet.
             ValidationError: The session's settings of write-audit-publish contradict each other.
         """
-        reference = params["reference"]
-        tables = self._staged if reference.get("staged") else self._states
-        state = tables.find(reference)
-        metadata, options = state.metadata, _lowered(params.get("options") or {})
-        audit = Audit.of(params)
-        place = audit.place(metadata, options.get("branch"))
-        _check_writable(state, params)
-        if params["operation"] == REPLACE_FILES:
-            audit.check_read(state)
+        tables = self._staged if request.reference.staged else self._states
+        state = tables.find(request.reference)
+        metadata, options = state.metadata, _lowered(request.options)
+        place = place_of(request.audit, metadata, options.get("branch"))
+        _check_writable(state, request, options)
+        if request.operation == REPLACE_FILES:
+            check_read(request.audit, state)
         schema, spec = metadata.schema(), metadata.spec()
         fanout = _setting(
             options, "fanout-enabled", metadata, "write.spark.fanout.enabled", "false"
         )
         partitioning = spark_transforms(spec, schema)
-        ordering = [_ascending(transform) for transform in partitioning]
+        ordering = [SortField(transform, "asc", "first") for transform in partitioning]
         sort_order = metadata.sort_order()
         sorted_rows = bool(sort_order.fields)
         hashed = _setting(options, "distribution-mode", metadata, "write.distribution-mode", "hash")
         location = _data_location(metadata)
+        told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
-        told = HadoopLocations(state.io.properties).of(location["root"])
-        return {
-            "write": {
-                "catalog": state.catalog,
-                "identifier": list(state.identifier),
-                "uuid": str(metadata.table_uuid),
-                "schema_id": metadata.current_schema_id,
-                "spec_id": spec.spec_id,
-                "sort_order_id": sort_order.order_id if sorted_rows else 0,
-                "operation": params["operation"],
-                "snapshot_id": head(metadata, place.branch),
-                "branch": place.branch,
-                "wap_id": place.wap_id,
-                "filters": params.get("filters", []),
-                "command": params.get("command"),
-                "metrics": modes,
-                "root": {"named": location["root"], "told": told},
-                "summary": snapshot_texts(
-                    {
-                        key[len(_SUMMARY_OPTION) :]: value
-                        for key, value in (params.get("options") or {}).items()
-                        if key.lower().startswith(_SUMMARY_OPTION)
-                    }
-                ),
-            },
-            "schema": spark_schema(schema),
-            "spec": {"spec_id": spec.spec_id, "fields": _spec_json(spec, schema)},
-            "location": {**location, "root": told},
-            "operation_id": str(uuid.uuid4()),
-            "distribution": [] if hashed.lower() == "none" else partitioning,
-            "ordering": (
-                [*ordering, *_sort_fields(sort_order, schema)]
-                if sorted_rows or fanout.lower() != "true"
-                else []
+        return WriteInstructions(
+            write=WriteState(
+                catalog=state.catalog,
+                identifier=state.identifier,
+                uuid=str(metadata.table_uuid),
+                schema_id=metadata.current_schema_id,
+                spec_id=spec.spec_id,
+                sort_order_id=sort_order.order_id if sorted_rows else 0,
+                operation=request.operation,
+                command=request.command,
+                filters=request.filters,
+                snapshot_id=head(metadata, place.branch),
+                branch=place.branch,
+                wap_id=place.wap_id,
+                metrics=modes,
+                root=location.root,
+                told_root=told,
+                summary=_summary_options(request.options),
             ),
-            "fanout": fanout.lower() == "true" and not sorted_rows,
-            "target_file_bytes": _target_bytes(options, metadata),
-            "writer": _writer_settings(options, metadata),
-            "metrics": modes,
-            "footer_metadata": {"iceberg.schema": _schema_text(schema)},
-        }
+            schema=spark_schema(schema),
+            partition=tuple(_partition_columns(spec, schema)),
+            location=replace(location, root=told),
+            operation_id=str(uuid.uuid4()),
+            distribution=() if hashed.lower() == "none" else tuple(partitioning),
+            ordering=(
+                (*ordering, *_sort_fields(sort_order, schema))
+                if sorted_rows or fanout.lower() != "true"
+                else ()
+            ),
+            fanout=fanout.lower() == "true" and not sorted_rows,
+            target_file_bytes=_target_bytes(options, metadata),
+            writer=_writer_settings(options, metadata),
+            metrics=modes,
+            footer_metadata={"iceberg.schema": _schema_text(schema)},
+        )
 
-    def commit_write(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: commit_write. Nothing is committed when nothing changes.
+    def commit_write(self, request: CommitWrite) -> Done:
+        """See `CommitWrite`.
 
         Raises:
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told; the files must stay.
         """
-        write = params["write"]
-        if not params["files"] and write["operation"] == APPEND:
-            return {}
-        catalog = self._catalogs[write["catalog"]]
-        table = catalog.load_table(tuple(write["identifier"]))
-        change = self._change(table, params)
+        write = request.write
+        if not request.files and write.operation == APPEND:
+            return Done()
+        catalog = self._catalogs[write.catalog]
+        table = catalog.load_table(write.identifier)
+        change = self._change(table, request)
         if change is None:
-            return {}
-        change.written_with = table.metadata.schema_by_id(write["schema_id"])
+            return Done()
+        change.written_with = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
             table.commit(change)
-        return {}
+        return Done()
 
-    def abort_write(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: abort_write."""
-        from icecomb.format.file_io import FileIO
+    def abort_write(self, request: AbortWrite) -> Done:
+        """See `AbortWrite`."""
+        self._delete(request.write.catalog, request.files)
+        return Done()
 
-        write = params["write"]
-        FileIO(dict(self._catalogs[write["catalog"]].properties)).delete(params["files"])
-        return {}
-
-    def commit_staged(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: commit_staged. The table appears, or becomes another one, with its rows.
+    def commit_staged(self, request: CommitStaged) -> Done:
+        """See `CommitStaged`.
 
         Raises:
             TableAlreadyExistsError: Others took the name meanwhile.
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told; the files must stay.
         """
-        reference = params["reference"]
-        transaction = self._staged.take(reference)
+        transaction = self._staged.take(request.reference)
         if transaction is None:
-            raise lost(reference)
+            raise lost(request.reference)
         try:
-            if params.get("write"):
-                self._write_staged(transaction, params)
-            with _only_proven_failures(reference["identifier"]):
+            if request.write is not None:
+                self._write_staged(transaction, request.write, request.files)
+            with _only_proven_failures(request.reference.identifier):
                 transaction.commit_transaction()
         finally:
             transaction.abandon()
-        return {}
+        return Done()
 
-    def abort_staged(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Protocol: abort_staged."""
-        from icecomb.format.file_io import FileIO
-
-        reference = params["reference"]
-        FileIO(dict(self._catalogs[reference["catalog"]].properties)).delete(params["files"])
-        transaction = self._staged.take(reference)
+    def abort_staged(self, request: AbortStaged) -> Done:
+        """See `AbortStaged`."""
+        self._delete(request.reference.catalog, request.files)
+        transaction = self._staged.take(request.reference)
         if transaction is not None:
             transaction.abandon()
-        return {}
+        return Done()
 
-    def _write_staged(self, transaction: Transaction, params: Mapping[str, Any]) -> None:
-        write, summary = params["write"], self._summary(params)
-        place = Place.of(write)
+    def _delete(self, catalog: str, paths: Sequence[str]) -> None:
+        from icecomb.format.file_io import FileIO
+
+        FileIO(dict(self._catalogs[catalog].properties)).delete(paths)
+
+    def _write_staged(
+        self, transaction: Transaction, write: WriteState, written: Sequence[WrittenFile]
+    ) -> None:
+        place, summary = Place.of(write), self._summary(write)
         if place.branch != MAIN_BRANCH and place.branch in transaction.metadata.refs:
             # REPLACE TABLE leaves other branches as they are, its rows replace this one's
             transaction.delete(snapshot_properties=summary, branch=place.branch)
-        if params["files"]:
-            files = data_files(transaction.metadata, write, params["files"])
+        if written:
+            files = data_files(transaction.metadata, write, written)
             transaction.append_data_files(files, summary, place.branch, stage_only=place.is_staged)
 
-    def _change(self, table: Table, params: Mapping[str, Any]) -> SnapshotProducer | None:
+    def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
         """What the write does to the table; None when it changes nothing.
 
         Raises:
@@ -216,31 +223,30 @@ class Writes:
         """
         from icecomb.format.operation.append import FastAppend
 
-        write = params["write"]
-        operation = write["operation"]
-        names_columns = operation in {OVERWRITE, REPLACE_FILES}
-        check_same_table(table, write["uuid"], write["schema_id"] if names_columns else None)
-        files = data_files(table.metadata, write, params["files"])
-        summary = self._summary(params)
-        if operation == OVERWRITE:
+        write, replaced = request.write, request.replaced
+        names_columns = write.operation in {OVERWRITE, REPLACE_FILES}
+        check_same_table(table, write.uuid, write.schema_id if names_columns else None)
+        files = data_files(table.metadata, write, request.files)
+        summary = self._summary(write)
+        if write.operation == OVERWRITE:
             return overwrite(table, write, files, summary)
-        if operation == OVERWRITE_PARTITIONS:
+        if write.operation == OVERWRITE_PARTITIONS:
             return overwrite_partitions(table, write, files, summary)
-        if operation == REPLACE_FILES:
-            state = self._states.find(params["replaced"]["reference"])
-            return replace_files(table, state, write, params["replaced"], files, summary)
+        if write.operation == REPLACE_FILES and replaced is not None:
+            state = self._states.find(replaced.reference)
+            return replace_files(table, state, write, replaced, files, summary)
+        if write.operation != APPEND:
+            raise ValueError(f"a write cannot {write.operation}")
         place = Place.of(write)
         append = FastAppend(table.io, summary, place.branch, stage_only=place.is_staged)
         for file in files:
             append.append_data_file(file)
         return append
 
-    def _summary(self, params: Mapping[str, Any]) -> dict[str, str]:
-        write = params["write"]
+    def _summary(self, write: WriteState) -> dict[str, str]:
         return {
-            **self._catalogs.engine(write["catalog"]),
-            **params.get("properties", {}),
-            **write["summary"],
+            **self._catalogs.engine(write.catalog),
+            **write.summary,
             **Place.of(write).summary,
         }
 
@@ -261,15 +267,14 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
         ) from error
 
 
-def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
+def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str, str]) -> None:
     if state.time_travel:
         raise UnsupportedError(
             f"a version of table {state.name} cannot be written to",
             hint="write to the table itself, without VERSION or TIMESTAMP AS OF",
         )
-    if params["operation"] == OVERWRITE:
-        exact_filter(params["filters"], state.schema, case_sensitive=True)
-    options = _lowered(params.get("options") or {})
+    if request.operation == OVERWRITE:
+        exact_filter(request.filters, state.schema, case_sensitive=True)
     file_format = _setting(
         options, "write-format", state.metadata, "write.format.default", "parquet"
     )
@@ -290,7 +295,7 @@ def _check_writable(state: TableState, params: Mapping[str, Any]) -> None:
             hint="a write is checked against all that happened since its statement began",
         )
     # the rows of all other partitions would be lost
-    if params["operation"] == OVERWRITE and options.get("overwrite-mode", "").lower() == "dynamic":
+    if request.operation == OVERWRITE and options.get("overwrite-mode", "").lower() == "dynamic":
         raise UnsupportedError(
             "the write option overwrite-mode=dynamic is not there yet",
             hint="use writeTo(…).overwritePartitions(), or set "
@@ -314,34 +319,34 @@ def _check_elements(state: TableState) -> None:
                 )
 
 
-def _spec_json(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
-    described = []
+def _summary_options(options: Mapping[str, str]) -> dict[str, str]:
+    return snapshot_texts(
+        {
+            key[len(_SUMMARY_OPTION) :]: value
+            for key, value in options.items()
+            if key.lower().startswith(_SUMMARY_OPTION)
+        }
+    )
+
+
+def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[PartitionColumn]:
     for field in spec.fields:
         name, number = transform_parts(field.transform)
         # the source of a void field may have been dropped
-        source = name_path(schema, field.source_id) if name != "void" else []
-        described.append(
-            {"name": field.name, "transform": name, "parameter": number, "source": source}
+        source = name_path(schema, field.source_id) if name != "void" else ()
+        yield PartitionColumn(field.name, name, number, tuple(source))
+
+
+def _sort_fields(order: SortOrder, schema: Schema) -> Iterator[SortField]:
+    for field in order.fields:
+        yield SortField(
+            spark_transform(field.transform, name_path(schema, field.source_id)),
+            field.direction.value,
+            "last" if field.null_order is NullOrder.NULLS_LAST else "first",
         )
-    return described
 
 
-def _sort_fields(order: SortOrder, schema: Schema) -> list[dict[str, Any]]:
-    return [
-        {
-            "transform": spark_transform(field.transform, name_path(schema, field.source_id)),
-            "direction": field.direction.value,
-            "nulls": "last" if field.null_order is NullOrder.NULLS_LAST else "first",
-        }
-        for field in order.fields
-    ]
-
-
-def _ascending(transform: dict[str, Any]) -> dict[str, Any]:
-    return {"transform": transform, "direction": "asc", "nulls": "first"}
-
-
-def _data_location(metadata: TableMetadata) -> dict[str, Any]:
+def _data_location(metadata: TableMetadata) -> DataLocation:
     """Where the tasks put new files, each by its own name."""
     from icecomb.format.rows.location_provider import (
         ObjectStoreLocationProvider,
@@ -350,13 +355,13 @@ def _data_location(metadata: TableMetadata) -> dict[str, Any]:
 
     provider = load_location_provider(metadata.location, metadata.properties)
     if isinstance(provider, ObjectStoreLocationProvider):
-        return {
-            "root": provider.root,
-            "hashed": True,
-            "partitioned_paths": provider.partitioned_paths,
-            "context": provider.context,
-        }
-    return {"root": provider.root, "hashed": False, "partitioned_paths": True, "context": None}
+        return DataLocation(
+            provider.root,
+            hashed=True,
+            partitioned_paths=provider.partitioned_paths,
+            context=provider.context,
+        )
+    return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
 
 
 def _target_bytes(options: Mapping[str, str], metadata: TableMetadata) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.metadata import TableMetadata
     from icecomb.format.schema import Schema
+    from icecomb.spark.planner.protocol import WriteState, WrittenFile
 
 
 def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
@@ -41,44 +42,43 @@ def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
 
 
 def data_files(
-    metadata: TableMetadata, write: Mapping[str, Any], files: Sequence[Mapping[str, Any]]
+    metadata: TableMetadata, write: WriteState, files: Sequence[WrittenFile]
 ) -> list[DataFile]:
     """The files of a write.
 
     Args:
         metadata: The table.
         write: What began the write.
-        files: What the tasks say of each: `path`, `size`, `rows`, `partition`, `split_offsets` and
-            `columns`, see `ColumnMetrics` in the bridge.
+        files: What the tasks say of each.
     """
-    schema = metadata.schema_by_id(write["schema_id"])
-    spec = metadata.specs()[write["spec_id"]]
+    schema = metadata.schema_by_id(write.schema_id)
+    spec = metadata.specs()[write.spec_id]
     types = [field.field_type for field in spec.partition_type(schema).fields]
-    modes = {int(i): MetricsMode.parse(text) for i, text in write["metrics"].items()}
+    modes = {int(i): MetricsMode.parse(text) for i, text in write.metrics.items()}
     return [
         replace(
             data_file(
-                _named(file["path"], write["root"]),
-                file["size"],
+                _named(file.path, write),
+                file.size,
                 _metrics(file, schema, modes),
                 spec,
-                tuple(map(value_from_json, types, file["partition"])),
+                tuple(map(value_from_json, types, file.partition)),
             ),
-            sort_order_id=write["sort_order_id"],
+            sort_order_id=write.sort_order_id,
         )
         for file in files
     ]
 
 
-def _named(path: str, root: Mapping[str, str]) -> str:
+def _named(path: str, write: WriteState) -> str:
     """A new file as the table names it, where Spark was told another root."""
-    told = root["told"]
-    return root["named"] + path[len(told) :] if path.startswith(f"{told}/") else path
+    told = write.told_root
+    return write.root + path[len(told) :] if path.startswith(f"{told}/") else path
 
 
-def _metrics(file: Mapping[str, Any], schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
-    found = Metrics(file["rows"], {}, {}, {}, {}, {}, {}, tuple(file["split_offsets"]))
-    for number, size, values, nulls, lower, upper in file["columns"]:
+def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
+    found = Metrics(file.rows, {}, {}, {}, {}, {}, {}, file.split_offsets)
+    for number, size, values, nulls, lower, upper in file.columns:
         kind = schema.find_type(number)
         found.column_sizes[number] = size
         if values is None or not isinstance(kind, PrimitiveType):

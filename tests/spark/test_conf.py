@@ -11,6 +11,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.conf import CATALOG_CLASS, command_lines, spark_conf
 from icecomb.spark.planner.catalogs import catalog_properties
+from icecomb.spark.planner.protocol import Environment
 
 JAR = Path("/jars/b.jar")
 
@@ -65,23 +66,24 @@ def test_the_lines_survive_a_shell():
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "environment", "found"),
+    ("name", "options", "metastore", "found"),
     [
-        ("lake", {}, {}, {"type": "local"}),
-        ("lake", {"warehouse": "/w"}, {}, {"warehouse": "/w", "type": "local"}),
-        ("lake", {"uri": "thrift://h:1"}, {}, {"uri": "thrift://h:1"}),
-        ("lake", {"type": "hadoop"}, {"hive.metastore.uris": "thrift://s:1"}, {"type": "hadoop"}),
-        ("lake", {}, {"hive.metastore.uris": "thrift://s:1"}, {"uri": "thrift://s:1"}),
+        ("lake", {}, None, {"type": "local"}),
+        ("lake", {"warehouse": "/w"}, None, {"warehouse": "/w", "type": "local"}),
+        ("lake", {"uri": "thrift://h:1"}, None, {"uri": "thrift://h:1"}),
+        ("lake", {"type": "hadoop"}, "thrift://s:1", {"type": "hadoop"}),
+        ("lake", {}, "thrift://s:1", {"uri": "thrift://s:1"}),
     ],
 )
 def test_a_catalog_of_spark_that_says_nothing_is_on_sparks_metastore_or_ones_own(
-    name, options, environment, found, tmp_path, monkeypatch
+    name, options, metastore, found, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ICECOMB_HOME", str(tmp_path))
+    environment = Environment(metastore, application_id="a1", spark_version="4.3.0")
     assert catalog_properties(name, {"python": "p", **options}, environment) == found
 
 
 def test_an_option_of_a_catalog_of_spark_that_is_misspelt_is_refused():
     with pytest.raises(ConfigurationError, match="there is no setting 'url'"):
-        catalog_properties("lake", {"url": "thrift://h:1"}, {})
+        catalog_properties("lake", {"url": "thrift://h:1"}, Environment(None, "a1", "4.3.0"))

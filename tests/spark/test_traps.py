@@ -599,9 +599,9 @@ from icecomb.spark.planner import tables
 from icecomb.spark.planner.__main__ import main
 from icecomb.spark.planner.tables import Tables
 load = Tables.load_table
-def slow(self, params):
+def slow(self, request):
     time.sleep(12)
-    return load(self, params)
+    return load(self, request)
 Tables.load_table = slow
 main()
 """

@@ -6,14 +6,16 @@ import json
 
 from icecomb.spark.planner.handlers import handlers
 
-HINTS = {
-    "parallelism": 2,
-    "split_bytes": 1 << 27,
-    "open_cost_bytes": 1 << 22,
-    "max_split_bytes_set": False,
-}
+NO_HINTS = {"parallelism": 2, "split_bytes": None, "open_cost_bytes": None}
 NO_AUDIT = {"wap_id": None, "wap_branch": None}
 NAMESPACE = ["planner_tests"]
+DEFAULTS = {
+    "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
+    "begin_write": {"command": None, "filters": [], "options": {}, "audit": NO_AUDIT},
+    "commit_write": {"replaced": None},
+    "commit_staged": {"write": None, "files": []},
+    "delete_where": {"audit": NO_AUDIT},
+}
 
 
 class Planner:
@@ -22,27 +24,32 @@ class Planner:
     def __init__(self, metastore):
         self._methods = handlers()
         options = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
+        environment = {"metastore_uris": None, "application_id": "a1", "spark_version": "4.3.0"}
         self.catalog = self.ask(
-            "open_catalog", name="lake", options=options, environment={"spark.version": "4.3.0"}
+            "open_catalog", name="lake", options=options, environment=environment
         )["catalog"]
 
     def ask(self, method, **params):
-        if method in {"load_table", "begin_write", "delete_where"}:
-            params = {"audit": NO_AUDIT, **params}
-        return json.loads(json.dumps(self._methods[method](params), allow_nan=False))
+        asked = json.loads(json.dumps({**DEFAULTS.get(method, {}), **params}))
+        return json.loads(json.dumps(self._methods[method](asked), allow_nan=False))
 
-    def load(self, name, **version):
-        asked = {"version": None, "timestamp_us": None, **version}
-        return self.ask("load_table", catalog=self.catalog, namespace=NAMESPACE, name=name, **asked)
+    def load(self, name, **more):
+        return self.ask("load_table", catalog=self.catalog, table=named(name), **more)
 
-    def plan(self, table, *filters, columns=None, **options):
+    def plan(self, table, *filters, columns=None, rewrite=False, **options):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
             "plan_scan",
             reference=table["reference"],
-            schema={"type": "struct", "fields": fields},
+            field_ids=[f["metadata"]["parquet.field.id"] for f in fields],
             filters=list(filters),
             case_sensitive=False,
-            hints=HINTS,
+            hints=NO_HINTS,
             options=options,
+            rewrite=rewrite,
         )
+
+
+def named(name):
+    """A table of the tests' namespace."""
+    return {"namespace": NAMESPACE, "name": name}

@@ -51,7 +51,7 @@ def test_where_a_change_goes_is_decided_when_it_begins(planner, table):
         update.set("write.wap.enabled", "false")
     for write in begun.values():
         write["operation"] = "overwrite"
-        planner.ask("commit_write", write=write | {"filters": []}, files=[], properties={})
+        planner.ask("commit_write", write=write, files=[])
     refs = table.refresh().refs()
     assert refs["main"].snapshot_id == main
     assert table.scan().use_ref("audit").count() == 0

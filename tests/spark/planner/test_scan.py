@@ -23,7 +23,7 @@ from icecomb.format.schema import Schema
 from icecomb.format.types import ListType, NestedField, UUIDType
 from icecomb.spark.planner.scan import encode_positions
 from icecomb.spark.planner.write import _only_proven_failures
-from tests.spark.planner.protocol import NAMESPACE, Planner
+from tests.spark.planner.protocol import NAMESPACE, Planner, named
 
 
 @given(st.sets(st.integers(0, 2**40), min_size=1, max_size=200))
@@ -41,14 +41,15 @@ def name(planner, catalog):
     planner.ask(
         "create_table",
         catalog=planner.catalog,
-        namespace=NAMESPACE,
-        name="t",
-        schema={"type": "struct", "fields": fields},
-        partitioning=[
-            {"name": "identity", "arguments": [{"column": ["day"]}]},
-            {"name": "bucket", "arguments": [{"value": 4}, {"column": ["id"]}]},
-        ],
-        properties={"provider": "iceberg", "owner": "me", "option.a": "b", "a": "b"},
+        definition={
+            "table": named("t"),
+            "schema": {"type": "struct", "fields": fields},
+            "partitioning": [
+                {"name": "identity", "arguments": [{"column": ["day"]}]},
+                {"name": "bucket", "arguments": [{"value": 4}, {"column": ["id"]}]},
+            ],
+            "properties": {"provider": "iceberg", "owner": "me", "option.a": "b", "a": "b"},
+        },
     )
     table = catalog.load_table(("planner_tests", "t"))
     for day in (0, None):
@@ -58,7 +59,7 @@ def name(planner, catalog):
 
 
 def _tasks(plan):
-    return [task for partition in plan["partitions"] for task in partition]
+    return [plan["files"][task["file"]] for group in plan["partitions"] for task in group]
 
 
 @pytest.mark.jvm
@@ -80,8 +81,7 @@ def test_identity_partition_values_come_as_constants_of_the_columns_that_are_rea
     table = planner.load(name)
     tasks = _tasks(planner.plan(table))
     assert sorted(str(task["constants"]) for task in tasks) == ["{'2': 0}", "{'2': None}"]
-    assert [task["rows"] for task in tasks] == [2, 2]
-    assert all(task["deletes"] is None and task["format"] == "parquet" for task in tasks)
+    assert all(task["deletes"] is None and task["entry"] is None for task in tasks)
     only_x = _tasks(planner.plan(table, columns=["x"]))
     assert [task["constants"] for task in only_x] == [{}, {}]
     assert planner.plan(table, columns=[])["statistics"]["rows"] == 4
@@ -133,9 +133,8 @@ def test_a_version_that_is_not_there_names_the_table(planner, name, version):
 @pytest.mark.jvm
 def test_a_version_cannot_be_begun_to_write(planner, name):
     table = planner.load(name, version="main")
-    write = {"operation": "append", "options": {}, "schema": table["schema"]}
     with pytest.raises(UnsupportedError, match="cannot be written to"):
-        planner.ask("begin_write", reference=table["reference"], **write)
+        planner.ask("begin_write", reference=table["reference"], operation="append")
 
 
 @pytest.mark.jvm
@@ -148,12 +147,11 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         reference=table["reference"],
         operation="append",
         options={"compression-codec": "gzip", "snapshot-property.who": "me"},
-        schema=table["schema"],
     )
     location = catalog.load_table(("planner_tests", name)).location()
     assert (begun["location"]["root"], begun["location"]["hashed"]) == (f"{location}/data", False)
     assert begun["schema"] == table["schema"]
-    assert begun["spec"]["fields"] == [
+    assert begun["partition"] == [
         {"name": "day", "transform": "identity", "parameter": None, "source": ["day"]},
         {"name": "id_bucket", "transform": "bucket", "parameter": 4, "source": ["id"]},
     ]
@@ -161,10 +159,12 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
     assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
     assert begun["writer"]["compression"] == "gzip"
     assert begun["target_file_bytes"] == 512 << 20
-    assert planner.ask("commit_write", write=begun["write"], files=[], properties={}) == {}
+    assert planner.ask("commit_write", write=begun["write"], files=[]) == {}
+    counts = {"size": 1, "rows": 1, "split_offsets": [4], "columns": []}
+    file = {"path": "/x", "partition": [None, 0], **counts}
     other = begun["write"] | {"uuid": "00000000-0000-0000-0000-000000000000"}
     with pytest.raises(CommitFailedError, match="dropped and made anew"):
-        planner.ask("commit_write", write=other, files=[{"path": "/x"}], properties={})
+        planner.ask("commit_write", write=other, files=[file])
 
 
 @pytest.mark.jvm
@@ -180,13 +180,15 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
 
     table = planner.load(name)
     definition = {"schema": table["schema"], "partitioning": [], "properties": {}}
-    place = {"catalog": planner.catalog, "namespace": NAMESPACE}
     with monkeypatch.context() as patched:
         patched.setattr(HiveCatalog, "publish", surprised)
         patched.setattr(Table, "commit", surprised)
         for operation, target in (("create", f"{name}_new"), ("replace", name)):
             staged = planner.ask(
-                "stage_table", operation=operation, name=target, **place, **definition
+                "stage_table",
+                catalog=planner.catalog,
+                operation=operation,
+                definition={"table": named(target), **definition},
             )
             request = {"reference": staged["reference"], "files": []}
             with pytest.raises(raised):
@@ -207,7 +209,7 @@ def test_unknown_changes_and_purging_are_refused_and_change_nothing(planner, nam
         {"action": "set_property", "key": "a", "value": "c"},
         {"action": "unknown", "text": "ClusterBy"},
     ]
-    identifier = {"catalog": planner.catalog, "namespace": NAMESPACE, "name": name}
+    identifier = {"catalog": planner.catalog, "table": named(name)}
     with pytest.raises(UnsupportedError, match="cannot do this here: ClusterBy"):
         planner.ask("alter_table", **identifier, changes=changes)
     assert planner.load(name)["reference"] == before
@@ -221,10 +223,4 @@ def test_elements_that_spark_knows_only_as_binary_are_not_written(planner, catal
     catalog.create_table("planner_tests.uuids", schema)
     table = planner.load("uuids")
     with pytest.raises(UnsupportedError, match=r"Spark cannot write ids\.element, a uuid"):
-        planner.ask(
-            "begin_write",
-            reference=table["reference"],
-            operation="append",
-            options={},
-            schema=table["schema"],
-        )
+        planner.ask("begin_write", reference=table["reference"], operation="append")

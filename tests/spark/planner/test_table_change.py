@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
+from icecomb.format.types import DecimalType
 from tests.spark.planner.protocol import NAMESPACE
 
 pytestmark = pytest.mark.jvm
@@ -31,17 +33,15 @@ def table(planner, catalog):  # the planner has made the namespace
 def begin(planner, table, operation, **more):
     """The table as a statement sees it, the files it reads, and its write."""
     loaded = planner.load(table.identifier[-1])
-    plan = planner.plan(loaded)
-    paths = [task["path"] for group in plan["partitions"] for task in group]
+    entries = [file["entry"] for file in planner.plan(loaded, rewrite=True)["files"]]
     begun = planner.ask(
         "begin_write",
         reference=loaded["reference"],
         operation=operation,
-        schema=loaded["schema"],
-        **{"options": {}, **more},
+        **more,
     )
-    replaced = {"reference": loaded["reference"], "filters": [], "files": paths}
-    return {"write": begun["write"], "files": [], "properties": {}, "replaced": replaced}
+    replaced = {"reference": loaded["reference"], "filters": [], "files": entries}
+    return {"write": begun["write"], "files": [], "replaced": replaced}
 
 
 def ids(table):
@@ -53,7 +53,7 @@ def test_replaced_files_are_gone_and_no_others(planner, table):
     kept = request["replaced"]["files"].pop()
     planner.ask("commit_write", **request)
     [left] = table.refresh().inspect.files()["file_path"].to_pylist()
-    assert left == kept
+    assert left == kept["path"]
     assert table.current_snapshot().operation == "delete"
 
 
@@ -64,6 +64,26 @@ def test_files_are_not_replaced_when_others_added_rows_meanwhile(planner, table,
     with pytest.raises(ValidationError, match="added"):
         planner.ask("commit_write", **request)
     assert ids(table) == [1, 1, 2, 2, 3, 3]
+
+
+def test_files_of_a_partitioning_whose_column_was_dropped_are_replaced(planner, table):
+    with table.update_schema() as change:
+        change.add_column("price", DecimalType(9, 2))
+    with table.update_spec() as spec:
+        spec.add_identity("price")
+    table.append(pa.table({"id": [4], "k": ["c"], "price": [Decimal("1.50")]}))
+    with table.update_spec() as spec:
+        spec.remove_field("price")
+    with table.update_schema() as change:
+        change.delete_column("price")
+    request = begin(planner, table, "replace_files", command="delete")
+    assert sorted(str(entry["partition"]) for entry in request["replaced"]["files"]) == [
+        "['a']",
+        "['b']",
+        "['c', '1.50']",
+    ]
+    planner.ask("commit_write", **request)
+    assert ids(table) == []
 
 
 def test_under_snapshot_isolation_rows_that_others_add_stay(planner, table):
@@ -94,10 +114,11 @@ def test_an_update_that_would_lose_rows_is_refused(planner, table):
     assert ids(table) == [1, 2, 3]
 
 
-def test_files_that_the_statement_did_not_plan_are_not_replaced(planner, table):
+def test_files_that_the_table_has_not_are_not_replaced(planner, table):
     request = begin(planner, table, "replace_files", command="delete")
-    request["replaced"]["files"].append("/no/such/file.parquet")
-    with pytest.raises(CommitFailedError, match="3 data files were read, of which"):
+    files = request["replaced"]["files"]
+    files.append({**files[0], "path": "/no/such/file.parquet"})
+    with pytest.raises(ValidationError, match="/no/such/file"):
         planner.ask("commit_write", **request)
     assert ids(table) == [1, 2, 3]
 

@@ -14,7 +14,8 @@ import pytest
 
 from icecomb.format.errors import NoSuchTableError
 from icecomb.spark.planner import transport
-from icecomb.spark.planner.messages import lines_of, read_message
+from icecomb.spark.planner.pages import lines_of, read_message
+from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport import Server, answer
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test
@@ -81,7 +82,7 @@ def server() -> Iterator[Server]:
 def test_the_planner_says_its_port_and_answers_several_connections():
     with planner() as process:
         greeting = json.loads(process.stdout.readline())
-        assert greeting["protocol"] == 2
+        assert greeting["protocol"] == PROTOCOL
         connections = [Connection(greeting["port"]) for _ in range(3)]
         errors = [c.ask("no_such_method")["error"] for c in connections]
         for connection in connections:
@@ -130,7 +131,7 @@ def test_a_wrong_token_gets_no_answer_at_all(server):
 
 def test_a_connection_is_greeted_so_that_the_bridge_knows_that_it_is_served(server):
     connection = Connection(server.port)
-    assert connection.greeting == {"protocol": 2}
+    assert connection.greeting == {"protocol": PROTOCOL}
     connection.close()
 
 

@@ -1,9 +1,8 @@
 package org.icecomb.spark;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
-import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.Audit;
 
 /** The session's settings of write, audit, publish; what they mean for a table the planner says. */
 public final class AuditSettings {
@@ -11,11 +10,9 @@ public final class AuditSettings {
   private AuditSettings() {}
 
   /** The settings of the session that runs the statement, as they are now. */
-  public static ObjectNode now() {
+  public static Audit now() {
     SQLConf conf = SparkSession.active().sessionState().conf();
-    return Json.object()
-        .put("wap_id", setting(conf, "spark.wap.id"))
-        .put("wap_branch", setting(conf, "spark.wap.branch"));
+    return new Audit(setting(conf, "spark.wap.id"), setting(conf, "spark.wap.branch"));
   }
 
   private static String setting(SQLConf conf, String key) {

@@ -1,12 +1,11 @@
 package org.icecomb.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -26,8 +25,30 @@ import org.icecomb.spark.convert.Changes;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.functions.PartitionFunctions;
-import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.AlterNamespace;
+import org.icecomb.spark.planner.Protocol.AlterTable;
+import org.icecomb.spark.planner.Protocol.CreateNamespace;
+import org.icecomb.spark.planner.Protocol.CreateTable;
+import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.DropNamespace;
+import org.icecomb.spark.planner.Protocol.DropTable;
+import org.icecomb.spark.planner.Protocol.Dropped;
+import org.icecomb.spark.planner.Protocol.Exists;
+import org.icecomb.spark.planner.Protocol.ListNamespaces;
+import org.icecomb.spark.planner.Protocol.ListTables;
+import org.icecomb.spark.planner.Protocol.LoadNamespace;
+import org.icecomb.spark.planner.Protocol.LoadTable;
+import org.icecomb.spark.planner.Protocol.NamespaceProperties;
+import org.icecomb.spark.planner.Protocol.Namespaces;
+import org.icecomb.spark.planner.Protocol.RenameTable;
+import org.icecomb.spark.planner.Protocol.Request;
+import org.icecomb.spark.planner.Protocol.StageTable;
+import org.icecomb.spark.planner.Protocol.TableDefinition;
+import org.icecomb.spark.planner.Protocol.TableDescription;
+import org.icecomb.spark.planner.Protocol.TableExists;
+import org.icecomb.spark.planner.Protocol.TableName;
+import org.icecomb.spark.planner.Protocol.TableNames;
 
 /**
  * A catalog of Iceberg tables: {@code spark.sql.catalog.lake=org.icecomb.spark.IcecombCatalog}.
@@ -62,17 +83,17 @@ public final class IcecombCatalog
 
   @Override
   public Identifier[] listTables(String[] namespace) {
-    JsonNode answer = askNamespace("list_tables", namespace, namespace(namespace));
-    List<Identifier> tables = new ArrayList<>();
-    for (JsonNode table : answer.get("tables")) {
-      tables.add(Identifier.of(Json.names(table.get("namespace")), table.get("name").asText()));
-    }
-    return tables.toArray(new Identifier[0]);
+    TableNames found =
+        askNamespace(
+            namespace, catalog -> new ListTables(catalog, List.of(namespace)), TableNames.class);
+    return found.tables().stream()
+        .map(table -> Identifier.of(table.namespace().toArray(new String[0]), table.name()))
+        .toArray(Identifier[]::new);
   }
 
   @Override
   public boolean tableExists(Identifier table) {
-    return askTable("table_exists", table, identifier(table)).get("exists").asBoolean();
+    return askTable(table, catalog -> new TableExists(catalog, name(table)), Exists.class).exists();
   }
 
   @Override
@@ -93,11 +114,9 @@ public final class IcecombCatalog
   }
 
   private Table load(Identifier table, String version, Long timestamp) {
-    ObjectNode parameters = identifier(table);
-    parameters.put("version", version);
-    parameters.put("timestamp_us", timestamp);
-    parameters.set("audit", AuditSettings.now());
-    return table(table, askTable("load_table", table, parameters));
+    return described(
+        table,
+        catalog -> new LoadTable(catalog, name(table), version, timestamp, AuditSettings.now()));
   }
 
   @Override
@@ -109,8 +128,8 @@ public final class IcecombCatalog
   @Override
   public Table createTable(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    ObjectNode parameters = definition(table, schema, partitions, properties);
-    return table(table, askTable("create_table", table, parameters));
+    TableDefinition definition = definition(table, schema, partitions, properties);
+    return described(table, catalog -> new CreateTable(catalog, definition));
   }
 
   /** CREATE TABLE … AS SELECT: the table appears with its rows, or not at all. */
@@ -139,19 +158,19 @@ public final class IcecombCatalog
       Column[] columns,
       Transform[] partitions,
       Map<String, String> properties) {
-    ObjectNode parameters = definition(table, structType(columns), partitions, properties);
-    parameters.put("operation", operation);
-    JsonNode description = askTable("stage_table", table, parameters);
-    return new IcecombStagedTable(session, table, table(table, description));
+    TableDefinition definition = definition(table, structType(columns), partitions, properties);
+    IcecombTable staged =
+        described(table, catalog -> new StageTable(catalog, operation, definition));
+    return new IcecombStagedTable(session, table, staged);
   }
 
-  private static ObjectNode definition(
+  private static TableDefinition definition(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    ObjectNode parameters = identifier(table);
-    parameters.set("schema", Schemas.toJson(Schemas.visible(schema)));
-    parameters.set("partitioning", Transforms.toJson(partitions));
-    parameters.set("properties", Json.object(properties));
-    return parameters;
+    return new TableDefinition(
+        name(table),
+        Schemas.toJson(Schemas.visible(schema)),
+        Transforms.toJson(partitions),
+        properties);
   }
 
   private static StructType structType(Column[] columns) {
@@ -170,9 +189,8 @@ public final class IcecombCatalog
 
   @Override
   public Table alterTable(Identifier table, TableChange... changes) {
-    ObjectNode parameters = identifier(table);
-    parameters.set("changes", Changes.toJson(changes));
-    return table(table, askTable("alter_table", table, parameters));
+    return described(
+        table, catalog -> new AlterTable(catalog, name(table), Changes.toJson(changes)));
   }
 
   @Override
@@ -186,8 +204,8 @@ public final class IcecombCatalog
   }
 
   private boolean drop(Identifier table, boolean purge) {
-    ObjectNode parameters = identifier(table).put("purge", purge);
-    return askTable("drop_table", table, parameters).get("dropped").asBoolean();
+    return askTable(table, catalog -> new DropTable(catalog, name(table), purge), Dropped.class)
+        .dropped();
   }
 
   @Override
@@ -199,11 +217,8 @@ public final class IcecombCatalog
     }
     Identifier target =
         Identifier.of(namespace.length == 0 ? from.namespace() : namespace, to.name());
-    ObjectNode parameters = Json.object();
-    parameters.set("from", identifier(from));
-    parameters.set("to", identifier(target));
     try {
-      session.ask("rename_table", parameters);
+      session.ask(catalog -> new RenameTable(catalog, name(from), name(target)), Done.class);
     } catch (PlannerException e) {
       boolean aboutTarget =
           e.type().equals("TableAlreadyExistsError") || e.type().equals("NoSuchNamespaceError");
@@ -218,32 +233,35 @@ public final class IcecombCatalog
 
   @Override
   public String[][] listNamespaces(String[] parent) {
-    ObjectNode parameters = Json.object();
-    parameters.set("parent", Json.array(parent));
-    JsonNode answer = askNamespace("list_namespaces", parent, parameters);
-    List<String[]> namespaces = new ArrayList<>();
-    answer.get("namespaces").forEach(namespace -> namespaces.add(Json.names(namespace)));
-    return namespaces.toArray(new String[0][]);
+    Namespaces found =
+        askNamespace(
+            parent, catalog -> new ListNamespaces(catalog, List.of(parent)), Namespaces.class);
+    return found.namespaces().stream()
+        .map(namespace -> namespace.toArray(new String[0]))
+        .toArray(String[][]::new);
   }
 
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace) {
-    JsonNode answer = askNamespace("load_namespace", namespace, namespace(namespace));
-    return Json.strings(answer.get("properties"));
+    return askNamespace(
+            namespace,
+            catalog -> new LoadNamespace(catalog, List.of(namespace)),
+            NamespaceProperties.class)
+        .properties();
   }
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> properties) {
-    ObjectNode parameters = namespace(namespace);
-    parameters.set("properties", Json.object(properties));
-    askNamespace("create_namespace", namespace, parameters);
+    askNamespace(
+        namespace,
+        catalog -> new CreateNamespace(catalog, List.of(namespace), properties),
+        Done.class);
   }
 
   @Override
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-    ObjectNode parameters = namespace(namespace);
-    ObjectNode set = parameters.putObject("set");
-    ArrayNode remove = parameters.putArray("remove");
+    Map<String, String> set = new LinkedHashMap<>();
+    List<String> remove = new ArrayList<>();
     for (NamespaceChange change : changes) {
       if (change instanceof NamespaceChange.SetProperty property) {
         set.put(property.property(), property.value());
@@ -251,13 +269,19 @@ public final class IcecombCatalog
         remove.add(property.property());
       }
     }
-    askNamespace("alter_namespace", namespace, parameters);
+    askNamespace(
+        namespace,
+        catalog -> new AlterNamespace(catalog, List.of(namespace), set, remove),
+        Done.class);
   }
 
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    ObjectNode parameters = namespace(namespace).put("cascade", cascade);
-    return askNamespace("drop_namespace", namespace, parameters).get("dropped").asBoolean();
+    return askNamespace(
+            namespace,
+            catalog -> new DropNamespace(catalog, List.of(namespace), cascade),
+            Dropped.class)
+        .dropped();
   }
 
   @Override
@@ -281,34 +305,30 @@ public final class IcecombCatalog
     return found;
   }
 
-  private IcecombTable table(Identifier table, JsonNode description) {
-    return new IcecombTable(
-        session, name + "." + String.join(".", table.namespace()) + "." + table.name(), description);
+  private IcecombTable described(Identifier table, Function<String, Request> request) {
+    String shown = name + "." + String.join(".", table.namespace()) + "." + table.name();
+    return new IcecombTable(session, shown, askTable(table, request, TableDescription.class));
   }
 
-  private JsonNode askTable(String method, Identifier table, ObjectNode parameters) {
+  private <T extends Record> T askTable(
+      Identifier table, Function<String, Request> request, Class<T> kind) {
     try {
-      return session.ask(method, parameters);
+      return session.ask(request, kind);
     } catch (PlannerException e) {
       throw SparkErrors.ofTable(e, table);
     }
   }
 
-  private JsonNode askNamespace(String method, String[] namespace, ObjectNode parameters) {
+  private <T extends Record> T askNamespace(
+      String[] namespace, Function<String, Request> request, Class<T> kind) {
     try {
-      return session.ask(method, parameters);
+      return session.ask(request, kind);
     } catch (PlannerException e) {
       throw SparkErrors.ofNamespace(e, namespace);
     }
   }
 
-  private static ObjectNode identifier(Identifier table) {
-    return namespace(table.namespace()).put("name", table.name());
-  }
-
-  private static ObjectNode namespace(String[] namespace) {
-    ObjectNode parameters = Json.object();
-    parameters.set("namespace", Json.array(namespace));
-    return parameters;
+  private static TableName name(Identifier table) {
+    return new TableName(List.of(table.namespace()), table.name());
   }
 }

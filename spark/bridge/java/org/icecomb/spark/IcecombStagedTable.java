@@ -1,7 +1,7 @@
 package org.icecomb.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +16,9 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.AbortStaged;
+import org.icecomb.spark.planner.Protocol.CommitStaged;
+import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.write.StagedWriteBuilder;
 
 /**
@@ -29,7 +32,8 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
   private final PlannerSession session;
   private final Identifier identifier;
   private final IcecombTable table;
-  private ObjectNode written = Json.object();
+  private JsonNode write;
+  private ArrayNode written = Json.array();
   private List<String> paths = List.of();
   private boolean commitUnknown;
 
@@ -40,7 +44,6 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
     this.session = session;
     this.identifier = identifier;
     this.table = table;
-    written.putArray("files");
   }
 
   @Override
@@ -70,22 +73,22 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new StagedWriteBuilder(
-        session, name(), table.reference(), info, this::keep);
+    return new StagedWriteBuilder(table.handle(), info, this::keep);
   }
 
-  private void keep(ObjectNode request, List<String> files) {
-    written = request;
-    paths = files;
+  private void keep(JsonNode state, ArrayNode files, List<String> locations) {
+    write = state;
+    written = files;
+    paths = locations;
   }
 
   @Override
   public void commitStagedChanges() {
-    written.set("reference", table.reference());
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      session.ask("commit_staged", written);
+      CommitStaged request = new CommitStaged(table.handle().reference(), write, written);
+      session.ask(catalog -> request, Done.class);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.ofTable(e, identifier);
@@ -97,11 +100,8 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
     if (commitUnknown) {
       return;
     }
-    ObjectNode request = Json.object();
-    request.set("reference", table.reference());
-    ArrayNode files = request.putArray("files");
-    paths.forEach(files::add);
-    session.ask("abort_staged", request);
+    AbortStaged request = new AbortStaged(table.handle().reference(), paths);
+    session.ask(catalog -> request, Done.class);
   }
 
   @Override

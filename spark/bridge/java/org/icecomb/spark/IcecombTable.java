@@ -1,7 +1,6 @@
 package org.icecomb.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
@@ -25,8 +24,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
-import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.CanDeleteWhere;
+import org.icecomb.spark.planner.Protocol.DeleteWhere;
+import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.Possible;
+import org.icecomb.spark.planner.Protocol.Request;
+import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.write.RowLevelRewrite;
@@ -40,54 +44,49 @@ public final class IcecombTable
         SupportsDeleteV2,
         SupportsRowLevelOperations {
 
-  private final PlannerSession session;
-  private final String name;
-  private final JsonNode description;
-  private final StructType schemaWithIds;
+  private final TableDescription description;
+  private final TableHandle handle;
 
-  /**
-   * @param description the planner's answer to load_table
-   */
-  IcecombTable(PlannerSession session, String name, JsonNode description) {
-    this.session = session;
-    this.name = name;
+  IcecombTable(PlannerSession session, String name, TableDescription description) {
     this.description = description;
-    this.schemaWithIds = Schemas.parse(description.get("schema"));
+    this.handle =
+        new TableHandle(
+            session, name, description.reference(), Schemas.parse(description.schema()));
   }
 
   @Override
   public String name() {
-    return name;
+    return handle.name();
   }
 
   @Override
   public String id() {
-    return Json.textOrNull(description, "uuid");
+    return description.uuid();
   }
 
   @Override
   public String version() {
-    return Json.textOrNull(description, "version");
+    return description.version();
   }
 
   @Override
   public StructType schema() {
-    return Schemas.visible(schemaWithIds);
+    return Schemas.visible(handle.schema());
   }
 
   @Override
   public Transform[] partitioning() {
-    return Transforms.fromJson(description.get("partitioning"));
+    return Transforms.fromJson(description.partitioning());
   }
 
   @Override
   public Map<String, String> properties() {
-    return Json.strings(description.get("properties"));
+    return description.properties();
   }
 
   @Override
   public Set<TableCapability> capabilities() {
-    return description.path("writable").asBoolean()
+    return description.writable()
         ? EnumSet.of(
             TableCapability.BATCH_READ,
             TableCapability.BATCH_WRITE,
@@ -104,34 +103,34 @@ public final class IcecombTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new IcecombScanBuilder(session, name, reference(), schemaWithIds, options);
+    return new IcecombScanBuilder(handle, options);
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new TableWriteBuilder(session, name, reference(), schemaWithIds, info);
+    return new TableWriteBuilder(handle, info);
   }
 
   /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    List<Condition> conditions = Condition.all(predicates, schemaWithIds);
+    List<Condition> conditions = Condition.all(predicates, handle.schema());
     return conditions != null
-        && askDelete("can_delete_where", conditions).get("possible").asBoolean();
+        && ask(
+                new CanDeleteWhere(handle.reference(), Condition.toJson(conditions)),
+                Possible.class)
+            .possible();
   }
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    askDelete("delete_where", Condition.all(predicates, schemaWithIds));
+    ArrayNode filters = Condition.toJson(Condition.all(predicates, handle.schema()));
+    ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
   }
 
-  private JsonNode askDelete(String method, List<Condition> conditions) {
-    ObjectNode request = Json.object();
-    request.set("reference", reference());
-    request.set("filters", Condition.toJson(conditions));
-    request.set("audit", AuditSettings.now());
+  private <T extends Record> T ask(Request request, Class<T> kind) {
     try {
-      return session.ask(method, request);
+      return handle.session().ask(catalog -> request, kind);
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
@@ -139,16 +138,16 @@ public final class IcecombTable
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    return () -> new RowLevelRewrite(session, name, reference(), schemaWithIds, info.command());
+    return () -> new RowLevelRewrite(handle, info.command());
   }
 
-  /** The state that this object is pinned to, as the planner named it. */
-  JsonNode reference() {
-    return description.get("reference");
+  /** The state that this object is pinned to. */
+  TableHandle handle() {
+    return handle;
   }
 
   @Override
   public String toString() {
-    return name;
+    return handle.name();
   }
 }

@@ -1,15 +1,16 @@
 package org.icecomb.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
-import org.apache.hadoop.conf.Configuration;
+import java.util.function.Function;
 import org.apache.spark.sql.SparkSession;
-import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Planner;
+import org.icecomb.spark.planner.Protocol.Environment;
+import org.icecomb.spark.planner.Protocol.OpenCatalog;
+import org.icecomb.spark.planner.Protocol.OpenedCatalog;
+import org.icecomb.spark.planner.Protocol.Request;
 
 /**
- * One configured catalog in the planner: adds its handle to every request and opens it again when
+ * One configured catalog in the planner: gives its handle to requests and opens it again when
  * the planner process was replaced.
  */
 public final class PlannerSession {
@@ -48,9 +49,13 @@ public final class PlannerSession {
     return name.startsWith("jupyter") || name.startsWith("ipython");
   }
 
-  /** The request's parameters without the catalog's handle, which is added here. */
-  public JsonNode ask(String method, ObjectNode parameters) {
-    return planner.ask(method, () -> parameters.put("catalog", handle()));
+  /**
+   * Asks about this catalog.
+   *
+   * @param making makes the request of the catalog's handle
+   */
+  public <T extends Record> T ask(Function<String, Request> making, Class<T> kind) {
+    return planner.ask(() -> making.apply(handle()), kind);
   }
 
   synchronized String[] defaultNamespace() {
@@ -61,27 +66,23 @@ public final class PlannerSession {
   private synchronized String handle() {
     int current = planner.generation();
     if (current != generation) {
-      JsonNode answer = planner.ask("open_catalog", this::description);
-      handle = answer.get("catalog").asText();
-      defaultNamespace = Json.names(answer.get("default_namespace"));
+      OpenedCatalog opened = planner.ask(this::description, OpenedCatalog.class);
+      handle = opened.catalog();
+      defaultNamespace = opened.defaultNamespace().toArray(new String[0]);
       generation = current;
     }
     return handle;
   }
 
-  private ObjectNode description() {
-    ObjectNode parameters = Json.object().put("name", catalogName);
-    parameters.set("options", Json.object(options));
-    ObjectNode environment = parameters.putObject("environment");
+  private OpenCatalog description() {
     SparkSession spark = SparkSession.active();
-    Configuration hadoop = spark.sessionState().newHadoopConf();
-    String metastore = hadoop.get("hive.metastore.uris");
-    if (metastore != null && !metastore.isEmpty()) {
-      environment.put("hive.metastore.uris", metastore);
-    }
-    environment.put("spark.app.id", spark.sparkContext().applicationId());
-    environment.put("spark.version", spark.version());
-    environment.put("user", spark.sparkContext().sparkUser());
-    return parameters;
+    String metastore = spark.sessionState().newHadoopConf().get("hive.metastore.uris");
+    return new OpenCatalog(
+        catalogName,
+        options,
+        new Environment(
+            metastore == null || metastore.isEmpty() ? null : metastore,
+            spark.sparkContext().applicationId(),
+            spark.version()));
   }
 }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.SortField;
 
 /** Partition transforms and sort orders between Spark's expressions and the planner's JSON. */
 public final class Transforms {
@@ -74,14 +75,14 @@ public final class Transforms {
     };
   }
 
-  public static SortOrder[] ordering(JsonNode ordering) {
+  public static SortOrder[] ordering(List<SortField> ordering) {
     List<SortOrder> result = new ArrayList<>();
-    for (JsonNode order : ordering) {
-      boolean ascending = order.get("direction").asText().equals("asc");
-      boolean nullsFirst = order.get("nulls").asText().equals("first");
+    for (SortField order : ordering) {
+      boolean ascending = order.direction().equals("asc");
+      boolean nullsFirst = order.nulls().equals("first");
       result.add(
           Expressions.sort(
-              one(order.get("transform")),
+              one(order.transform()),
               ascending ? SortDirection.ASCENDING : SortDirection.DESCENDING,
               nullsFirst ? NullOrdering.NULLS_FIRST : NullOrdering.NULLS_LAST));
     }

@@ -1,8 +1,11 @@
 package org.icecomb.spark.planner;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
@@ -14,7 +17,12 @@ import java.util.Map;
 /** JSON as it travels between the bridge and the planner: small helpers around Spark's own Jackson. */
 public final class Json {
 
-  private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final ObjectMapper MAPPER =
+      JsonMapper.builder()
+          .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+          .enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES)
+          .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
+          .build();
 
   private Json() {}
 
@@ -53,6 +61,20 @@ public final class Json {
   /** Parses one JSON text of the protocol. */
   static JsonNode parse(byte[] text) throws IOException {
     return MAPPER.readTree(text);
+  }
+
+  /** A message of the protocol as JSON. */
+  public static ObjectNode of(Record message) {
+    return MAPPER.valueToTree(message);
+  }
+
+  /**
+   * The message of its JSON; a member that is missing or unknown is an error.
+   *
+   * @throws IOException when it is another message
+   */
+  static <T extends Record> T as(Class<T> message, JsonNode json) throws IOException {
+    return MAPPER.treeToValue(json, message);
   }
 
   public static String text(JsonNode node) {

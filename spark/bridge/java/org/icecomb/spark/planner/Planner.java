@@ -5,14 +5,14 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.net.Socket;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.Deque;
-import java.util.HashSet;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.icecomb.spark.planner.Protocol.Request;
 
 /**
  * The way to ask the planner: one process per Python interpreter and application, started at the
@@ -26,12 +26,20 @@ public final class Planner {
 
   private static final long WATCH_MS = 10_000;
   private static final Map<String, Planner> PLANNERS = new ConcurrentHashMap<>();
-  private static final Set<String> REPEATABLE =
-      new HashSet<>(
-          Arrays.asList(
-              "open_catalog", "list_namespaces", "load_namespace", "list_tables", "table_exists",
-              "load_table", "plan_scan", "begin_write", "abort_write", "stage_table", "abort_staged",
-              "can_delete_where"));
+  private static final Set<Class<? extends Request>> REPEATABLE =
+      Set.of(
+          Protocol.OpenCatalog.class,
+          Protocol.ListNamespaces.class,
+          Protocol.LoadNamespace.class,
+          Protocol.ListTables.class,
+          Protocol.TableExists.class,
+          Protocol.LoadTable.class,
+          Protocol.PlanScan.class,
+          Protocol.BeginWrite.class,
+          Protocol.AbortWrite.class,
+          Protocol.StageTable.class,
+          Protocol.AbortStaged.class,
+          Protocol.CanDeleteWhere.class);
 
   private final String python;
   private final AtomicLong nextId = new AtomicLong();
@@ -52,10 +60,10 @@ public final class Planner {
     return PLANNERS.computeIfAbsent(python, Planner::new);
   }
 
-  /** Makes the parameters of a request; asked again when the request is repeated in a new process. */
+  /** Makes a request; asked again when it is repeated, which may be in a new process. */
   @FunctionalInterface
-  public interface Parameters {
-    ObjectNode make();
+  public interface Making {
+    Request make();
   }
 
   /**
@@ -64,20 +72,19 @@ public final class Planner {
    * @throws PlannerException with the planner's error, or of type {@link PlannerException#LOST} when
    *     the answer never came
    */
-  public JsonNode ask(String method, Parameters parameters) {
+  public <T extends Record> T ask(Making making, Class<T> kind) {
     for (boolean again = false; ; again = true) {
-      ObjectNode request = request(method, parameters.make());
+      Request request = making.make();
       PlannerConnection connection = null;
       try {
         connection = take();
-        JsonNode answer = exchange(connection, request);
-        return result(method, answer);
+        return result(kind, exchange(connection, message(request)));
       } catch (IOException e) {
         // Without a connection nothing was sent, so that even a change may be asked for again.
-        boolean repeatable = connection == null || REPEATABLE.contains(method);
+        boolean repeatable = connection == null || REPEATABLE.contains(request.getClass());
         discard();
         if (again || !repeatable) {
-          throw lost(method, e);
+          throw lost(method(request), e);
         }
       }
     }
@@ -92,12 +99,21 @@ public final class Planner {
     return generation;
   }
 
-  private ObjectNode request(String method, ObjectNode parameters) {
-    ObjectNode request = Json.object();
-    request.put("id", nextId.incrementAndGet());
-    request.put("method", method);
-    request.set("params", parameters);
-    return request;
+  private ObjectNode message(Request request) {
+    ObjectNode message = Json.object();
+    message.put("id", nextId.incrementAndGet());
+    message.put("method", method(request));
+    message.set("params", Json.of((Record) request));
+    return message;
+  }
+
+  /** A request's class is named as its method. */
+  private static String method(Request request) {
+    return request
+        .getClass()
+        .getSimpleName()
+        .replaceAll("(?<=.)([A-Z])", "_$1")
+        .toLowerCase(Locale.ROOT);
   }
 
   private JsonNode exchange(PlannerConnection connection, ObjectNode request) throws IOException {
@@ -114,16 +130,16 @@ public final class Planner {
     }
   }
 
-  private static JsonNode result(String method, JsonNode answer) {
+  private static <T extends Record> T result(Class<T> kind, JsonNode answer) throws IOException {
     JsonNode error = answer.get("error");
     if (error != null && !error.isNull()) {
       throw new PlannerException(
           error.path("type").asText("IcecombError"),
-          error.path("message").asText(method + " failed"),
+          error.path("message").asText("The icecomb planner failed"),
           Json.textOrNull(error, "hint"),
           null);
     }
-    return answer.get("result");
+    return Json.as(kind, answer.get("result"));
   }
 
   private static PlannerException lost(String method, IOException cause) {

@@ -24,7 +24,6 @@ import java.util.concurrent.TimeoutException;
  */
 final class PlannerProcess {
 
-  private static final int PROTOCOL = 2;
   private static final int START_SECONDS = 60;
   private static final int CONNECT_MS = 5_000;
   private static final int GREETING_MS = 10_000;
@@ -95,9 +94,15 @@ final class PlannerProcess {
         throw failed(python + " ended at once. It printed:\n" + errors, null);
       }
       JsonNode greeting = Json.parse(line);
-      if (greeting.path("protocol").asInt() != PROTOCOL) {
+      if (greeting.path("protocol").asInt() != Protocol.VERSION) {
         throw failed(
-            python + " speaks protocol " + greeting.path("protocol").asText() + ", this jar " + PROTOCOL, null);
+            python
+                + " speaks protocol "
+                + greeting.path("protocol").asText()
+                + ", this jar "
+                + Protocol.VERSION
+                + ": they are of different versions of icecomb",
+            null);
       }
       return greeting.get("port").asInt();
     } catch (TimeoutException e) {

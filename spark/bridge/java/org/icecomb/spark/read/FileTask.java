@@ -1,6 +1,5 @@
 package org.icecomb.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.List;
@@ -10,6 +9,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Values;
+import org.icecomb.spark.planner.Protocol.FileRange;
+import org.icecomb.spark.planner.Protocol.PlannedFile;
 
 /**
  * A range of one data file to read.
@@ -24,30 +25,22 @@ record FileTask(
   /** What one Spark task reads. */
   record Group(List<FileTask> files) implements InputPartition {}
 
-  static FileTask parse(JsonNode task, JsonNode deletes, StructType columns) {
-    String format = task.get("format").asText();
-    if (!format.equalsIgnoreCase("parquet")) {
-      throw new UnsupportedOperationException(
-          "Data files of format "
-              + format
-              + " cannot be read by Spark yet: "
-              + task.get("path").asText());
-    }
+  static FileTask of(
+      FileRange range, PlannedFile file, List<String> deletes, StructType columns) {
     Map<Integer, Object> constants = new HashMap<>();
-    JsonNode values = task.path("constants");
     for (StructField column : columns.fields()) {
-      JsonNode value = values.get(Integer.toString(Schemas.id(column)));
-      if (value != null) {
-        constants.put(Schemas.id(column), Values.fromJson(value, column.dataType()));
+      String id = Integer.toString(Schemas.id(column));
+      if (file.constants().containsKey(id)) {
+        constants.put(
+            Schemas.id(column), Values.fromJson(file.constants().get(id), column.dataType()));
       }
     }
-    JsonNode index = task.get("deletes");
     return new FileTask(
-        task.get("path").asText(),
-        task.get("start").asLong(),
-        task.get("length").asLong(),
-        task.path("spec_id").asInt(),
+        file.path(),
+        range.start(),
+        range.length(),
+        file.specId(),
         constants,
-        index == null || index.isNull() ? null : deletes.get(index.asInt()).asText());
+        file.deletes() == null ? null : deletes.get(file.deletes()));
   }
 }

@@ -2,13 +2,10 @@ package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.OptionalLong;
-import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -23,48 +20,48 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
-import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.FileRange;
+import org.icecomb.spark.planner.Protocol.PlanScan;
+import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Protocol.ScanPlan;
+import org.icecomb.spark.planner.Protocol.ScanStatistics;
+import org.icecomb.spark.planner.Protocol.SplitHints;
 
 /** A read of chosen columns and filters; the planner is asked once for its files, when needed. */
 class IcecombScan implements Batch, SupportsReportStatistics {
 
   private static final String SPLIT_BYTES = "spark.sql.files.maxPartitionBytes";
+  private static final String OPEN_COST_BYTES = "spark.sql.files.openCostInBytes";
 
-  private final PlannerSession session;
-  private final String tableName;
-  private final JsonNode reference;
+  private final TableHandle table;
   private final StructType required;
   private final StructType dataColumns;
   private final List<Condition> conditions;
   private final CaseInsensitiveStringMap options;
-  private JsonNode plan;
+  private ScanPlan plan;
 
   IcecombScan(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
+      TableHandle table,
       StructType required,
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
-    this.session = session;
-    this.tableName = tableName;
-    this.reference = reference;
+    this.table = table;
     this.required = required;
     this.conditions = List.copyOf(conditions);
     this.options = options;
     List<StructField> stored = new ArrayList<>();
     for (StructField field : required.fields()) {
-      if (schemaWithIds.getFieldIndex(field.name()).isDefined()) {
+      if (table.schema().getFieldIndex(field.name()).isDefined()) {
         stored.add(field);
       }
     }
-    this.dataColumns = Schemas.withIds(Schemas.struct(stored), schemaWithIds);
+    this.dataColumns = Schemas.withIds(Schemas.struct(stored), table.schema());
   }
 
   @Override
@@ -74,7 +71,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   @Override
   public String description() {
-    return "icecomb " + tableName + " [filters: " + conditionsJson() + "]";
+    return "icecomb " + table.name() + " [filters: " + conditionsJson() + "]";
   }
 
   @Override
@@ -89,13 +86,13 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   @Override
   public InputPartition[] planInputPartitions() {
-    JsonNode deletes = plan().path("deletes");
     List<InputPartition> partitions = new ArrayList<>();
-    for (JsonNode group : plan().get("partitions")) {
+    for (List<FileRange> group : plan().partitions()) {
       List<FileTask> files = new ArrayList<>();
-      for (JsonNode task : group) {
-        if (isRead(task.get("path").asText())) {
-          files.add(FileTask.parse(task, deletes, dataColumns));
+      for (FileRange range : group) {
+        PlannedFile file = plan().files().get(range.file());
+        if (isRead(file.path())) {
+          files.add(FileTask.of(range, file, plan().deletes(), dataColumns));
         }
       }
       if (!files.isEmpty()) {
@@ -110,18 +107,14 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     return true;
   }
 
+  /** Whether the files that are read may be replaced. */
+  boolean isRewrite() {
+    return false;
+  }
+
   /** The data files of the plan that are read. */
-  final Set<String> files() {
-    Set<String> paths = new LinkedHashSet<>();
-    for (JsonNode group : plan().get("partitions")) {
-      for (JsonNode task : group) {
-        String path = task.get("path").asText();
-        if (isRead(path)) {
-          paths.add(path);
-        }
-      }
-    }
-    return paths;
+  final List<PlannedFile> files() {
+    return plan().files().stream().filter(file -> isRead(file.path())).toList();
   }
 
   /** What leaves out rows of the files that are read. */
@@ -138,7 +131,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     Broadcast<SerializableConfiguration> broadcast =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new SerializableConfiguration(hadoop));
-    JsonNode mapping = plan().get("name_mapping");
+    JsonNode mapping = plan().nameMapping();
     return new ColumnarReaderFactory(
         broadcast,
         ReadSettings.of(conf),
@@ -150,20 +143,18 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   @Override
   public Statistics estimateStatistics() {
-    JsonNode statistics = plan().path("statistics");
-    return new Estimate(known(statistics.get("bytes")), known(statistics.get("rows")));
-  }
-
-  private static OptionalLong known(JsonNode number) {
-    return number == null || number.isNull() ? OptionalLong.empty() : OptionalLong.of(number.asLong());
+    ScanStatistics statistics = plan().statistics();
+    return new Estimate(
+        OptionalLong.of(statistics.bytes()), OptionalLong.of(statistics.rows()));
   }
 
   private record Estimate(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
 
-  private synchronized JsonNode plan() {
+  private synchronized ScanPlan plan() {
     if (plan == null) {
+      PlanScan request = request();
       try {
-        plan = session.ask("plan_scan", request());
+        plan = table.session().ask(catalog -> request, ScanPlan.class);
       } catch (PlannerException e) {
         throw SparkErrors.other(e);
       }
@@ -171,22 +162,20 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     return plan;
   }
 
-  private ObjectNode request() {
+  private PlanScan request() {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
-    ObjectNode request = Json.object();
-    request.set("reference", reference);
-    request.set("schema", Schemas.toJson(dataColumns));
-    request.set("filters", conditionsJson());
-    request.put("case_sensitive", conf.caseSensitiveAnalysis());
-    request
-        .putObject("hints")
-        .put("parallelism", spark.sparkContext().defaultParallelism())
-        .put("split_bytes", conf.filesMaxPartitionBytes())
-        .put("open_cost_bytes", conf.filesOpenCostInBytes())
-        .put("max_split_bytes_set", conf.contains(SPLIT_BYTES));
-    request.set("options", Json.object(options.asCaseSensitiveMap()));
-    return request;
+    return new PlanScan(
+        table.reference(),
+        Arrays.stream(dataColumns.fields()).map(Schemas::id).toList(),
+        conditionsJson(),
+        conf.caseSensitiveAnalysis(),
+        new SplitHints(
+            spark.sparkContext().defaultParallelism(),
+            conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
+            conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
+        options.asCaseSensitiveMap(),
+        isRewrite());
   }
 
   final ArrayNode conditionsJson() {
@@ -197,8 +186,8 @@ class IcecombScan implements Batch, SupportsReportStatistics {
   @Override
   public boolean equals(Object other) {
     return other instanceof IcecombScan scan
-        && tableName.equals(scan.tableName)
-        && reference.equals(scan.reference)
+        && table.name().equals(scan.table.name())
+        && table.reference().equals(scan.table.reference())
         && required.equals(scan.required)
         && options.equals(scan.options)
         && conditionsJson().equals(scan.conditionsJson());
@@ -206,6 +195,6 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   @Override
   public int hashCode() {
-    return Arrays.hashCode(new Object[] {tableName, reference, required});
+    return Arrays.hashCode(new Object[] {table.name(), table.reference(), required});
   }
 }

@@ -1,6 +1,5 @@
 package org.icecomb.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -9,7 +8,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 
@@ -17,27 +16,16 @@ import org.icecomb.spark.convert.Schemas;
 public class IcecombScanBuilder
     implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
 
-  private final PlannerSession session;
-  private final String tableName;
-  private final JsonNode reference;
-  private final StructType schemaWithIds;
+  private final TableHandle table;
   private final CaseInsensitiveStringMap options;
   private final List<Condition> conditions = new ArrayList<>();
   private Predicate[] pushed = new Predicate[0];
   private StructType required;
 
-  public IcecombScanBuilder(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
-      CaseInsensitiveStringMap options) {
-    this.session = session;
-    this.tableName = tableName;
-    this.reference = reference;
-    this.schemaWithIds = schemaWithIds;
+  public IcecombScanBuilder(TableHandle table, CaseInsensitiveStringMap options) {
+    this.table = table;
     this.options = options;
-    this.required = Schemas.visible(schemaWithIds);
+    this.required = Schemas.visible(table.schema());
   }
 
   @Override
@@ -50,7 +38,7 @@ public class IcecombScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     List<Predicate> understood = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      Condition condition = Condition.of(predicate, schemaWithIds);
+      Condition condition = Condition.of(predicate, table.schema());
       if (condition != null) {
         conditions.add(condition);
         understood.add(predicate);
@@ -67,11 +55,11 @@ public class IcecombScanBuilder
 
   @Override
   public Scan build() {
-    return new IcecombScan(session, tableName, reference, schemaWithIds, required, conditions, options);
+    return new IcecombScan(table, required, conditions, options);
   }
 
   /** The scan for a statement that writes the files it reads anew: it reads all their rows. */
   final RewriteScan buildRewrite() {
-    return new RewriteScan(session, tableName, reference, schemaWithIds, required, conditions, options);
+    return new RewriteScan(table, required, conditions, options);
   }
 }

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -14,8 +15,9 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.planner.Protocol.PlannedFile;
 
 /**
  * The files that UPDATE, DELETE or MERGE writes anew, each with all its live rows.
@@ -26,17 +28,14 @@ import org.icecomb.spark.convert.Condition;
 public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2Filtering {
 
   private Set<String> touched;
-  private Set<String> read = Set.of();
+  private List<PlannedFile> read = List.of();
 
   RewriteScan(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
+      TableHandle table,
       StructType required,
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
-    super(session, tableName, reference, schemaWithIds, required, conditions, options);
+    super(table, required, conditions, options);
   }
 
   /** What the planner chose the files by. */
@@ -45,8 +44,8 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
   }
 
   /** The files that the statement replaces: exactly those that its tasks were given to read. */
-  public Set<String> replacedFiles() {
-    return read;
+  public List<JsonNode> replacedFiles() {
+    return read.stream().map(PlannedFile::entry).toList();
   }
 
   @Override
@@ -62,7 +61,7 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
 
   @Override
   public void filter(Predicate[] predicates) {
-    Set<String> planned = files();
+    Set<String> planned = files().stream().map(PlannedFile::path).collect(Collectors.toSet());
     for (Predicate predicate : predicates) {
       Set<String> named = files(predicate);
       if (named == null) {
@@ -99,6 +98,11 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
   @Override
   boolean isRead(String path) {
     return touched == null || touched.contains(path);
+  }
+
+  @Override
+  boolean isRewrite() {
+    return true;
   }
 
   @Override

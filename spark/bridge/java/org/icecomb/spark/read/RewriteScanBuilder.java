@@ -1,11 +1,9 @@
 package org.icecomb.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.function.Consumer;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
 
 /** Builds the scan of a statement that writes files anew, and hands it to the statement's write. */
 public final class RewriteScanBuilder extends IcecombScanBuilder {
@@ -16,13 +14,8 @@ public final class RewriteScanBuilder extends IcecombScanBuilder {
    * @param built takes the scan
    */
   public RewriteScanBuilder(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
-      CaseInsensitiveStringMap options,
-      Consumer<RewriteScan> built) {
-    super(session, tableName, reference, schemaWithIds, options);
+      TableHandle table, CaseInsensitiveStringMap options, Consumer<RewriteScan> built) {
+    super(table, options);
     this.built = built;
   }
 

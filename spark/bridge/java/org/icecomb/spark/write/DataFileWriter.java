@@ -1,7 +1,5 @@
 package org.icecomb.spark.write;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +13,7 @@ import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.WrittenFile;
 
 /** Writes one Parquet data file, and says what is in it when it is finished. */
 final class DataFileWriter {
@@ -53,15 +52,15 @@ final class DataFileWriter {
   WrittenFiles.DataFile finish() throws IOException {
     writer.close();
     List<BlockMetaData> groups = writer.getFooter().getBlocks();
-    ObjectNode json = Json.object();
-    json.put("path", location);
-    json.put("size", file.length());
-    json.put("rows", rows);
-    json.set("partition", key.toJson());
-    ArrayNode offsets = json.putArray("split_offsets");
-    groups.forEach(group -> offsets.add(group.getStartingPos()));
-    json.set("columns", ColumnMetrics.toJson(groups, settings.metrics()));
-    return new WrittenFiles.DataFile(location, Json.text(json));
+    WrittenFile written =
+        new WrittenFile(
+            location,
+            file.length(),
+            rows,
+            key.toJson(),
+            groups.stream().map(BlockMetaData::getStartingPos).toList(),
+            ColumnMetrics.toJson(groups, settings.metrics()));
+    return new WrittenFiles.DataFile(location, Json.text(Json.of(written)));
   }
 
   /** Closes what is open; the caller deletes the file. */

@@ -2,7 +2,6 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.util.RawValue;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -22,12 +21,15 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.util.SerializableConfiguration;
-import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.AbortWrite;
+import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
  * Tasks write data files, the planner makes one commit of them.
@@ -36,9 +38,8 @@ import org.icecomb.spark.planner.PlannerException;
  */
 final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
-  private final PlannerSession session;
-  private final String tableName;
-  private final JsonNode instructions;
+  private final TableHandle table;
+  private final WriteInstructions instructions;
   private final Commit commit;
   private boolean commitUnknown;
 
@@ -47,36 +48,31 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
   interface Commit {
 
     /**
-     * @param request what the planner is to be told of the files
+     * @param write names the write to the planner
+     * @param files what the planner is to be told of the files
      * @param paths where they are
      */
-    void commit(ObjectNode request, List<String> paths);
+    void commit(JsonNode write, ArrayNode files, List<String> paths);
   }
 
   /**
-   * @param instructions the planner's answer to begin_write
-   * @param commit takes the request to commit the files; throws the planner's errors
+   * @param commit commits the files; throws the planner's errors
    */
-  IcecombWrite(
-      PlannerSession session,
-      String tableName,
-      JsonNode instructions,
-      Commit commit) {
-    this.session = session;
-    this.tableName = tableName;
+  IcecombWrite(TableHandle table, WriteInstructions instructions, Commit commit) {
+    this.table = table;
     this.instructions = instructions;
     this.commit = commit;
   }
 
   @Override
   public String description() {
-    return "icecomb write to " + tableName;
+    return "icecomb write to " + table.name();
   }
 
   /** Rows of a partition go to one task, so that each partition gets few files. */
   @Override
   public Distribution requiredDistribution() {
-    JsonNode distribution = instructions.path("distribution");
+    JsonNode distribution = instructions.distribution();
     return distribution.isEmpty()
         ? Distributions.unspecified()
         : Distributions.clustered((Expression[]) Transforms.fromJson(distribution));
@@ -89,7 +85,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
   @Override
   public SortOrder[] requiredOrdering() {
-    return Transforms.ordering(instructions.path("ordering"));
+    return Transforms.ordering(instructions.ordering());
   }
 
   @Override
@@ -107,7 +103,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
           "spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY writes old dates that other readers of "
               + "Iceberg tables misread; set it to CORRECTED");
     }
-    WriteSettings settings = WriteSettings.parse(instructions);
+    WriteSettings settings = WriteSettings.of(instructions);
     return new DataFileWriterFactory(
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new SerializableConfiguration(configuration(spark, settings))),
@@ -137,9 +133,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
   @Override
   public void commit(WriterCommitMessage[] messages) {
-    ObjectNode request = Json.object();
-    request.set("write", instructions.get("write"));
-    ArrayNode files = request.putArray("files");
+    ArrayNode files = Json.array();
     List<String> paths = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message instanceof WrittenFiles written) {
@@ -149,12 +143,10 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
         }
       }
     }
-    String application = SparkSession.active().sparkContext().applicationId();
-    request.putObject("properties").put("spark.app.id", application);
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      commit.commit(request, paths);
+      commit.commit(instructions.write(), files, paths);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);
@@ -166,14 +158,12 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     if (commitUnknown) {
       return;
     }
-    ObjectNode request = Json.object();
-    request.set("write", instructions.get("write"));
-    ArrayNode files = request.putArray("files");
+    List<String> paths = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message instanceof WrittenFiles written) {
-        written.files().forEach(file -> files.add(file.path()));
+        written.files().forEach(file -> paths.add(file.path()));
       }
     }
-    session.ask("abort_write", request);
+    table.session().ask(catalog -> new AbortWrite(instructions.write(), paths), Done.class);
   }
 }

@@ -1,60 +1,76 @@
 package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.AuditSettings;
-import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.CommitWrite;
+import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.Replaced;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /** Asks the planner how rows are to be written into a table. */
 public class IcecombWriteBuilder implements WriteBuilder {
 
-  private final PlannerSession session;
-  private final String tableName;
-  private final JsonNode reference;
+  private final TableHandle table;
   private final LogicalWriteInfo info;
 
-  public IcecombWriteBuilder(
-      PlannerSession session, String tableName, JsonNode reference, LogicalWriteInfo info) {
-    this.session = session;
-    this.tableName = tableName;
-    this.reference = reference;
+  public IcecombWriteBuilder(TableHandle table, LogicalWriteInfo info) {
+    this.table = table;
     this.info = info;
   }
 
   @Override
   public final Write build() {
-    ObjectNode request = Json.object();
-    request.set("reference", reference);
-    describe(request);
-    request.set("options", Json.object(info.options().asCaseSensitiveMap()));
-    request.set("audit", AuditSettings.now());
+    BeginWrite request = begin(info.options().asCaseSensitiveMap());
     try {
-      return new IcecombWrite(
-          session, tableName, session.ask("begin_write", request), this::commit);
+      WriteInstructions instructions =
+          table.session().ask(catalog -> request, WriteInstructions.class);
+      return new IcecombWrite(table, instructions, this::commit);
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
   }
 
-  /** Says to the planner what the write is to do. */
-  protected void describe(ObjectNode request) {
-    request.put("operation", "append");
+  /** What the write is to do. */
+  protected BeginWrite begin(Map<String, String> options) {
+    return begin("append", null, Json.array(), options);
+  }
+
+  /**
+   * The request to begin a write.
+   *
+   * @param command the statement, where the operation replaces files
+   * @param filters the rows that go, where the operation overwrites
+   */
+  final BeginWrite begin(
+      String operation, String command, ArrayNode filters, Map<String, String> options) {
+    return new BeginWrite(
+        table.reference(), operation, command, filters, options, AuditSettings.now());
   }
 
   /**
    * Commits the files of a write.
    *
-   * @param request what the planner is to be told of them
+   * @param write names the write to the planner
+   * @param files what the planner is to be told of them
    * @param paths where they are
    */
-  protected void commit(ObjectNode request, List<String> paths) {
-    session.ask("commit_write", request);
+  protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
+    commit(write, files, (Replaced) null);
+  }
+
+  /** Commits the files of a write, in place of those that were read. */
+  final void commit(JsonNode write, ArrayNode files, Replaced replaced) {
+    table.session().ask(catalog -> new CommitWrite(write, files, replaced), Done.class);
   }
 }

@@ -1,6 +1,5 @@
 package org.icecomb.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.Locale;
 import java.util.UUID;
@@ -14,7 +13,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Uuids;
 import org.icecomb.spark.functions.PartitionTransform;
 import org.icecomb.spark.functions.PartitionTransform.Kind;
-import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol;
 
 /**
  * One field of the partition spec that a table is written with.
@@ -34,8 +33,8 @@ record PartitionColumn(
     boolean bucket)
     implements Serializable {
 
-  static PartitionColumn parse(JsonNode field, StructType schema) {
-    String[] path = Json.names(field.get("source"));
+  static PartitionColumn of(Protocol.PartitionColumn field, StructType schema) {
+    String[] path = field.source().toArray(new String[0]);
     int[] ordinals = new int[path.length];
     int[] widths = new int[path.length];
     DataType type = schema;
@@ -48,14 +47,14 @@ record PartitionColumn(
       uuid = Schemas.isUuid(source);
       widths[i] = type instanceof StructType inner ? inner.size() : 0;
     }
-    Kind kind = Kind.valueOf(field.get("transform").asText().toUpperCase(Locale.ROOT));
+    Kind kind = Kind.valueOf(field.transform().toUpperCase(Locale.ROOT));
     PartitionTransform transform =
         new PartitionTransform(
             kind,
-            field.path("parameter").asInt(),
+            field.parameter() == null ? 0 : field.parameter(),
             uuid && kind == Kind.BUCKET ? DataTypes.BinaryType : type);
     return new PartitionColumn(
-        field.get("name").asText(), transform, ordinals, widths, type, uuid, kind == Kind.BUCKET);
+        field.name(), transform, ordinals, widths, type, uuid, kind == Kind.BUCKET);
   }
 
   /** The partition value of a row; it may share the row's memory. A void field has no source. */

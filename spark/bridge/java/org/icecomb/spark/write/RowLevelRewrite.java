@@ -2,18 +2,20 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
 import org.icecomb.spark.read.RewriteScanBuilder;
@@ -24,23 +26,12 @@ import org.icecomb.spark.read.RewriteScanBuilder;
  */
 public final class RowLevelRewrite implements RowLevelOperation {
 
-  private final PlannerSession session;
-  private final String tableName;
-  private final JsonNode reference;
-  private final StructType schemaWithIds;
+  private final TableHandle table;
   private final Command command;
   private RewriteScan scan;
 
-  public RowLevelRewrite(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
-      Command command) {
-    this.session = session;
-    this.tableName = tableName;
-    this.reference = reference;
-    this.schemaWithIds = schemaWithIds;
+  public RowLevelRewrite(TableHandle table, Command command) {
+    this.table = table;
     this.command = command;
   }
 
@@ -51,7 +42,7 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
   @Override
   public String description() {
-    return "icecomb " + command + " of " + tableName;
+    return "icecomb " + command + " of " + table.name();
   }
 
   @Override
@@ -61,8 +52,7 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new RewriteScanBuilder(
-        session, tableName, reference, schemaWithIds, options, built -> scan = built);
+    return new RewriteScanBuilder(table, options, built -> scan = built);
   }
 
   @Override
@@ -79,25 +69,22 @@ public final class RowLevelRewrite implements RowLevelOperation {
     private final RewriteScan read;
 
     Replacement(LogicalWriteInfo info, RewriteScan read) {
-      super(session, tableName, reference, info);
+      super(table, info);
       this.read = read;
     }
 
     @Override
-    protected void describe(ObjectNode request) {
-      request.put("operation", "replace_files");
-      request.put("command", command.name().toLowerCase(Locale.ROOT));
+    protected BeginWrite begin(Map<String, String> options) {
+      String statement = command.name().toLowerCase(Locale.ROOT);
+      return begin("replace_files", statement, Json.array(), options);
     }
 
     /** Which files were read is known only when they were. */
     @Override
-    protected void commit(ObjectNode request, List<String> paths) {
-      ObjectNode replaced = request.putObject("replaced");
-      replaced.set("reference", reference);
-      replaced.set("filters", read.fileConditions());
-      ArrayNode files = replaced.putArray("files");
-      read.replacedFiles().forEach(files::add);
-      super.commit(request, paths);
+    protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
+      Replaced replaced =
+          new Replaced(table.reference(), read.fileConditions(), read.replacedFiles());
+      commit(write, files, replaced);
     }
   }
 }

@@ -1,31 +1,36 @@
 package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.List;
-import java.util.function.BiConsumer;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
 
 /** A write into a table that is still being made, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
 
-  private final BiConsumer<ObjectNode, List<String>> keep;
+  private final IcecombWrite.Commit keep;
 
   /**
-   * @param keep keeps the request to commit the files, and where they are, until the table is
-   *     committed
+   * @param keep keeps the files until the table is committed
    */
-  public StagedWriteBuilder(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      LogicalWriteInfo info,
-      BiConsumer<ObjectNode, List<String>> keep) {
-    super(session, tableName, reference, info);
-    this.keep = keep;
+  public StagedWriteBuilder(TableHandle table, LogicalWriteInfo info, Keeping keep) {
+    super(table, info);
+    this.keep = keep::keep;
+  }
+
+  /** Keeps the files of a write. */
+  @FunctionalInterface
+  public interface Keeping {
+
+    /**
+     * @param write names the write to the planner
+     * @param files what the planner is to be told of the files
+     * @param paths where they are
+     */
+    void keep(JsonNode write, ArrayNode files, List<String> paths);
   }
 
   /** What REPLACE TABLE … AS SELECT asks for; the new table has no rows to be deleted. */
@@ -35,7 +40,7 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
   }
 
   @Override
-  protected void commit(ObjectNode request, List<String> paths) {
-    keep.accept(request, paths);
+  protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
+    keep.commit(write, files, paths);
   }
 }

@@ -1,43 +1,39 @@
 package org.icecomb.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
-import org.icecomb.spark.PlannerSession;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.BeginWrite;
 
 /** INSERT INTO appends; INSERT OVERWRITE replaces rows, or whole partitions, in the same commit. */
 public final class TableWriteBuilder extends IcecombWriteBuilder
     implements SupportsOverwriteV2, SupportsDynamicOverwrite {
 
-  private final StructType schemaWithIds;
+  private final StructType schema;
   private List<Condition> overwritten;
   private boolean dynamic;
 
-  public TableWriteBuilder(
-      PlannerSession session,
-      String tableName,
-      JsonNode reference,
-      StructType schemaWithIds,
-      LogicalWriteInfo info) {
-    super(session, tableName, reference, info);
-    this.schemaWithIds = schemaWithIds;
+  public TableWriteBuilder(TableHandle table, LogicalWriteInfo info) {
+    super(table, info);
+    this.schema = table.schema();
   }
 
   @Override
   public boolean canOverwrite(Predicate[] predicates) {
-    return Condition.all(predicates, schemaWithIds) != null;
+    return Condition.all(predicates, schema) != null;
   }
 
   @Override
   public WriteBuilder overwrite(Predicate[] predicates) {
-    overwritten = Condition.all(predicates, schemaWithIds);
+    overwritten = Condition.all(predicates, schema);
     if (overwritten == null) {
       throw new UnsupportedOperationException(
           "Rows to overwrite must be chosen by comparing columns with values");
@@ -52,14 +48,12 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   }
 
   @Override
-  protected void describe(ObjectNode request) {
+  protected BeginWrite begin(Map<String, String> options) {
     if (dynamic) {
-      request.put("operation", "overwrite_partitions");
-    } else if (overwritten != null) {
-      request.put("operation", "overwrite");
-      request.set("filters", Condition.toJson(overwritten));
-    } else {
-      super.describe(request);
+      return begin("overwrite_partitions", null, Json.array(), options);
     }
+    return overwritten == null
+        ? super.begin(options)
+        : begin("overwrite", null, Condition.toJson(overwritten), options);
   }
 }

@@ -1,13 +1,13 @@
 package org.icecomb.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
-import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
  * The planner's instructions for the tasks of a write.
@@ -33,21 +33,21 @@ record WriteSettings(
     Map<String, String> footer)
     implements Serializable {
 
-  static WriteSettings parse(JsonNode instructions) {
-    StructType schema = Schemas.parse(instructions.get("schema"));
+  static WriteSettings of(WriteInstructions instructions) {
+    StructType schema = Schemas.parse(instructions.schema());
     List<PartitionColumn> partition = new ArrayList<>();
-    for (JsonNode field : instructions.get("spec").get("fields")) {
-      partition.add(PartitionColumn.parse(field, schema));
+    for (Protocol.PartitionColumn field : instructions.partition()) {
+      partition.add(PartitionColumn.of(field, schema));
     }
     return new WriteSettings(
         schema,
         partition,
-        DataLocation.parse(instructions.get("location")),
-        instructions.get("operation_id").asText(),
-        instructions.path("fanout").asBoolean(),
-        instructions.get("target_file_bytes").asLong(),
-        Json.strings(instructions.path("writer")),
-        Json.strings(instructions.path("metrics")),
-        Json.strings(instructions.path("footer_metadata")));
+        new DataLocation(instructions.location()),
+        instructions.operationId(),
+        instructions.fanout(),
+        instructions.targetFileBytes(),
+        instructions.writer(),
+        instructions.metrics(),
+        instructions.footerMetadata());
   }
 }

@@ -1,0 +1,15 @@
+package org.icecomb.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A table in the state that a statement holds on to.
+ *
+ * @param session asks the planner about it
+ * @param name for messages
+ * @param reference names the state; only the planner reads it
+ * @param schema the columns with their field ids
+ */
+public record TableHandle(
+    PlannerSession session, String name, JsonNode reference, StructType schema) {}

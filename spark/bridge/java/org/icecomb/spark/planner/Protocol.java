@@ -1,0 +1,188 @@
+package org.icecomb.spark.planner;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Every request of the bridge and every answer of the planner, member by member.
+ *
+ * <p>The same messages are documented in the planner's module {@code protocol}; a test compares the
+ * two. Members travel by the same names in snake case, and a method is named as its request. What
+ * the bridge only hands back, and what another class reads or forms, is a {@link JsonNode} here.
+ */
+public final class Protocol {
+
+  /** The version of all this; bridge and planner must agree. */
+  static final int VERSION = 3;
+
+  private Protocol() {}
+
+  /** What the planner is asked. */
+  public sealed interface Request {}
+
+  public record Done() {}
+
+  // Catalogs and namespaces
+
+  public record Environment(String metastoreUris, String applicationId, String sparkVersion) {}
+
+  public record OpenCatalog(String name, Map<String, String> options, Environment environment)
+      implements Request {}
+
+  public record OpenedCatalog(String catalog, List<String> defaultNamespace) {}
+
+  public record ListNamespaces(String catalog, List<String> parent) implements Request {}
+
+  public record Namespaces(List<List<String>> namespaces) {}
+
+  public record LoadNamespace(String catalog, List<String> namespace) implements Request {}
+
+  public record NamespaceProperties(Map<String, String> properties) {}
+
+  public record CreateNamespace(
+      String catalog, List<String> namespace, Map<String, String> properties) implements Request {}
+
+  public record AlterNamespace(
+      String catalog, List<String> namespace, Map<String, String> set, List<String> remove)
+      implements Request {}
+
+  public record DropNamespace(String catalog, List<String> namespace, boolean cascade)
+      implements Request {}
+
+  public record Dropped(boolean dropped) {}
+
+  // Tables
+
+  public record TableName(List<String> namespace, String name) {}
+
+  public record Audit(String wapId, String wapBranch) {}
+
+  public record ListTables(String catalog, List<String> namespace) implements Request {}
+
+  public record TableNames(List<TableName> tables) {}
+
+  public record TableExists(String catalog, TableName table) implements Request {}
+
+  public record Exists(boolean exists) {}
+
+  public record LoadTable(
+      String catalog, TableName table, String version, Long timestampUs, Audit audit)
+      implements Request {}
+
+  public record TableDescription(
+      JsonNode reference,
+      JsonNode schema,
+      JsonNode partitioning,
+      Map<String, String> properties,
+      String uuid,
+      String version,
+      boolean writable) {}
+
+  public record TableDefinition(
+      TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}
+
+  public record CreateTable(String catalog, TableDefinition definition) implements Request {}
+
+  public record StageTable(String catalog, String operation, TableDefinition definition)
+      implements Request {}
+
+  public record AlterTable(String catalog, TableName table, JsonNode changes) implements Request {}
+
+  public record DropTable(String catalog, TableName table, boolean purge) implements Request {}
+
+  public record RenameTable(String catalog, TableName table, TableName target) implements Request {}
+
+  // Scans
+
+  public record SplitHints(int parallelism, Long splitBytes, Long openCostBytes) {}
+
+  public record PlanScan(
+      JsonNode reference,
+      List<Integer> fieldIds,
+      JsonNode filters,
+      boolean caseSensitive,
+      SplitHints hints,
+      Map<String, String> options,
+      boolean rewrite)
+      implements Request {}
+
+  public record PlannedFile(
+      String path, int specId, Map<String, JsonNode> constants, Integer deletes, JsonNode entry) {}
+
+  public record FileRange(int file, long start, long length) {}
+
+  public record ScanStatistics(long rows, long bytes) {}
+
+  public record ScanPlan(
+      List<PlannedFile> files,
+      List<List<FileRange>> partitions,
+      List<String> deletes,
+      JsonNode nameMapping,
+      ScanStatistics statistics) {}
+
+  // Writes
+
+  public record BeginWrite(
+      JsonNode reference,
+      String operation,
+      String command,
+      JsonNode filters,
+      Map<String, String> options,
+      Audit audit)
+      implements Request {}
+
+  public record PartitionColumn(
+      String name, String transform, Integer parameter, List<String> source) {}
+
+  public record DataLocation(String root, boolean hashed, boolean partitionedPaths, String context)
+      implements Serializable {}
+
+  public record SortField(JsonNode transform, String direction, String nulls) {}
+
+  public record WriteInstructions(
+      JsonNode write,
+      JsonNode schema,
+      List<PartitionColumn> partition,
+      DataLocation location,
+      String operationId,
+      JsonNode distribution,
+      List<SortField> ordering,
+      boolean fanout,
+      long targetFileBytes,
+      Map<String, String> writer,
+      Map<String, String> metrics,
+      Map<String, String> footerMetadata) {}
+
+  public record WrittenFile(
+      String path,
+      long size,
+      long rows,
+      JsonNode partition,
+      List<Long> splitOffsets,
+      JsonNode columns) {}
+
+  public record Replaced(JsonNode reference, JsonNode filters, List<JsonNode> files) {}
+
+  /**
+   * @param files {@link WrittenFile}s, as the text that their tasks made of them
+   */
+  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced) implements Request {}
+
+  public record AbortWrite(JsonNode write, List<String> files) implements Request {}
+
+  /**
+   * @param files as in {@link CommitWrite}
+   */
+  public record CommitStaged(JsonNode reference, JsonNode write, JsonNode files)
+      implements Request {}
+
+  public record AbortStaged(JsonNode reference, List<String> files) implements Request {}
+
+  public record CanDeleteWhere(JsonNode reference, JsonNode filters) implements Request {}
+
+  public record Possible(boolean possible) {}
+
+  public record DeleteWhere(JsonNode reference, JsonNode filters, Audit audit) implements Request {}
+}

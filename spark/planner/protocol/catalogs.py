@@ -1,0 +1,116 @@
+"""Catalogs and their namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icecomb.spark.planner.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Message):
+    """It is done, and there is nothing to say about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment(Message):
+    """The application that opens a catalog.
+
+    Args:
+        metastore_uris: ``hive.metastore.uris`` of Spark's own Hive support.
+        application_id: Spark's name for it.
+        spark_version: As ``4.3.0``.
+    """
+
+    metastore_uris: str | None
+    application_id: str
+    spark_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCatalog(Message):
+    """Opens a catalog; nothing is asked of the metastore yet. Answer: `OpenedCatalog`.
+
+    Args:
+        name: Its name in SQL.
+        options: ``spark.sql.catalog.<name>.*``.
+        environment: Who opens it.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedCatalog(Message):
+    """A catalog's handle, which says nothing but name and options: a restart gives the same."""
+
+    catalog: str
+    default_namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(Message):
+    """Names the namespaces inside another; the metastore has one level. Answer: `Namespaces`."""
+
+    catalog: str
+    parent: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces(Message):
+    """Names of namespaces, by level."""
+
+    namespaces: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadNamespace(Message):
+    """Asks for a namespace. Answer: `NamespaceProperties`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceProperties(Message):
+    """What a namespace says of itself."""
+
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace(Message):
+    """Makes a namespace. Answer: `Done`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterNamespace(Message):
+    """Sets and removes properties of a namespace. Answer: `Done`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    set: Mapping[str, str]
+    remove: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace(Message):
+    """Drops a namespace. Answer: `Dropped`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Message):
+    """Whether there was something to drop."""
+
+    dropped: bool

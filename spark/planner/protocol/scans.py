@@ -1,0 +1,130 @@
+"""Scans: what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.protocol.tables import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class SplitHints(Message):
+    """What Spark knows about the size of partitions.
+
+    Args:
+        parallelism: How many tasks run at once.
+        split_bytes: ``spark.sql.files.maxPartitionBytes`` where somebody has set it.
+        open_cost_bytes: ``spark.sql.files.openCostInBytes`` where somebody has set it.
+    """
+
+    parallelism: int
+    split_bytes: int | None
+    open_cost_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScan(Message):
+    """Asks which ranges of which files a query reads. Answer: `ScanPlan`.
+
+    Args:
+        reference: The table's state.
+        field_ids: The columns to read.
+        filters: Spark's predicates; they only leave out files.
+        case_sensitive: Whether names in filters are.
+        hints: About partitions.
+        options: Of the query.
+        rewrite: Whether the files may be replaced, see `Replaced`.
+    """
+
+    reference: Reference
+    field_ids: tuple[int, ...]
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    hints: SplitHints
+    options: Mapping[str, str]
+    rewrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry(Message):
+    """A file that a statement reads and may replace, as the table has it.
+
+    Args:
+        path: The table's name for it.
+        spec_id: Its partition spec.
+        partition: Its partition, by the spec.
+        rows: How many it holds, deleted ones included.
+        size: In bytes.
+        has_deletes: Whether some of its rows are deleted.
+    """
+
+    path: str
+    spec_id: int
+    partition: tuple[Any, ...]
+    rows: int
+    size: int
+    has_deletes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile(Message):
+    """A file of a plan, named by its place in the list.
+
+    Args:
+        path: Spark's name for it.
+        spec_id: Its partition spec.
+        constants: Columns that have one value in it, by field id.
+        deletes: Where its deleted positions are in `ScanPlan.deletes`.
+        entry: What the bridge hands back when the file is replaced; only where that was asked for.
+    """
+
+    path: str
+    spec_id: int
+    constants: Mapping[str, Any]
+    deletes: int | None
+    entry: FileEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange(Message):
+    """A part of a file.
+
+    Args:
+        file: Its place in `ScanPlan.files`.
+        start: The first byte.
+        length: In bytes.
+    """
+
+    file: int
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStatistics(Message):
+    """The size of a scan: rows without deleted ones, and bytes."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan(Message):
+    """What the tasks of a scan read.
+
+    Args:
+        files: The files.
+        partitions: The parts of files that each task reads.
+        deletes: Deleted positions, base64 of compressed differences.
+        name_mapping: Iceberg's name mapping for files without ids.
+        statistics: Of all together.
+    """
+
+    files: tuple[PlannedFile, ...]
+    partitions: tuple[tuple[FileRange, ...], ...]
+    deletes: tuple[str, ...]
+    name_mapping: Any
+    statistics: ScanStatistics

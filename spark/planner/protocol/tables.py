@@ -1,0 +1,174 @@
+"""Tables: named, described, made, changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.spark.planner.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class TableName(Message):
+    """A table's name in a catalog."""
+
+    namespace: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Message):
+    """The session's settings of write-audit-publish, as they are now.
+
+    Args:
+        wap_id: ``spark.wap.id``.
+        wap_branch: ``spark.wap.branch``.
+    """
+
+    wap_id: str | None
+    wap_branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(Message):
+    """A table in the state that a query holds on to; see `TableState`."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+    metadata_location: str
+    travelled_to: int | None
+    ref: str | None
+    staged: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListTables(Message):
+    """Names the tables of a namespace. Answer: `TableNames`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames(Message):
+    """Names of tables."""
+
+    tables: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableExists(Message):
+    """Asks whether there is a table. Answer: `Exists`."""
+
+    catalog: str
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Message):
+    """Whether there is one."""
+
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTable(Message):
+    """Asks for a table as it is, or was. Answer: `TableDescription`.
+
+    Args:
+        catalog: The catalog's handle.
+        table: Its name.
+        version: A snapshot id, a branch or a tag.
+        timestamp_us: A time, in microseconds since 1970 UTC.
+        audit: The session's settings.
+    """
+
+    catalog: str
+    table: TableName
+    version: str | None
+    timestamp_us: int | None
+    audit: Audit
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription(Message):
+    """What the bridge learns about a table.
+
+    Args:
+        reference: Names its state in further requests.
+        schema: Spark's schema, with field ids.
+        partitioning: Spark's transforms.
+        properties: As users see them.
+        uuid: The table's identity.
+        version: Of its rows; never null, Spark would read an empty table as empty for ever.
+        writable: False for a version.
+    """
+
+    reference: Reference
+    schema: Any
+    partitioning: tuple[Any, ...]
+    properties: Mapping[str, str]
+    uuid: str
+    version: str
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition(Message):
+    """What a new table is to be."""
+
+    table: TableName
+    schema: Any
+    partitioning: tuple[Any, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Message):
+    """Makes a table. Answer: `TableDescription`."""
+
+    catalog: str
+    definition: TableDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class StageTable(Message):
+    """Begins a table that `CommitStaged` makes or replaces. Answer: `TableDescription`.
+
+    Args:
+        catalog: The catalog's handle.
+        operation: ``create``, ``replace`` or ``create_or_replace``.
+        definition: What it is to be.
+    """
+
+    catalog: str
+    operation: str
+    definition: TableDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable(Message):
+    """Makes the changes of one statement. Answer: `TableDescription`."""
+
+    catalog: str
+    table: TableName
+    changes: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable(Message):
+    """Drops a table. Answer: `Dropped`."""
+
+    catalog: str
+    table: TableName
+    purge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable(Message):
+    """Gives a table another name. Answer: `Done`."""
+
+    catalog: str
+    table: TableName
+    target: TableName

@@ -1,0 +1,245 @@
+"""Writes: begun, committed, given up; and deletes that need no tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.protocol.scans import FileEntry
+from icecomb.spark.planner.protocol.tables import Audit, Reference
+
+
+@dataclass(frozen=True, slots=True)
+class BeginWrite(Message):
+    """Asks how rows are to be written. Answer: `WriteInstructions`.
+
+    Args:
+        reference: The table's state.
+        operation: ``append``, ``overwrite``, ``overwrite_partitions`` or ``replace_files``.
+        command: Of ``replace_files``: ``delete``, ``update`` or ``merge``.
+        filters: Of ``overwrite``: which rows go.
+        options: Of the write.
+        audit: The session's settings.
+    """
+
+    reference: Reference
+    operation: str
+    command: str | None
+    filters: tuple[Any, ...]
+    options: Mapping[str, str]
+    audit: Audit
+
+
+@dataclass(frozen=True, slots=True)
+class WriteState(Message):
+    """What the commit of a write needs to know of its beginning.
+
+    Args:
+        catalog: The catalog's handle.
+        identifier: The table's name.
+        uuid: Its identity.
+        schema_id: The schema the rows are written with.
+        spec_id: Their partition spec.
+        sort_order_id: Their order; 0 where there is none.
+        operation: As in `BeginWrite`.
+        command: As in `BeginWrite`.
+        filters: As in `BeginWrite`.
+        snapshot_id: What others do after it is looked at.
+        branch: Where the change goes.
+        wap_id: What it is staged under.
+        metrics: Metrics modes by field id.
+        root: The folder of new files as the table names it.
+        told_root: The same as Spark was told it.
+        summary: More keys of the snapshot's summary.
+    """
+
+    catalog: str
+    identifier: tuple[str, ...]
+    uuid: str
+    schema_id: int
+    spec_id: int
+    sort_order_id: int
+    operation: str
+    command: str | None
+    filters: tuple[Any, ...]
+    snapshot_id: int | None
+    branch: str
+    wap_id: str | None
+    metrics: Mapping[str, str]
+    root: str
+    told_root: str
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn(Message):
+    """A field of the partition spec.
+
+    Args:
+        name: Its name.
+        transform: Iceberg's word for it, without the parameter.
+        parameter: Of bucket and truncate.
+        source: The path of the column; empty for ``void``.
+    """
+
+    name: str
+    transform: str
+    parameter: int | None
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataLocation(Message):
+    """Where the tasks put new files, each by its own name.
+
+    Args:
+        root: The folder they are all below.
+        hashed: Whether a hash stands before each path, for object stores.
+        partitioned_paths: Whether a hashed path names the partition.
+        context: What names the table in hashed paths outside its folder.
+    """
+
+    root: str
+    hashed: bool
+    partitioned_paths: bool
+    context: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SortField(Message):
+    """A field of the order that rows are to come in."""
+
+    transform: Any
+    direction: str
+    nulls: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteInstructions(Message):
+    """How the tasks write.
+
+    Args:
+        write: To be handed back with the files.
+        schema: The table's, with ids.
+        partition: The fields of the partition spec.
+        location: Where files go.
+        operation_id: Part of every file's name.
+        distribution: Transforms to cluster the rows by.
+        ordering: The order of the rows in a task.
+        fanout: Whether a task keeps files of several partitions open.
+        target_file_bytes: Where a file is full.
+        writer: Settings of the Parquet writer.
+        metrics: Metrics modes by field id.
+        footer_metadata: Keys for the footers.
+    """
+
+    write: WriteState
+    schema: Any
+    partition: tuple[PartitionColumn, ...]
+    location: DataLocation
+    operation_id: str
+    distribution: tuple[Any, ...]
+    ordering: tuple[SortField, ...]
+    fanout: bool
+    target_file_bytes: int
+    writer: Mapping[str, str]
+    metrics: Mapping[str, str]
+    footer_metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile(Message):
+    """A new data file, as the task that wrote it says.
+
+    Args:
+        path: As Spark was told to name it.
+        size: In bytes.
+        rows: How many.
+        partition: Its partition values.
+        split_offsets: Where its row groups begin.
+        columns: For each column its field id, its size in bytes, and where they are asked for and
+            known: values, nulls, and the bounds as base64 of Iceberg's binary form, one character
+            or byte longer than `WriteInstructions.metrics` asks for.
+    """
+
+    path: str
+    size: int
+    rows: int
+    partition: tuple[Any, ...]
+    split_offsets: tuple[int, ...]
+    columns: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced(Message):
+    """The files that UPDATE, DELETE or MERGE has read and written anew.
+
+    Args:
+        reference: The state that was read.
+        filters: What the files were chosen by.
+        files: The files.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWrite(Message):
+    """Commits a write; nothing is committed when nothing changes. Answer: `Done`."""
+
+    write: WriteState
+    files: tuple[WrittenFile, ...]
+    replaced: Replaced | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbortWrite(Message):
+    """Deletes the files of a write that failed, given by their paths. Answer: `Done`."""
+
+    write: WriteState
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStaged(Message):
+    """Makes, or replaces, a table together with its rows, if there are any. Answer: `Done`."""
+
+    reference: Reference
+    write: WriteState | None
+    files: tuple[WrittenFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AbortStaged(Message):
+    """Forgets a table that was begun, and deletes its files. Answer: `Done`."""
+
+    reference: Reference
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CanDeleteWhere(Message):
+    """Asks whether the planner can delete rows alone, as Spark means it. Answer: `Possible`."""
+
+    reference: Reference
+    filters: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Possible(Message):
+    """Whether it can."""
+
+    possible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteWhere(Message):
+    """Deletes the rows that match all filters, in one commit. Answer: `Done`."""
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    audit: Audit

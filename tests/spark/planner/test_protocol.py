@@ -1,0 +1,135 @@
+"""Both sides of the protocol, member by member."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from icecomb.spark.planner import protocol
+from icecomb.spark.planner.handlers import handlers
+from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.protocol import FileRange, LoadTable, SplitHints, TableName
+
+SPARK = Path(__file__).parents[3] / "spark"
+JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"
+# the planner's own words, which the bridge hands back as it got them
+OPAQUE = {"Reference", "WriteState", "FileEntry"}
+
+
+def messages():
+    """The members of each message by its name, as the planner has them."""
+    return {
+        name: [field.name for field in dataclasses.fields(kind)]
+        for name, kind in vars(protocol).items()
+        if inspect.isclass(kind) and issubclass(kind, Message) and kind is not Message
+    }
+
+
+def records():
+    """The same as the bridge has them, and which of them are requests."""
+    text = (JAVA / "planner" / "Protocol.java").read_text()
+    found = re.findall(r"public record (\w+)\s*\(([^)]*)\)\s*(implements Request)?", text)
+    members = {
+        name: [re.sub(r"(?=[A-Z])", "_", part.split()[-1]).lower() for part in _parts(inside)]
+        for name, inside, _ in found
+    }
+    return members, {name for name, _, request in found if request}
+
+
+def _parts(inside):
+    """What is between the commas of a record's head, those in type arguments aside."""
+    return [part for part in re.sub(r"<[^()]*?>+(?= )", "", inside).split(",") if part.strip()]
+
+
+def test_bridge_and_planner_have_the_same_messages_with_the_same_members():
+    members, _ = records()
+    assert {name: m for name, m in messages().items() if name not in OPAQUE} == members
+
+
+def test_each_request_has_its_method():
+    _, requests = records()
+    methods = {re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower() for name in requests}
+    assert methods == handlers().keys()
+
+
+def test_bridge_and_planner_agree_on_the_version():
+    text = (JAVA / "planner" / "Protocol.java").read_text()
+    assert f"int VERSION = {protocol.PROTOCOL};" in text
+
+
+def _asked():
+    """The messages that travel to the planner: the requests, and what is part of them."""
+    _, asked = records()
+    known = messages()
+    while True:
+        inside = {
+            other
+            for name in asked
+            for field in dataclasses.fields(getattr(protocol, name))
+            for other in known
+            if re.search(rf"\b{other}\b", field.type)
+        }
+        if inside <= asked:
+            return asked
+        asked = asked | inside
+
+
+def test_the_planner_reads_every_member_that_it_is_sent():
+    sources = [path for path in (SPARK / "planner").glob("*.py") if path.name != "protocol.py"]
+    text = "\n".join(path.read_text() for path in sources)
+    known = messages()
+    unread = {
+        f"{name}.{member}"
+        for name in _asked()
+        for member in known[name]
+        if not re.search(rf"\.{member}\b", text)
+    }
+    assert unread == set()
+
+
+def test_the_bridge_reads_every_member_that_it_is_answered():
+    sources = [path for path in JAVA.rglob("*.java") if path.name != "Protocol.java"]
+    text = "\n".join(path.read_text() for path in sources)
+    known, asked = messages(), _asked()
+    unread = {
+        f"{name}.{member}"
+        for name in known.keys() - asked - OPAQUE
+        for member in known[name]
+        if not re.search(rf"\b{_camel(member)}\(\)|::{_camel(member)}\b", text)
+    }
+    assert unread == set()
+
+
+def _camel(member):
+    return re.sub(r"_(.)", lambda match: match[1].upper(), member)
+
+
+def test_a_message_survives_its_way():
+    audit = {"wap_id": None, "wap_branch": "b"}
+    table = {"namespace": ["db"], "name": "t"}
+    json = {"catalog": "c", "table": table, "version": None, "timestamp_us": 1, "audit": audit}
+    request = LoadTable.parse(json)
+    assert request.table == TableName(("db",), "t")
+    assert request.to_json() == json
+
+
+@pytest.mark.parametrize(
+    ("kind", "json", "message"),
+    [
+        (FileRange, {"file": 1, "start": 2}, "different versions"),
+        (FileRange, {"file": 1, "start": 2, "length": 3, "rows": 4}, "different versions"),
+        (FileRange, [], "different versions"),
+        (FileRange, {"file": 1, "start": 2, "length": None}, r"FileRange\.length is int, not None"),
+        (FileRange, {"file": True, "start": 2, "length": 3}, r"FileRange\.file is int, not True"),
+        (SplitHints, {"parallelism": 1, "split_bytes": "2", "open_cost_bytes": None}, "is int"),
+        (TableName, {"namespace": "db", "name": "t"}, "namespace is list, not 'db'"),
+        (TableName, {"namespace": [1], "name": "t"}, "namespace is str, not 1"),
+    ],
+)
+def test_what_is_no_such_message_is_refused_by_its_member(kind, json, message):
+    with pytest.raises(ValueError, match=message):
+        kind.parse(json)
