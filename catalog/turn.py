@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Hashable, Iterator
@@ -65,3 +66,14 @@ def turns_of(key: Hashable) -> Turns:
         if found is None:
             found = _ALL[key] = Turns()
         return found
+
+
+def _begin_anew() -> None:
+    _ALL.clear()
+    _ALL_GUARD.release()
+
+
+# A forked process has none of the threads whose turn it was, so that would never end.
+os.register_at_fork(
+    before=_ALL_GUARD.acquire, after_in_parent=_ALL_GUARD.release, after_in_child=_begin_anew
+)

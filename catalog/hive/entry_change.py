@@ -98,6 +98,10 @@ class EntryChange:
         self._settings = settings
         self._held: TableLock | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # A lock is of this process.
+        return {**self.__dict__, "_held": None}
+
     @property
     def name(self) -> str:
         """As ``db.table``."""

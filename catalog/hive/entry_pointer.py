@@ -58,8 +58,8 @@ class EntryPointer(ABC, Generic[V]):
         self._read: tuple[V, HiveTable, float] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # A lock is of this process, and what was read is of this commit.
-        return {**self.__dict__, "_held": None, "_read": None}
+        # What was read is of this commit.
+        return {**self.__dict__, "_read": None}
 
     @property
     def name(self) -> str:

@@ -37,6 +37,30 @@ locks = [FileIO().folder_lock(each) for each in sys.argv[1:]]
 print([lock.acquire() for lock in locks], flush=True)
 sys.stdin.readline()
 """
+FORKER = """
+import os, sys, threading, pyarrow as pa
+from icecomb.catalog import open_table
+from icecomb.catalog.hadoop import pointer
+settings = {"lock.acquire-timeout-ms": "3000", "lock.heartbeat-timeout-ms": "10"}
+table, inside, go_on = open_table(sys.argv[1], **settings), threading.Event(), threading.Event()
+swap = pointer.HadoopPointer.swap
+def slow(*arguments):
+    inside.set()
+    go_on.wait()
+    return swap(*arguments)
+pointer.HadoopPointer.swap = slow
+thread = threading.Thread(target=table.append, args=(pa.table({"id": pa.array([500], pa.int64())}),))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    go_on.set()
+    open_table(sys.argv[1], **settings).append(pa.table({"id": pa.array([501], pa.int64())}))
+    os._exit(0)
+print("forked", os.waitpid(child, 0)[1], flush=True)
+go_on.set()
+thread.join()
+"""
 
 
 def start(text, *arguments):
@@ -182,3 +206,13 @@ def test_turns_leave_no_file(table, tmp_path):
     assert {path.name for path in (tmp_path / "t").iterdir()} == {"data", "metadata"}
     kinds = {path.suffix for path in (tmp_path / "t" / "metadata").iterdir()}
     assert kinds == {".json", ".avro", ".text"}
+
+
+def test_a_forked_process_waits_for_no_thread_that_it_does_not_have(tmp_path):
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    table = lake.create_table("t", ROWS.schema)
+    forker = start(FORKER, table.location())
+    with ended(forker):
+        assert forker.stdout.readline() == "forked 0\n"
+        assert forker.wait(60) == 0
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [500, 501]

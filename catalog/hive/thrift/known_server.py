@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -53,14 +54,13 @@ class KnownServers:
     """The servers of one client; used by all of its threads."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._servers: dict[str, KnownServer] = {}
+        self._start()
         self._lives: dict[str, int] = {}
         self._suspects: dict[str, float] = {}
 
     def __getitem__(self, server: str) -> KnownServer:
         """What is known of one, by `Connection.server`; never waits for a server."""
-        with self._guard:
+        with self._own_guard():
             return self._servers.setdefault(server, KnownServer())
 
     def life(self, address: str) -> int:
@@ -74,7 +74,7 @@ class KnownServers:
             address: As ``thrift://host:port``.
             suspect: Whether others are to be tried before it for a while.
         """
-        with self._guard:
+        with self._own_guard():
             self._lives[address] = self.life(address) + 1
             if suspect:
                 self._suspects[address] = time.monotonic()
@@ -83,3 +83,14 @@ class KnownServers:
         """Whether it failed a short time ago."""
         since = self._suspects.get(address)
         return since is not None and time.monotonic() - since < _SUSPECT_S
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._guard = threading.Lock()
+        self._servers: dict[str, KnownServer] = {}
+
+    def _own_guard(self) -> threading.Lock:
+        if self._pid != os.getpid():
+            # After a fork: whoever holds a guard is the parent's.
+            self._start()
+        return self._guard
