@@ -41,7 +41,7 @@ def partitioned_inside_a_struct(table: Table) -> bool:
 
 def null_structs(rows: list[list[Any]]) -> list[list[Any]]:
     """The rows with null for whatever holds nothing but nulls."""
-    return ordered([[without_nulls(value) for value in row] for row in rows])
+    return sorted(([without_nulls(value) for value in row] for row in rows), key=repr)
 
 
 def without_nulls(value: Any) -> Any:
