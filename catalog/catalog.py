@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-    from icecomb.catalog.creation import CreateTableTransaction, ReplaceTableTransaction
     from icecomb.catalog.table import Table
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
-    from icecomb.format.sort import SortOrder
+    from icecomb.catalog.table_creation import CreateTableTransaction, ReplaceTableTransaction
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.sort import SortOrder
+    from icecomb.format.storage.file_io import FileIO
 
 Name: TypeAlias = "str | Iterable[str]"
 """A name as ``"db.table"`` or ``("db", "table")``."""
@@ -254,7 +254,7 @@ class Catalog(ViewCatalog, ABC):
         The arguments and errors are those of `create_table`. When others take the name
         meanwhile, the commit raises `TableAlreadyExistsError`, and what was written is removed.
         """
-        from icecomb.catalog.creation import CreateTableTransaction
+        from icecomb.catalog.table_creation import CreateTableTransaction
 
         wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)
         return CreateTableTransaction(self.draft(identifier, wanted))
@@ -303,7 +303,7 @@ class Catalog(ViewCatalog, ABC):
 
         The arguments and errors are those of `replace_table`.
         """
-        from icecomb.catalog.creation import ReplaceTableTransaction
+        from icecomb.catalog.table_creation import ReplaceTableTransaction
 
         table = self.load_table(identifier)
         wanted = TableDefinition.of(schema, location, partition_spec, sort_order, properties)

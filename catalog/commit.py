@@ -27,9 +27,9 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.update import Changes
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import Changes
+    from icecomb.format.storage.file_io import FileIO
 
 V = TypeVar("V", bound=Version)
 
@@ -196,7 +196,7 @@ def _prepare(
     pointer: MetadataPointer, base: MetadataVersion, producer: Producer
 ) -> MetadataVersion:
     """The change on ``base``, staged; ``base`` itself if there is nothing to change."""
-    from icecomb.format.update import update_table_metadata
+    from icecomb.format.spec.update import update_table_metadata
 
     pointer.check_writable(base.metadata)
     changes = producer.apply(base.metadata)

@@ -258,7 +258,7 @@ def _names(environment: Mapping[str, str]) -> Iterator[str]:
 def _from_site_files(
     near: Mapping[str, Setting], prefixes: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, Setting]:
-    from icecomb.format.site_file import read_site_files, resolve, site_folders
+    from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
 
     named = (near.get(key) for key in _FOLDERS)
     folders = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import SchemaError
-from icecomb.format.metadata import TableMetadata, new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER, SortOrder
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.identifier import Identifier
     from icecomb.format.evolution.replacement import TableReplacement
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
         return schema
     import pyarrow as pa
 
-    from icecomb.format.rows.arrow import pyarrow_to_schema
+    from icecomb.format.spec.arrow_schema import pyarrow_to_schema
 
     if not isinstance(schema, pa.Schema):
         of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from typing_extensions import Self

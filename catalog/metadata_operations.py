@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.format.evolution.property_update import UpdateProperties
     from icecomb.format.evolution.schema_update import UpdateSchema
-    from icecomb.format.evolution.snapshot_management import ManageSnapshots
     from icecomb.format.evolution.sort_update import UpdateSortOrder
     from icecomb.format.evolution.spec_update import UpdateSpec
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import DataFile, ManifestFile
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.expire import ExpireSnapshots
+    from icecomb.format.operation.snapshot_management import ManageSnapshots
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 
 class MetadataOperations(ABC):
@@ -98,7 +98,7 @@ class MetadataOperations(ABC):
         >>> with table.manage_snapshots() as manage:  # doctest: +SKIP
         ...     manage.create_tag(snapshot_id, "before-import").rollback_to_snapshot(snapshot_id)
         """
-        from icecomb.format.evolution.snapshot_management import ManageSnapshots
+        from icecomb.format.operation.snapshot_management import ManageSnapshots
 
         return ManageSnapshots(self.metadata, self.io, self.commit)
 

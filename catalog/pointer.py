@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.view import ViewMetadata
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 
 class Described(Protocol):

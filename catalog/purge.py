@@ -9,8 +9,8 @@ from icecomb.catalog.configuration import flag
 from icecomb.format.errors import IcecombError, ValidationError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 _BATCH: Final = 1000
 
@@ -38,9 +38,9 @@ def purge(io: FileIO, metadata_location: str) -> None:
         io: Where the files are.
         metadata_location: The metadata file of the table when it was dropped.
     """
-    from icecomb.format.manifests.manifest_columns import read_manifest
+    from icecomb.format.manifests.columns import read_manifest
     from icecomb.format.manifests.manifest_list import read_manifests
-    from icecomb.format.metadata_file import read_metadata
+    from icecomb.format.spec.metadata_file import read_metadata
 
     try:
         metadata = read_metadata(io, metadata_location)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.merge import Merge
     from icecomb.catalog.pointer import WriteGuard
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.row_changes.merge import MergeResult
     from icecomb.format.row_changes.merge_clause import MergeClauses
     from icecomb.format.row_changes.merge_condition import MergeCondition
     from icecomb.format.row_changes.upsert import UpsertResult
     from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 _EVERYTHING = AlwaysTrue()
 
@@ -78,10 +78,10 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the rows were committed.
         """
-        from icecomb.catalog.frame import arrow_data
+        from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.operation.append import FastAppend
         from icecomb.format.row_changes.write_target import WrittenChange
-        from icecomb.format.rows.data_writer import write_data
+        from icecomb.format.rows.write.data_writer import write_data
 
         self._pointer.check_writable(self.metadata)
         data = arrow_data(df)
@@ -153,7 +153,7 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.catalog.frame import arrow_data
+        from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
         data, rows = arrow_data(df), as_expression(overwrite_filter)
@@ -189,7 +189,7 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.catalog.frame import arrow_data
+        from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
 
         data = arrow_data(df)
@@ -237,7 +237,7 @@ class RowOperations(ABC):
             CommitFailedError: others were first too often; nothing was committed.
             CommitStateUnknownError: it cannot be told whether the change was committed.
         """
-        from icecomb.catalog.frame import arrow_data
+        from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
         data = arrow_data(df)
@@ -363,7 +363,7 @@ class RowOperations(ABC):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> MergeResult:
-        from icecomb.catalog.frame import arrow_data
+        from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.merge import merge_rows
 
         target = self._write_target(snapshot_properties, branch)
@@ -380,7 +380,7 @@ class RowOperations(ABC):
 
     def _fitting(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
         """These operations on a table that has all columns of a frame."""
-        from icecomb.format.rows.frame_check import missing_in_table
+        from icecomb.format.rows.write.frame_check import missing_in_table
 
         missing = missing_in_table(self.metadata.schema(), frame)
         return self._widened(missing) if len(missing) else nullcontext(self)

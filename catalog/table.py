@@ -13,7 +13,7 @@ from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.row_operations import RowOperations
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.expressions.filter_argument import RowFilter
-    from icecomb.format.file_io import FileIO
     from icecomb.format.inspect.inspection import Inspect
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.name_mapping import NameMapping
     from icecomb.format.operation.append import FastAppend
-    from icecomb.format.partition import PartitionSpec
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.incremental_scan import IncrementalAppendScan
     from icecomb.format.scan.table_scan import TableScan
-    from icecomb.format.schema import Schema
-    from icecomb.format.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
-    from icecomb.format.sort import SortOrder
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.name_mapping import NameMapping
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+    from icecomb.format.spec.sort import SortOrder
+    from icecomb.format.storage.file_io import FileIO
 
 
 class Table(RowOperations, MetadataOperations):
@@ -167,7 +167,7 @@ class Table(RowOperations, MetadataOperations):
     if not TYPE_CHECKING:  # type checkers are to know what there is
 
         def __getattr__(self, name: str) -> NoReturn:
-            from icecomb.catalog.foreign_name import unknown_attribute
+            from icecomb.catalog.attribute_hint import unknown_attribute
 
             raise unknown_attribute(name)
 

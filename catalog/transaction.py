@@ -12,9 +12,9 @@ from icecomb.format.argument import checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
-from icecomb.format.requirement import AssertRefSnapshotId
-from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.format.update import Changes, update_table_metadata
+from icecomb.format.spec.requirement import AssertRefSnapshotId
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.update import Changes, update_table_metadata
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit import Producer
     from icecomb.catalog.pointer import WriteGuard
     from icecomb.catalog.table import Table
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.requirement import TableRequirement
     from icecomb.format.row_changes.write_target import WrittenChange
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.requirement import TableRequirement
+    from icecomb.format.storage.file_io import FileIO
 
 
 class Transaction(RowOperations, MetadataOperations):

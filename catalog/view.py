@@ -14,8 +14,8 @@ from icecomb.format.errors import CommitFailedError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from icecomb.format.schema import Schema
-    from icecomb.format.view import ViewLogEntry, ViewMetadata, ViewVersion
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.view import ViewLogEntry, ViewMetadata, ViewVersion
 
 
 class ViewPointer(Swappable[ViewMetadataVersion], Protocol):
@@ -122,7 +122,7 @@ class View:
             CommitFailedError: others were first too often; nothing was changed.
             CommitStateUnknownError: it cannot be told whether they were changed.
         """
-        from icecomb.format.view import with_properties
+        from icecomb.format.spec.view import with_properties
 
         return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
 

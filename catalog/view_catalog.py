@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog.catalog import Name
-    from icecomb.catalog.fate import CommitFate
-    from icecomb.format.schema import Schema
+    from icecomb.catalog.commit_status import CommitFate
+    from icecomb.format.spec.schema import Schema
 
 
 class ViewCatalog:
@@ -155,7 +155,7 @@ class ViewCatalog:
     def view_fate(
         self, identifier: Name, metadata_location: str, *, told: bool = False
     ) -> CommitFate:
-        """See `icecomb.catalog.fate.commit_fate`.
+        """See `icecomb.catalog.commit_status.commit_fate`.
 
         Raises:
             NoSuchViewError: there is no such view.

@@ -1,9 +1,11 @@
 """Bytes to table state and back: the Iceberg specification as code.
 
-Here lie types, schemas, partitioning, sorting, snapshots, and the metadata that hold them together.
-Around them: `avro` and `manifests` (the files of a snapshot), `expressions` and `scan` (which files
-a query reads), `rows` (data and delete files), `operation` (snapshots made of files), `row_changes`
-(operations made of rows), `evolution` (everything else that changes), `inspect` (metadata tables).
+`spec` holds the nouns of the specification. Below it lie `storage` (files, wherever they are) and
+`arrow` (arrays, whatever they mean); above it `avro` and `manifests` (the files of a snapshot),
+`expressions`, `evolution` (what changes but rows), `rows` (data and delete files), `scan` (which
+files a query reads), `operation` (snapshots made of files), `row_changes` (operations made of rows)
+and `inspect` (metadata tables). Each room imports only what is below it. `paimon` is another
+format, whose tables are read to be taken over.
 
 What is public stands in the stub beside this file, and is loaded at first use: importing one light
 thing never loads a heavy library.

@@ -174,18 +174,6 @@ from icecomb.format.expressions.term import (
 from icecomb.format.expressions.term import (
     years as years,
 )
-from icecomb.format.file_io import (
-    FileIO as FileIO,
-)
-from icecomb.format.file_io import (
-    FileStatus as FileStatus,
-)
-from icecomb.format.file_io import (
-    FileSystem as FileSystem,
-)
-from icecomb.format.file_io import (
-    register_file_system as register_file_system,
-)
 from icecomb.format.manifests.manifest import (
     DataFile as DataFile,
 )
@@ -210,249 +198,261 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest import (
     PartitionFieldSummary as PartitionFieldSummary,
 )
-from icecomb.format.metadata import (
-    TableMetadata as TableMetadata,
-)
-from icecomb.format.metadata import (
-    new_table_metadata as new_table_metadata,
-)
-from icecomb.format.metadata_file import (
-    read_metadata as read_metadata,
-)
-from icecomb.format.metadata_file import (
-    write_metadata as write_metadata,
-)
-from icecomb.format.name_mapping import (
-    MappedField as MappedField,
-)
-from icecomb.format.name_mapping import (
-    NameMapping as NameMapping,
-)
-from icecomb.format.name_mapping import (
-    create_name_mapping as create_name_mapping,
-)
-from icecomb.format.partition import (
-    UNPARTITIONED_PARTITION_SPEC as UNPARTITIONED_PARTITION_SPEC,
-)
-from icecomb.format.partition import (
-    PartitionField as PartitionField,
-)
-from icecomb.format.partition import (
-    PartitionSpec as PartitionSpec,
-)
-from icecomb.format.requirement import (
-    AssertCreate as AssertCreate,
-)
-from icecomb.format.requirement import (
-    AssertCurrentSchemaId as AssertCurrentSchemaId,
-)
-from icecomb.format.requirement import (
-    AssertDefaultSortOrderId as AssertDefaultSortOrderId,
-)
-from icecomb.format.requirement import (
-    AssertDefaultSpecId as AssertDefaultSpecId,
-)
-from icecomb.format.requirement import (
-    AssertLastAssignedFieldId as AssertLastAssignedFieldId,
-)
-from icecomb.format.requirement import (
-    AssertLastAssignedPartitionId as AssertLastAssignedPartitionId,
-)
-from icecomb.format.requirement import (
-    AssertRefSnapshotId as AssertRefSnapshotId,
-)
-from icecomb.format.requirement import (
-    AssertTableUUID as AssertTableUUID,
+from icecomb.format.rows.scan_task import (
+    FileScanTask as FileScanTask,
 )
 from icecomb.format.scan.table_scan import (
     TableScan as TableScan,
 )
-from icecomb.format.scan.task import (
-    FileScanTask as FileScanTask,
+from icecomb.format.spec.metadata import (
+    TableMetadata as TableMetadata,
 )
-from icecomb.format.schema import (
+from icecomb.format.spec.metadata import (
+    new_table_metadata as new_table_metadata,
+)
+from icecomb.format.spec.metadata_file import (
+    read_metadata as read_metadata,
+)
+from icecomb.format.spec.metadata_file import (
+    write_metadata as write_metadata,
+)
+from icecomb.format.spec.name_mapping import (
+    MappedField as MappedField,
+)
+from icecomb.format.spec.name_mapping import (
+    NameMapping as NameMapping,
+)
+from icecomb.format.spec.name_mapping import (
+    create_name_mapping as create_name_mapping,
+)
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC as UNPARTITIONED_PARTITION_SPEC,
+)
+from icecomb.format.spec.partition import (
+    PartitionField as PartitionField,
+)
+from icecomb.format.spec.partition import (
+    PartitionSpec as PartitionSpec,
+)
+from icecomb.format.spec.requirement import (
+    AssertCreate as AssertCreate,
+)
+from icecomb.format.spec.requirement import (
+    AssertCurrentSchemaId as AssertCurrentSchemaId,
+)
+from icecomb.format.spec.requirement import (
+    AssertDefaultSortOrderId as AssertDefaultSortOrderId,
+)
+from icecomb.format.spec.requirement import (
+    AssertDefaultSpecId as AssertDefaultSpecId,
+)
+from icecomb.format.spec.requirement import (
+    AssertLastAssignedFieldId as AssertLastAssignedFieldId,
+)
+from icecomb.format.spec.requirement import (
+    AssertLastAssignedPartitionId as AssertLastAssignedPartitionId,
+)
+from icecomb.format.spec.requirement import (
+    AssertRefSnapshotId as AssertRefSnapshotId,
+)
+from icecomb.format.spec.requirement import (
+    AssertTableUUID as AssertTableUUID,
+)
+from icecomb.format.spec.schema import (
     Schema as Schema,
 )
-from icecomb.format.schema import (
+from icecomb.format.spec.schema import (
     assign_fresh_schema_ids as assign_fresh_schema_ids,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     MetadataLogEntry as MetadataLogEntry,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     Operation as Operation,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     Snapshot as Snapshot,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     SnapshotLogEntry as SnapshotLogEntry,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     SnapshotRef as SnapshotRef,
 )
-from icecomb.format.snapshot import (
+from icecomb.format.spec.snapshot import (
     SnapshotRefType as SnapshotRefType,
 )
-from icecomb.format.sort import (
+from icecomb.format.spec.sort import (
     UNSORTED_SORT_ORDER as UNSORTED_SORT_ORDER,
 )
-from icecomb.format.sort import (
+from icecomb.format.spec.sort import (
     NullOrder as NullOrder,
 )
-from icecomb.format.sort import (
+from icecomb.format.spec.sort import (
     SortDirection as SortDirection,
 )
-from icecomb.format.sort import (
+from icecomb.format.spec.sort import (
     SortField as SortField,
 )
-from icecomb.format.sort import (
+from icecomb.format.spec.sort import (
     SortOrder as SortOrder,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     BucketTransform as BucketTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     DayTransform as DayTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     HourTransform as HourTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     IdentityTransform as IdentityTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     MonthTransform as MonthTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     Transform as Transform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     TruncateTransform as TruncateTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     UnknownTransform as UnknownTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     VoidTransform as VoidTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     YearTransform as YearTransform,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     parse_transform as parse_transform,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType as BinaryType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BooleanType as BooleanType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     DateType as DateType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     DecimalType as DecimalType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     DoubleType as DoubleType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     FixedType as FixedType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     FloatType as FloatType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     IcebergType as IcebergType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     IntegerType as IntegerType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     ListType as ListType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     LongType as LongType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     MapType as MapType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     NestedField as NestedField,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     PrimitiveType as PrimitiveType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     StringType as StringType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     StructType as StructType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     TimestampType as TimestampType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     TimestamptzType as TimestamptzType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     TimeType as TimeType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     UUIDType as UUIDType,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     parse_type as parse_type,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddPartitionSpecUpdate as AddPartitionSpecUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddSchemaUpdate as AddSchemaUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddSnapshotUpdate as AddSnapshotUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddSortOrderUpdate as AddSortOrderUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AssignUUIDUpdate as AssignUUIDUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     Changes as Changes,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     RemovePropertiesUpdate as RemovePropertiesUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     RemoveSnapshotRefUpdate as RemoveSnapshotRefUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     RemoveSnapshotsUpdate as RemoveSnapshotsUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetCurrentSchemaUpdate as SetCurrentSchemaUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetDefaultSortOrderUpdate as SetDefaultSortOrderUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetDefaultSpecUpdate as SetDefaultSpecUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetLocationUpdate as SetLocationUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetPropertiesUpdate as SetPropertiesUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     SetSnapshotRefUpdate as SetSnapshotRefUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     UpgradeFormatVersionUpdate as UpgradeFormatVersionUpdate,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     update_table_metadata as update_table_metadata,
+)
+from icecomb.format.storage.file_io import (
+    FileIO as FileIO,
+)
+from icecomb.format.storage.file_io import (
+    FileStatus as FileStatus,
+)
+from icecomb.format.storage.file_io import (
+    FileSystem as FileSystem,
+)
+from icecomb.format.storage.file_io import (
+    register_file_system as register_file_system,
 )

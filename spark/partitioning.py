@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.partition import (
+from icecomb.format.spec.partition import (
     PARTITION_FIELD_ID_START,
     PartitionField,
     PartitionSpec,
     check_redundant,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.transform import Transform, VoidTransform, parse_transform
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import Transform, VoidTransform, parse_transform
 
 _PLURALS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _TIMES: Final = _PLURALS | {plural: plural for plural in _PLURALS.values()}

@@ -25,8 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

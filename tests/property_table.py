@@ -6,9 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-from icecomb.format.manifests import manifest_cache
-from icecomb.format.property import Property
-from icecomb.format.table_property import TABLE_PROPERTIES
+from icecomb.format.manifests import cache as manifest_cache
+from icecomb.format.spec.property import Property
+from icecomb.format.spec.table_property import TABLE_PROPERTIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 _PLACE = re.compile(r"(?<=<!-- properties of tables -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from icecomb.catalog.configuration import load_configuration
-from icecomb.format.hdfs.hdfs_address import hadoop_properties, resolve_location
+from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
 
 DOCKER = Path(__file__).resolve().parent.parent / "docker"
 STACK = yaml.safe_load((DOCKER / "compose.yaml").read_text())

@@ -136,7 +136,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
 def _cluster(catalog: Catalog) -> Iterator[Finding]:
     """What is said of the HDFS that holds the warehouse; nothing where none does."""
     from icecomb.catalog.hadoop.cluster_examination import examine_cluster
-    from icecomb.format.hdfs.hdfs_address import SCHEMES
+    from icecomb.format.storage.hdfs.address import SCHEMES
 
     warehouse = catalog.properties.get("warehouse", "")
     if warehouse.partition(":")[0].lower() in SCHEMES:

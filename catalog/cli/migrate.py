@@ -16,8 +16,8 @@ from icecomb.format.errors import ConfigurationError, NoSuchTableError
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.migrate.comparison import Comparison
-    from icecomb.catalog.migrate.reversal import RevertPlan
-    from icecomb.catalog.migrate.survey import MigrationPlan
+    from icecomb.catalog.migrate.planning import MigrationPlan
+    from icecomb.catalog.migrate.reverting import RevertPlan
 
 _choices = (
     click.option(
@@ -100,7 +100,7 @@ def apply(
     application: Application, table: str, timestamp: str, time_zone: str, accept: tuple[str, ...]
 ) -> int:
     """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked."""
-    from icecomb.catalog.migrate.takeover import MigrationBlockedError
+    from icecomb.catalog.migrate.applying import MigrationBlockedError
 
     choices = migration.Choices(timestamp, time_zone, accept)
     try:
@@ -134,7 +134,7 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
 
     Exit code 3 if it would lose rows and --allow-data-loss is not given; nothing is changed then.
     """
-    from icecomb.catalog.migrate.reversal import RevertBlockedError
+    from icecomb.catalog.migrate.reverting import RevertBlockedError
 
     try:
         found = migration.revert(

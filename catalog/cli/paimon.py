@@ -192,7 +192,7 @@ def _source(application: Application, table: str) -> PaimonSource:
 
     if "/" in table:
         from icecomb.catalog.configuration import load_configuration
-        from icecomb.format.file_io import FileIO
+        from icecomb.format.storage.file_io import FileIO
 
         io = FileIO(load_configuration("path", {}).properties)
         # Only a local folder can be named from where one is.

@@ -41,7 +41,7 @@ def settle(
 
     Exit code 0 if the question is answered for good, 4 if not.
     """
-    from icecomb.catalog.fate import Fate, commit_fate, fence, remove_leftovers
+    from icecomb.catalog.commit_status import Fate, commit_fate, fence, remove_leftovers
 
     catalog = application.catalog()
     found = commit_fate(catalog, table, metadata_file, told=checked)
@@ -81,8 +81,8 @@ def repair(application: Application, table: str, target: str | None, *, yes: boo
     doctor names the file. Without, the metastore's parameters and columns are written anew from the
     current metadata. No file is written or deleted.
     """
+    from icecomb.catalog.hive.metadata_files import describe_loss
     from icecomb.catalog.hive.repair import apply_repair, plan_repair
-    from icecomb.catalog.hive.trail import describe_loss
 
     catalog = _metastore(application)
     plan = plan_repair(catalog, table, target)

@@ -10,8 +10,8 @@ from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output import moment
 from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.snapshot import Snapshot
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.snapshot import Snapshot
 
 
 @click.command()

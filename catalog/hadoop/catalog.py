@@ -16,7 +16,7 @@ from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
 from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.purge import purge
-from icecomb.catalog.static import StaticPointer
+from icecomb.catalog.static_pointer import StaticPointer
 from icecomb.catalog.table import Table
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
@@ -35,10 +35,10 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _OWNER: Final = {"owner"}
@@ -202,7 +202,7 @@ class HadoopCatalog(Catalog):
             FileMissingError: there is no such file.
             ValidationError: its property ``write.metadata.path`` is set.
         """
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         parts = self._free_name(identifier)
         return self._make(parts, read_metadata(self.io, absolute(metadata_location)))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, Level
 from icecomb.format.errors import FileMissingError, IcecombError
-from icecomb.format.site_file import site_folders
+from icecomb.format.storage.site_file import site_folders
 
 if TYPE_CHECKING:
-    from icecomb.format.hdfs.name_node import NameNode
-    from icecomb.format.hdfs.web_hdfs import WebHdfs
+    from icecomb.format.storage.hdfs.name_node import NameNode
+    from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
 _CALLS: Final = 5
 _SLOW_S: Final = 0.5
@@ -32,8 +32,8 @@ def examine_cluster(properties: Mapping[str, str], warehouse: str) -> Iterator[F
         properties: The catalog's.
         warehouse: A location of HDFS.
     """
-    from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
-    from icecomb.format.hdfs.name_node import name_nodes
+    from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
+    from icecomb.format.storage.hdfs.name_node import name_nodes
 
     yield _files_read(properties)
     try:

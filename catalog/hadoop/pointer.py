@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit import check_commit_allowed
+from icecomb.catalog.commit_queue import turns_of
 from icecomb.catalog.configuration import number
 from icecomb.catalog.hadoop.process_turn import ProcessTurns
 from icecomb.catalog.hadoop.version import VersionFiles, version_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
-from icecomb.catalog.turn import turns_of
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileMissingError,
@@ -29,8 +29,8 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 _TURN_TIMEOUT: Final = "lock.acquire-timeout-ms"
 _PATIENCE: Final = "lock.heartbeat-timeout-ms"
@@ -91,7 +91,7 @@ class HadoopPointer:
 
     def load(self) -> MetadataVersion:
         """See `MetadataPointer.load`."""
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         location = self.locate()
         return MetadataVersion(location, read_metadata(self._io, location))
@@ -102,8 +102,8 @@ class HadoopPointer:
         All writers on one base must compete for one name. So it depends on the base only: a new
         ``write.metadata.compression-codec`` counts from the commit after the one that sets it.
         """
-        from icecomb.format.metadata_file import compression_marker
-        from icecomb.format.table_property import METADATA_PATH
+        from icecomb.format.spec.metadata_file import compression_marker
+        from icecomb.format.spec.table_property import METADATA_PATH
 
         if METADATA_PATH.key in metadata.properties:
             raise ValidationError(
@@ -127,7 +127,7 @@ class HadoopPointer:
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         """See `MetadataPointer.swap`."""
-        from icecomb.format.metadata_file import metadata_bytes
+        from icecomb.format.spec.metadata_file import metadata_bytes
 
         version = _number(new)
         # most of those who come too late learn it here, before they send anything
@@ -190,7 +190,7 @@ class HadoopPointer:
 
     def _is_of_this_table(self, expected: MetadataVersion) -> bool:
         """Whether the base still exists: a table may be dropped and made anew, with new numbers."""
-        from icecomb.format.metadata_file import read_metadata_json
+        from icecomb.format.spec.metadata_file import read_metadata_json
 
         try:
             text = read_metadata_json(self._io, expected.location)
@@ -233,7 +233,7 @@ class HadoopPointer:
         Raises:
             IcecombError: ``error``, on proof that there is no such file.
         """
-        from icecomb.format.metadata_file import read_metadata_json
+        from icecomb.format.spec.metadata_file import read_metadata_json
 
         try:
             found = read_metadata_json(self._io, new.location)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO, FolderLock
+    from icecomb.format.storage.file_io import FileIO, FolderLock
 
 _LOOK_S: Final = 0.002
 

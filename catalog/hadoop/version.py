@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import FileMissingError, IcecombError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 HINT: Final = "version-hint.text"
 METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
@@ -62,7 +62,7 @@ class VersionFiles:
 
         Args:
             version: Its number.
-            marker: See `icecomb.format.metadata_file.compression_marker`.
+            marker: See `icecomb.format.spec.metadata_file.compression_marker`.
         """
         return f"{self.folder}/v{version}{marker}.metadata.json"
 

@@ -38,10 +38,10 @@ from icecomb.format.errors import (
     ValidationError,
     ViewAlreadyExistsError,
 )
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 # `like`, because `=` does not work on the CLOB column of some metastores' own databases
 _ICEBERG_TABLES: Final = " or ".join(
@@ -146,7 +146,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
         """See `Catalog.register_table`."""
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         place = database_and_table(identifier)
         version = MetadataVersion(metadata_location, read_metadata(self.io, metadata_location))
@@ -264,7 +264,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
 
     def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
         """Refuses what shares files; of a table whose metadata is lost nothing will be purged."""
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         with suppress(FileMissingError, CorruptFileError):
             self.check_drop(place, read_metadata(self.io, metadata_location), purge_requested=True)

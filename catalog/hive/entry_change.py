@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from icecomb.catalog.commit_queue import turns_of
 from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import DO_NOT_UPDATE_STATS
@@ -35,7 +36,6 @@ from icecomb.catalog.hive.thrift.server import (
     value_check,
 )
 from icecomb.catalog.pointer import Committed, Conflict, Outcome
-from icecomb.catalog.turn import turns_of
 from icecomb.format.errors import (
     ConfigurationError,
     IcecombError,

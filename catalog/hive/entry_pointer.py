@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.lock import TableLock
     from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 _RECENT_S: Final = 0.1
 """A retry does not read an entry again that it read so short a time ago."""

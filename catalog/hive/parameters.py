@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.configuration import flag, number
-from icecomb.catalog.hive.hive_schema import hive_columns
+from icecomb.catalog.hive.columns import hive_columns
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.table_property import ENTRY_PROPERTIES
+from icecomb.format.spec.table_property import ENTRY_PROPERTIES
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
 
 METADATA_LOCATION: Final = "metadata_location"
 PREVIOUS_METADATA_LOCATION: Final = "previous_metadata_location"

@@ -15,7 +15,7 @@ from icecomb.catalog.pointer import MetadataVersion
 from icecomb.format.errors import FileMissingError, IcecombError, NoSuchIcebergTableError
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 _REMEDIES: Final = {
     "a Hive table": "`icecomb migrate apply {}` turns a Hive table into one",
@@ -39,7 +39,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
             NoSuchIcebergTableError: it is no Iceberg table.
             FileMissingError: its metadata file is lost.
         """
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         since = time.monotonic()
         entry = self._client.table(self._database, self._table)
@@ -58,7 +58,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
         """See `MetadataPointer.stage`: writes a file of a name that nobody else has."""
-        from icecomb.format.metadata_file import new_metadata_location, write_metadata
+        from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
 
         location = new_metadata_location(metadata, base.location if base else None)
         write_metadata(self._io, metadata, location, base.metadata if base else None)
@@ -86,7 +86,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         self, expected: MetadataVersion | None, new: MetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
         """See `EntryPointer.history`: the metadata log of the file that the entry points at."""
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         def history(entry: HiveTable) -> Collection[str] | None:
             try:

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
+from icecomb.catalog.hive.metadata_files import (
+    find_recovery,
+    lost_snapshots,
+    may_be_read_later,
+    read_trail,
+)
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.settlement import Seen, Sight
-from icecomb.catalog.hive.trail import find_recovery, lost_snapshots, may_be_read_later, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.format.errors import (
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.lock import TableLock
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,7 @@ _JSON = frozenset(
 
 
 def _present(catalog: HiveCatalog, identifier: Name) -> tuple[HiveTable, TableMetadata | None]:
-    from icecomb.format.metadata_file import read_metadata
+    from icecomb.format.spec.metadata_file import read_metadata
 
     entry = catalog.client.table(*database_and_table(identifier))
     location = pointed_at(entry)
@@ -196,7 +201,7 @@ def _present(catalog: HiveCatalog, identifier: Name) -> tuple[HiveTable, TableMe
 def _target(
     catalog: HiveCatalog, entry: HiveTable, current: TableMetadata | None, target: str
 ) -> TableMetadata:
-    from icecomb.format.metadata_file import read_metadata
+    from icecomb.format.spec.metadata_file import read_metadata
 
     if target == entry.metadata_location:
         raise ValidationError(f"{entry.full_name} points at {target} already")
@@ -222,7 +227,7 @@ def _target(
 
 
 def _lost(catalog: HiveCatalog, entry: HiveTable) -> Exception:
-    from icecomb.format.metadata_file import read_metadata
+    from icecomb.format.spec.metadata_file import read_metadata
 
     try:
         read_metadata(catalog.io, pointed_at(entry))

@@ -9,19 +9,24 @@ from icecomb.catalog.configuration import flag
 from icecomb.catalog.finding import Finding, Level
 from icecomb.catalog.hive.entry_change import LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
+from icecomb.catalog.hive.metadata_files import (
+    TrailFile,
+    find_recovery,
+    may_be_read_later,
+    read_trail,
+)
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
 from icecomb.catalog.hive.server_examination import abandoned_locks
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
-from icecomb.catalog.hive.trail import TrailFile, find_recovery, may_be_read_later, read_trail
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Name
     from icecomb.catalog.hive.catalog import HiveCatalog
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 _SHOWN: Final = 5
 
@@ -32,7 +37,7 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
     Raises:
         NoSuchTableError, NoSuchIcebergTableError: there is no such table.
     """
-    from icecomb.format.metadata_file import read_metadata
+    from icecomb.format.spec.metadata_file import read_metadata
 
     entry = catalog.client.table(*database_and_table(identifier))
     location = pointed_at(entry)

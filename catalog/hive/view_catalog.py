@@ -23,12 +23,12 @@ from icecomb.format.errors import CommitFailedError, NoSuchViewError, Unsupporte
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.catalog.fate import CommitFate
+    from icecomb.catalog.commit_status import CommitFate
     from icecomb.catalog.hive.thrift.client import HiveClient
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
-    from icecomb.format.view import ViewDefinition
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.view import ViewDefinition
+    from icecomb.format.storage.file_io import FileIO
 
 # `like`, because `=` does not work on the CLOB column of some metastores' own databases
 _ICEBERG_VIEWS: Final = " or ".join(
@@ -123,7 +123,7 @@ class HiveViewCatalog(Catalog):
         properties: Mapping[str, str] | None = None,
     ) -> View:
         """See `Catalog.create_view`."""
-        from icecomb.format.view import new_view_metadata
+        from icecomb.format.spec.view import new_view_metadata
 
         place = _place(identifier)
         self.check_free(place)
@@ -152,7 +152,7 @@ class HiveViewCatalog(Catalog):
         properties: Mapping[str, str] | None = None,
     ) -> View:
         """See `Catalog.replace_view`."""
-        from icecomb.format.view import replace_view
+        from icecomb.format.spec.view import replace_view
 
         view = self.load_view(identifier)
         definition = _definition(view.name(), schema, queries, default_namespace, default_catalog)
@@ -190,7 +190,7 @@ class HiveViewCatalog(Catalog):
         self, identifier: Name, metadata_location: str, *, told: bool = False
     ) -> CommitFate:
         """See `Catalog.view_fate`."""
-        from icecomb.catalog.hive.view_fate import view_fate
+        from icecomb.catalog.hive.view_commit_status import view_fate
 
         place = _place(identifier)
         with view_named(".".join(place)):
@@ -225,7 +225,7 @@ def _definition(
 ) -> ViewDefinition:
     from importlib.metadata import version
 
-    from icecomb.format.view import ViewDefinition
+    from icecomb.format.spec.view import ViewDefinition
 
     namespace = place[:-1] if default_namespace is None else parts_of(default_namespace)
     summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}

@@ -31,7 +31,7 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.view import ViewMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 ICEBERG_VIEW: Final = "ICEBERG-VIEW"
 _HIVE: Final = "hive"
@@ -43,7 +43,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
     def load(self) -> ViewMetadataVersion:
         """See `ViewPointer.load`: one call to the metastore, one file."""
-        from icecomb.format.view_json import read_view_metadata
+        from icecomb.format.spec.view_json import read_view_metadata
 
         with view_named(self.name):
             location = view_pointed_at(self._client.table(self._database, self._table))
@@ -53,8 +53,8 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         self, base: ViewMetadataVersion | None, metadata: ViewMetadata
     ) -> ViewMetadataVersion:
         """See `ViewPointer.stage`: writes a file of a name that nobody else has."""
-        from icecomb.format.metadata_file import metadata_version
-        from icecomb.format.view_json import new_view_location, write_view_metadata
+        from icecomb.format.spec.metadata_file import metadata_version
+        from icecomb.format.spec.view_json import new_view_location, write_view_metadata
 
         version = metadata_version(base.location) if base else -1
         location = new_view_location(metadata, version + 1)
@@ -85,7 +85,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
         """See `EntryPointer.history`: a view's file names none before it, but its entry does."""
-        from icecomb.format.view_json import read_view_metadata
+        from icecomb.format.spec.view_json import read_view_metadata
 
         before = expected.metadata.versions if expected else ()
         added = [version for version in new.metadata.versions if version not in before]

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from icecomb.format.delegation_token import DelegationToken, find_token, token_file
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
 KIND: Final = "HIVE_DELEGATION_TOKEN"
 SIGNATURE: Final = "icecomb"

@@ -23,11 +23,11 @@ from icecomb.catalog.migrate.progress import Progress, Silent
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.migrate.applying import Migrated
     from icecomb.catalog.migrate.comparison import Comparison
-    from icecomb.catalog.migrate.reversal import RevertPlan
-    from icecomb.catalog.migrate.survey import MigrationPlan
-    from icecomb.catalog.migrate.takeover import Migrated
-    from icecomb.catalog.migrate.workplace import Workplace
+    from icecomb.catalog.migrate.context import Workplace
+    from icecomb.catalog.migrate.planning import MigrationPlan
+    from icecomb.catalog.migrate.reverting import RevertPlan
 
 __all__ = ["Choices", "apply", "finalize", "plan", "revert", "status", "verify"]
 
@@ -55,7 +55,7 @@ def plan(
     Raises:
         NoSuchTableError: there is no such table.
     """
-    from icecomb.catalog.migrate.survey import plan_source
+    from icecomb.catalog.migrate.planning import plan_source
 
     place = _workplace(catalog, identifier, progress)
     table = place.entry.load()
@@ -76,7 +76,7 @@ def apply(
         MigrationError: it is an Iceberg table of other origin, or it kept changing.
         CommitStateUnknownError: the metastore's answer was lost; look with `status`.
     """
-    from icecomb.catalog.migrate.takeover import Takeover
+    from icecomb.catalog.migrate.applying import Takeover
 
     return Takeover(_workplace(catalog, identifier, progress)).run(choices)
 
@@ -90,7 +90,7 @@ def verify(
         MigrationError: it was not migrated by icecomb.
         NoSuchSnapshotError: the migration's snapshot was expired.
     """
-    from icecomb.catalog.migrate import verification
+    from icecomb.catalog.migrate import verifying as verification
 
     return verification.verify(_workplace(catalog, identifier, progress))
 
@@ -116,7 +116,7 @@ def revert(
         RevertBlockedError: data would be lost and that was not allowed; nothing was changed.
         MigrationError: there is nothing to go back to, or the way back was given up.
     """
-    from icecomb.catalog.migrate.reversal import Reversal
+    from icecomb.catalog.migrate.reverting import Reversal
 
     reversal = Reversal(_workplace(catalog, identifier, progress))
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
@@ -135,7 +135,7 @@ def finalize(
     Raises:
         MigrationError: there is no finished migration.
     """
-    from icecomb.catalog.migrate.ending import finalize as end
+    from icecomb.catalog.migrate.finalizing import finalize as end
 
     end(_workplace(catalog, identifier, _SILENT), dry_run=dry_run)
 
@@ -146,7 +146,7 @@ def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str,
     Raises:
         NoSuchTableError: there is no such table.
     """
-    from icecomb.catalog.migrate.ending import status as look
+    from icecomb.catalog.migrate.finalizing import status as look
 
     return look(_workplace(catalog, identifier, _SILENT))
 
@@ -155,7 +155,7 @@ def _workplace(
     catalog: HiveCatalog, identifier: str | tuple[str, ...], progress: Progress
 ) -> Workplace:
     from icecomb.catalog.identifier import database_and_table
-    from icecomb.catalog.migrate.workplace import Workplace
+    from icecomb.catalog.migrate.context import Workplace
 
     database, name = database_and_table(identifier)
     return Workplace(catalog, database, name, progress)

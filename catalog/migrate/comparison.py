@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.progress import Progress
-from icecomb.format.file_io import FileIO
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.schema import Schema
-from icecomb.format.types import IcebergType, ListType, MapType, StructType
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
+from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.scan.task import FileScanTask
+    from icecomb.format.rows.scan_task import FileScanTask
 
 _WORKERS: Final = 4
 _BATCH_ROWS: Final = 65_536
@@ -178,7 +178,7 @@ def _take_in(comparison: Comparison, pair: FilePair, result: _FileResult) -> Non
 def _compare_file(
     io: FileIO, metadata: TableMetadata, schema: Schema, pair: FilePair
 ) -> _FileResult:
-    from icecomb.format.rows.arrow_scan import read_task
+    from icecomb.format.rows.read.arrow_scan import read_task
 
     result = _FileResult(Side(), Side())
     hive = _hive_batches(io, pair, schema)
@@ -208,7 +208,7 @@ def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.Rec
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from icecomb.format.rows.arrow import schema_to_pyarrow
+    from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
     wanted = schema_to_pyarrow(schema, include_field_ids=False)
     with io.open_input(pair.location) as stream, pq.ParquetFile(stream) as file:

@@ -10,9 +10,9 @@ from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _SHOWN: Final = 3
 
@@ -95,7 +95,7 @@ class FileHistory:
         raise self._untold(f"{self._first_location} does not have it")
 
     def _of_first_file(self) -> Snapshot | None:
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         if self._first is None or self._first_location is None:
             return None
@@ -103,7 +103,7 @@ class FileHistory:
 
     def _snapshots(self) -> tuple[list[Snapshot], bool]:
         """Those made since the migration, as far as anything tells, and whether these are all."""
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
 
         found = {one.snapshot_id: one for one in self._metadata.snapshots}
         if not self._has_all(found.values()):
@@ -148,7 +148,7 @@ class FileHistory:
 
     def _plain(self, locations: list[str]) -> list[str]:
         """The one spelling of each: an old file may have been added again by another one."""
-        from icecomb.format.location import plain_texts
+        from icecomb.format.storage.location import plain_texts
 
         return plain_texts(locations, self._io.properties, any_cluster=True)
 

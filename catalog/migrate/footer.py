@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.mapping import UnreadField, mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
-from icecomb.format.file_io import FileIO, FileStatus
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.partition import PartitionSpec
 from icecomb.format.rows.column_check import UNKNOWN, ColumnCheck, ColumnProblem
-from icecomb.format.schema import Schema, children
-from icecomb.format.types import (
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema, children
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -36,6 +35,7 @@ from icecomb.format.types import (
     TimestampType,
     TimestamptzType,
 )
+from icecomb.format.storage.file_io import FileIO, FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,9 +100,9 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from icecomb.format.rows.arrow_projection import file_fields
     from icecomb.format.rows.data_file import data_file
     from icecomb.format.rows.data_metrics import MetricsConfig, parquet_metrics
+    from icecomb.format.rows.read.arrow_projection import file_fields
     from icecomb.format.rows.unproven_values import check_values
 
     try:

@@ -1,8 +1,7 @@
 """Hive's type strings, such as ``map<string,array<decimal(10,2)>>``, as Iceberg types.
 
 The grammar is that of Hive's TypeInfoUtils; the mapping is Iceberg Java's (HiveSchemaConverter with
-``autoConvert``). Field ids are placeholders: `icecomb.format.schema.assign_fresh_schema_ids` gives
-the real ones.
+``autoConvert``). Field ids are placeholders: `assign_fresh_schema_ids` gives the real ones.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Any, Final
 
 from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 FOLDER: Final = "_icecomb_migration"
 _VERSION: Final = 1

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.name_mapping import MappedField, NameMapping
-from icecomb.format.rows.arrow_projection import FileField
-from icecomb.format.schema import Schema, children
-from icecomb.format.types import NestedField
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.spec.name_mapping import MappedField, NameMapping
+from icecomb.format.spec.schema import Schema, children
+from icecomb.format.spec.types import NestedField
 
 _Names: TypeAlias = "dict[str, _Names]"
 

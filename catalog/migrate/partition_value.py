@@ -16,10 +16,10 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.partition_path import is_plain
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.rows.write.partition_path import is_plain
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     BooleanType,
     DateType,
     DecimalType,

@@ -15,10 +15,10 @@ from typing import Any, Final
 from icecomb.catalog.migrate.hive_type import parse_hive_type
 from icecomb.catalog.migrate.spark_type import parse_spark_field, spark_schema
 from icecomb.format.errors import IcecombError, UnsupportedError
-from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from icecomb.format.schema import Schema, assign_fresh_schema_ids, children, with_children
-from icecomb.format.transform import IdentityTransform
-from icecomb.format.types import IcebergType, NestedField
+from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids, children, with_children
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import IcebergType, NestedField
 
 TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp")
 """What Hive's ``timestamp`` may become; the first, as in Iceberg Java's migrate, is the default."""

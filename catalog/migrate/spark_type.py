@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from icecomb.catalog.migrate.hive_type import Converted, parse_hive_type
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     IcebergType,
     ListType,
     MapType,

@@ -13,7 +13,7 @@ from icecomb.format.paimon.snapshot import Snapshots
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 _HANDLER: Final = "org.apache.paimon.hive.PaimonStorageHandler"
 _INPUT_FORMAT: Final = "org.apache.paimon.hive.mapred.PaimonInputFormat"

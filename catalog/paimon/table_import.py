@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.creation import CreateTableTransaction
 from icecomb.catalog.definition import Draft, TableDefinition
+from icecomb.catalog.table_creation import CreateTableTransaction
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -27,11 +27,17 @@ from icecomb.format.paimon.iceberg import (
     unreadable,
 )
 from icecomb.format.paimon.obstacle import file_obstacle, table_obstacles, value_change
-from icecomb.format.partition import PartitionSpec
 from icecomb.format.rows.added_file import AddedFiles
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import to_json
-from icecomb.format.types import DateType, PrimitiveType, TimestampType, TimestamptzType, TimeType
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import to_json
+from icecomb.format.spec.types import (
+    DateType,
+    PrimitiveType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

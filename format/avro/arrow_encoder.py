@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import scalar
-from icecomb.format.arrow_storage import internal_array, without_nulls
-from icecomb.format.avro.avro_schema import decimal_size
+from icecomb.format.arrow.array_build import scalar
+from icecomb.format.arrow.storage_type import internal_array, without_nulls
+from icecomb.format.avro.schema import decimal_size
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from icecomb.format.avro.avro_codec import decompressor
-from icecomb.format.avro.avro_container import MAGIC, SYNC_SIZE, read_header, read_long
+from icecomb.format.avro.codec import decompressor
+from icecomb.format.avro.container import MAGIC, SYNC_SIZE, read_header, read_long
 from icecomb.format.errors import CorruptFileError
 
 _CHUNK: Final = 1 << 18

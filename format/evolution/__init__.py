@@ -1,1 +1,1 @@
-"""Changes of schema, partition spec, sort order, properties, branches and tags."""
+"""Changes of schema, partition spec, sort order and properties."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.requirement import AssertTableUUID
-from icecomb.format.table_property import check_not_reserved, check_properties
-from icecomb.format.update import (
+from icecomb.format.spec.requirement import AssertTableUUID
+from icecomb.format.spec.table_property import check_not_reserved, check_properties
+from icecomb.format.spec.update import (
     Changes,
     RemovePropertiesUpdate,
     SetLocationUpdate,
@@ -20,8 +20,8 @@ from icecomb.format.update import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.update import TableUpdate
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import TableUpdate
 
 _FORMAT_VERSION: Final = "format-version"
 

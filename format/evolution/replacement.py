@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.evolution.property_update import check_version
-from icecomb.format.name_mapping import update_name_mapping
-from icecomb.format.partition import (
+from icecomb.format.spec.name_mapping import update_name_mapping
+from icecomb.format.spec.partition import (
     PartitionField,
     PartitionSpec,
     assign_fresh_partition_spec_ids,
 )
-from icecomb.format.requirement import AssertTableUUID
-from icecomb.format.schema import assign_fresh_schema_ids
-from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.format.sort import assign_fresh_sort_order_ids
-from icecomb.format.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
-from icecomb.format.transform import VoidTransform
-from icecomb.format.update import (
+from icecomb.format.spec.requirement import AssertTableUUID
+from icecomb.format.spec.schema import assign_fresh_schema_ids
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.sort import assign_fresh_sort_order_ids
+from icecomb.format.spec.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
+from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSortOrderUpdate,
@@ -38,9 +38,9 @@ from icecomb.format.update import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
-    from icecomb.format.sort import SortOrder
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.sort import SortOrder
 
 _FORMAT_VERSION = "format-version"
 

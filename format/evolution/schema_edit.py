@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.schema import Schema, children, fresh_field, walk, with_children
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema, children, fresh_field, walk, with_children
+from icecomb.format.spec.types import (
     DecimalType,
     DoubleType,
     FloatType,

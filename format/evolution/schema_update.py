@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.schema_edit import Path, SchemaEdit
-from icecomb.format.name_mapping import update_name_mapping
-from icecomb.format.requirement import (
+from icecomb.format.spec.name_mapping import update_name_mapping
+from icecomb.format.spec.requirement import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
     AssertTableUUID,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.table_property import NAME_MAPPING
-from icecomb.format.transform import VoidTransform
-from icecomb.format.update import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import NAME_MAPPING
+from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.update import (
     AddSchemaUpdate,
     Changes,
     RemovePropertiesUpdate,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.types import IcebergType
-    from icecomb.format.update import TableUpdate
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.types import IcebergType
+    from icecomb.format.spec.update import TableUpdate
 
 _COLUMN_PROPERTIES: Final = (
     "write.metadata.metrics.column.",
@@ -186,7 +186,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
             SchemaError: A column has types that do not fit.
         """
         if not isinstance(new_schema, Schema):
-            from icecomb.format.rows.arrow import pyarrow_to_schema
+            from icecomb.format.spec.arrow_schema import pyarrow_to_schema
 
             new_schema = pyarrow_to_schema(new_schema)
         new = new_schema.as_struct()

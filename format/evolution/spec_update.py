@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.requirement import (
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.requirement import (
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
     AssertTableUUID,
 )
-from icecomb.format.transform import (
+from icecomb.format.spec.transform import (
     BucketTransform,
     IdentityTransform,
     TimeTransform,
@@ -27,12 +27,12 @@ from icecomb.format.transform import (
     VoidTransform,
     as_transform,
 )
-from icecomb.format.update import AddPartitionSpecUpdate, Changes, SetDefaultSpecUpdate
+from icecomb.format.spec.update import AddPartitionSpecUpdate, Changes, SetDefaultSpecUpdate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 
 class UpdateSpec(RecordedUpdate["SpecEdit"]):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.table_property import WAP_ENABLED
+from icecomb.format.spec.table_property import WAP_ENABLED
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
 
 """The table property that lets operations be staged by a `WAP_ID`."""
 WAP_ID: Final = "wap.id"

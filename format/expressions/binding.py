@@ -34,9 +34,9 @@ from icecomb.format.expressions.expression import (
 )
 from icecomb.format.expressions.literal import Converted, convert_literal
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
-from icecomb.format.schema import Schema
-from icecomb.format.transform import TimeTransform, Transform, TruncateTransform
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import TimeTransform, Transform, TruncateTransform
+from icecomb.format.spec.types import (
     BinaryType,
     DateType,
     DecimalType,

@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import FALSE, ZERO, mask, null, scalar
+from icecomb.format.arrow.array_build import FALSE, ZERO, mask, null, scalar
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import (
     BoundLiteralPredicate,
@@ -25,7 +25,7 @@ from icecomb.format.expressions.binding import (
     BoundTransform,
 )
 from icecomb.format.expressions.expression import AlwaysTrue, And, BooleanExpression, Operation, Or
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BooleanType,
     DateType,
     DecimalType,

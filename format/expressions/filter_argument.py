@@ -29,12 +29,12 @@ def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
     if isinstance(row_filter, BooleanExpression):
         return row_filter
     if isinstance(row_filter, str):
-        from icecomb.format.expressions.expression_parser import parse
+        from icecomb.format.expressions.parser import parse
 
         return parse(row_filter)
     # whoever has such an object has imported pyarrow; others should not have to
     if type(row_filter).__module__ == "pyarrow._compute" and hasattr(row_filter, "isin"):
-        from icecomb.format.expressions.arrow_expression import from_arrow
+        from icecomb.format.expressions.arrow_form import from_arrow
 
         return from_arrow(row_filter)
     raise ExpressionError(

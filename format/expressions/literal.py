@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

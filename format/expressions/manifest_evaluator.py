@@ -7,13 +7,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from icecomb.format.arrow_build import binaries, integers
+from icecomb.format.arrow.array_build import binaries, integers
 from icecomb.format.expressions.binding import BoundReference
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.manifests.manifest import ManifestFile, PartitionFieldSummary
-from icecomb.format.partition import PartitionSpec
+from icecomb.format.spec.partition import PartitionSpec
 
 _T = TypeVar("_T")
 

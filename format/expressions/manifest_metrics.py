@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import integers
+from icecomb.format.arrow.array_build import integers
 from icecomb.format.expressions.binding import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -16,8 +16,8 @@ from icecomb.format.expressions.binding import (
 )
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
 from icecomb.format.expressions.expression import And, BooleanExpression, Or
-from icecomb.format.manifests.manifest_columns import ManifestColumns
-from icecomb.format.partition import PartitionSpec
+from icecomb.format.manifests.columns import ManifestColumns
+from icecomb.format.spec.partition import PartitionSpec
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 """The statistics that evaluating a predicate on metrics may need."""

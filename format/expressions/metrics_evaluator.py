@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import FALSE, TRUE, ZERO, mask, scalar
+from icecomb.format.arrow.array_build import FALSE, TRUE, ZERO, mask, scalar
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import (
     BoundLiteralPredicate,
@@ -30,7 +30,7 @@ from icecomb.format.expressions.expression import (
     Operation,
     Or,
 )
-from icecomb.format.types import UUIDType
+from icecomb.format.spec.types import UUIDType
 
 _IN_LIMIT = 200
 """Longer lists are compared with bounds by their least and greatest value only."""

@@ -31,8 +31,8 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.literal import integer_range
-from icecomb.format.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
-from icecomb.format.transform import (
+from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
+from icecomb.format.spec.transform import (
     BucketTransform,
     HourTransform,
     MonthTransform,
@@ -42,7 +42,7 @@ from icecomb.format.transform import (
     scaled,
     unscaled,
 )
-from icecomb.format.types import BinaryType, DateType, DecimalType, IcebergType, StringType
+from icecomb.format.spec.types import BinaryType, DateType, DecimalType, IcebergType, StringType
 
 _NEGATIVE: Final = (
     Operation.NOT_EQ,

@@ -30,8 +30,8 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.literal import integer_range
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.transform import (
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -41,7 +41,7 @@ from icecomb.format.transform import (
     TruncateTransform,
     YearTransform,
 )
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     DateType,
     DecimalType,

@@ -20,7 +20,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.projection import project_predicate
-from icecomb.format.partition import PartitionSpec
+from icecomb.format.spec.partition import PartitionSpec
 
 _Decided = dict[BoundPredicate, bool | None]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.temporal import days_from_civil
-from icecomb.format.transform import (
+from icecomb.format.spec.temporal import days_from_civil
+from icecomb.format.spec.transform import (
     BucketTransform,
     DayTransform,
     HourTransform,

@@ -11,20 +11,20 @@ import pyarrow.compute as pc
 
 from icecomb.format.inspect.metadata_schema import DATA_FILE, PARTITION, READABLE_METRICS
 from icecomb.format.inspect.metadata_table import Rows, struct_array
-from icecomb.format.inspect.partition_union import union_columns
 from icecomb.format.inspect.readable_metrics import METRICS, StatisticColumns, key_values
-from icecomb.format.inspect.value_array import bounds_to_arrow, int_view
-from icecomb.format.manifests.manifest_columns import (
+from icecomb.format.manifests.columns import (
     ENTRY_COLUMNS,
     FILE_COLUMNS,
     LIST_COLUMNS,
     ManifestColumns,
 )
-from icecomb.format.manifests.manifest_schema import STATISTICS
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.arrow import type_to_pyarrow
-from icecomb.format.schema import Schema
-from icecomb.format.types import NestedField, PrimitiveType, StructType
+from icecomb.format.manifests.schema import STATISTICS
+from icecomb.format.rows.partition_union import union_columns
+from icecomb.format.rows.value_array import bounds_to_arrow, int_view
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import NestedField, PrimitiveType, StructType
 
 _DECODED: Final = frozenset((*ENTRY_COLUMNS, *FILE_COLUMNS, *LIST_COLUMNS))
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.format.expressions.filter_argument import RowFilter
-    from icecomb.format.file_io import FileIO
     from icecomb.format.inspect.metadata_table import MetadataTable
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
 
 TIME_TRAVELLING: Final = (
     "entries",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icecomb.format.inspect.metadata_table import Part, Request, batch_rows
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.schema import Schema
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
 
 Row: TypeAlias = tuple[Any, ...]
 _MICROS = 1000

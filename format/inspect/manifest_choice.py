@@ -28,14 +28,14 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.rows.arrow import type_to_pyarrow
-from icecomb.format.rows.row_filter import row_mask
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 
 def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[ManifestFile]]:

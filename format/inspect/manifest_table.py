@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from icecomb.format.file_io import FileIO
 from icecomb.format.inspect.manifest_choice import spec_of, weakened
 from icecomb.format.inspect.metadata_schema import (
     ALL_MANIFESTS,
@@ -19,13 +18,14 @@ from icecomb.format.inspect.metadata_schema import (
 from icecomb.format.inspect.metadata_table import Part, Request, Rows, batch_rows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.row_filter import row_mask
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import from_bytes
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.types import PrimitiveType
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.types import PrimitiveType
+from icecomb.format.storage.file_io import FileIO
 
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 
@@ -84,7 +84,7 @@ class ManifestTable:
         # Lists of format version 1 may leave the counts out; the manifest itself has them.
         if all(getattr(manifest, name) is not None for name in _COUNTS):
             return manifest
-        from icecomb.format.manifests.manifest_decoder import count_manifest
+        from icecomb.format.manifests.decoder import count_manifest
 
         return count_manifest(self.io.read(manifest.manifest_path), manifest)
 

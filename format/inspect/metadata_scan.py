@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.expressions.binding import bind, bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
-from icecomb.format.schema import Schema, prune, walk
-from icecomb.format.types import StructType
+from icecomb.format.spec.schema import Schema, prune, walk
+from icecomb.format.spec.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ class MetadataScan:
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the rows; field ids are in the metadata of its fields."""
-        from icecomb.format.rows.arrow import schema_to_pyarrow
+        from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
         return schema_to_pyarrow(self.projection)
 
@@ -84,8 +84,8 @@ class MetadataScan:
         Raises:
             CorruptFileError: A manifest or delete file cannot be read.
         """
+        from icecomb.format.arrow.batch_stream import stream
         from icecomb.format.inspect.metadata_table import Request
-        from icecomb.format.rows.batch_stream import stream
 
         if isinstance(self.bound_filter, AlwaysFalse):
             return
@@ -135,7 +135,7 @@ class MetadataScan:
 
     def _filtered(self, rows: Rows) -> Rows:
         from icecomb.format.inspect.metadata_table import leaf_arrays
-        from icecomb.format.rows.row_filter import row_mask
+        from icecomb.format.rows.read.row_filter import row_mask
 
         references = bound_references(self.bound_filter)
         if not references or not len(rows):

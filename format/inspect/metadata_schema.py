@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.inspect.partition_union import partition_union
 from icecomb.format.inspect.readable_metrics import readable_metrics_field
 from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_PATH,
@@ -14,8 +13,9 @@ from icecomb.format.rows.metadata_columns import (
     FILE_PATH,
     SPEC_ID,
 )
-from icecomb.format.schema import Schema, walk
-from icecomb.format.types import (
+from icecomb.format.rows.partition_union import partition_union
+from icecomb.format.spec.schema import Schema, walk
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     IcebergType,
@@ -30,7 +30,7 @@ from icecomb.format.types import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 PARTITION: Final = "partition"
 DATA_FILE: Final = "data_file"

@@ -9,10 +9,10 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.arrow_projection import Projection, file_fields
-from icecomb.format.schema import Schema
-from icecomb.format.types import NestedField, StructType
+from icecomb.format.rows.read.arrow_projection import Projection, file_fields
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import NestedField, StructType
 
 
 class Rows(Protocol):

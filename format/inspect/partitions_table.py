@@ -10,18 +10,18 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.file_io import FileIO
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of
 from icecomb.format.inspect.metadata_schema import PARTITION, partitions_schema
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows
-from icecomb.format.inspect.partition_union import partition_union, union_columns
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import DataFileContent, ManifestFile
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
+from icecomb.format.rows.partition_union import partition_union, union_columns
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.storage.file_io import FileIO
 
 _SUMS: Final = {
     "record_count": (DataFileContent.DATA, "record_count"),

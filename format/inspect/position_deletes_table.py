@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
 from icecomb.format.expressions.metrics_evaluator import might_match
-from icecomb.format.file_io import FileIO
 from icecomb.format.inspect.entry_rows import EntryRows
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of, weakened
 from icecomb.format.inspect.metadata_schema import (
@@ -23,29 +22,30 @@ from icecomb.format.inspect.metadata_schema import (
     position_deletes_schema,
 )
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, leaf_arrays
-from icecomb.format.inspect.partition_union import partition_union
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import TableMetadata
-from icecomb.format.name_mapping import MappedField, NameMapping
-from icecomb.format.rows.arrow_projection import Projection
-from icecomb.format.rows.data_file_reader import open_data_file
 from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
     FILE_PATH,
     SPEC_ID,
 )
-from icecomb.format.rows.row_filter import row_mask
-from icecomb.format.schema import Schema, prune, walk
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.types import NestedField, StructType
+from icecomb.format.rows.partition_union import partition_union
+from icecomb.format.rows.read.arrow_projection import Projection
+from icecomb.format.rows.read.data_file_reader import open_data_file
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.name_mapping import MappedField, NameMapping
+from icecomb.format.spec.schema import Schema, prune, walk
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.types import NestedField, StructType
+from icecomb.format.storage.file_io import FileIO
 
 _IN_FILE: Final = (DELETE_FILE_PATH.field_id, DELETE_FILE_POS.field_id)
 _OF_FILE: Final = (SPEC_ID.field_id, FILE_PATH.field_id)

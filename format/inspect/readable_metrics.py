@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.schema import Schema, walk
-from icecomb.format.types import LongType, NestedField, PrimitiveType, StructType
+from icecomb.format.spec.schema import Schema, walk
+from icecomb.format.spec.types import LongType, NestedField, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class StatisticColumns:
     def __init__(self, lists: pa.Array) -> None:
         import numpy as np
 
-        from icecomb.format.inspect.value_array import int_view
+        from icecomb.format.rows.value_array import int_view
 
         self._files = len(lists)
         keys, self._values = key_values(lists)

@@ -14,25 +14,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import scalar
+from icecomb.format.arrow.array_build import scalar
 from icecomb.format.avro.arrow_encoder import encode_rows
 from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.manifests.columns import LIST_COLUMNS, ManifestColumns
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
 )
-from icecomb.format.manifests.manifest_columns import LIST_COLUMNS, ManifestColumns
-from icecomb.format.manifests.manifest_schema import (
+from icecomb.format.manifests.schema import (
     BLOCK_SIZE_IN_BYTES,
     STATISTICS,
     data_file_type,
     entry_type,
     stored_partition,
 )
-from icecomb.format.manifests.manifest_writer import EncodedEntry, check_entry
-from icecomb.format.types import (
+from icecomb.format.manifests.writer import EncodedEntry, check_entry
+from icecomb.format.spec.types import (
     BinaryType,
     DoubleType,
     FloatType,
@@ -42,8 +42,8 @@ from icecomb.format.types import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
 
 Statuses = npt.NDArray[np.int32]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 UNASSIGNED_SEQ = -1
 """The sequence number of a manifest whose commit has not been attempted yet."""
@@ -216,7 +216,7 @@ class ManifestFile:
         discard_deleted: bool = True,  # noqa: FBT001, FBT002
     ) -> list[ManifestEntry]:
         """Read the entries; see `manifest_columns.read_manifest`."""
-        from icecomb.format.manifests.manifest_columns import read_manifest
+        from icecomb.format.manifests.columns import read_manifest
 
         return read_manifest(io, self, discard_deleted=discard_deleted)
 

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.avro.avro_container import (
+from icecomb.format.avro.container import (
     ContainerWriter,
     parse_container,
     plain_form,
     read_records,
 )
-from icecomb.format.avro.avro_schema import avro_schema, plain_schema
+from icecomb.format.avro.schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
-from icecomb.format.manifests.manifest_schema import MANIFEST_FILE_NAMES, manifest_file_type
+from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _BLOCK_BYTES: Final = 16_000
 """Encoded; small enough for a commit to compress, large enough to be compressed well."""
@@ -262,7 +262,7 @@ def _summary(record: Mapping[str, Any]) -> PartitionFieldSummary:
 
 
 def _describe(io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
-    from icecomb.format.manifests.manifest_decoder import count_manifest
+    from icecomb.format.manifests.decoder import count_manifest
 
     data = io.read(location)
     spec_id = parse_container(data, location).text("partition-spec-id")

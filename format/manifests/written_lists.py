@@ -12,14 +12,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from icecomb.format.manifests.manifest_cache import manifest_cache
+from icecomb.format.manifests.cache import manifest_cache
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest_list import ManifestList
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 MAX_MANIFESTS: Final = 100_000
 """How many manifests the lists of one `FileIO` may name together, some 700 bytes each."""

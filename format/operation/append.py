@@ -12,12 +12,12 @@ from icecomb.format.operation.snapshot_producer import (
     check_new_file,
     parent_manifests,
 )
-from icecomb.format.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 
 class FastAppend(SnapshotProducer):

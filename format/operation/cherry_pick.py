@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.ancestry import ancestors_of, is_ancestor
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.update import Changes, SetSnapshotRefUpdate
+from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
+from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
+from icecomb.format.spec.update import Changes, SetSnapshotRefUpdate
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _SOURCE: Final = "source-snapshot-id"
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -24,18 +25,17 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
-from icecomb.format.partition import partition_key
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
-from icecomb.format.snapshot import Operation
+from icecomb.format.spec.partition import partition_key
+from icecomb.format.spec.snapshot import Operation
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))

@@ -13,9 +13,9 @@ from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
-from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.table_property import GC_ENABLED
-from icecomb.format.update import (
+from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.table_property import GC_ENABLED
+from icecomb.format.spec.update import (
     Changes,
     RemovePartitionSpecsUpdate,
     RemoveSchemasUpdate,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.update import TableUpdate
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import TableUpdate
+    from icecomb.format.storage.file_io import FileIO
 
 _BATCH: Final = 1000
 

@@ -9,27 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import SchemaError, ValidationError
-from icecomb.format.location import plain_locations
+from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.name_mapping import (
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.spec.name_mapping import (
     NameMapping,
     create_name_mapping,
     join_name_mappings,
     update_name_mapping,
 )
-from icecomb.format.operation.append import FastAppend
-from icecomb.format.requirement import AssertCurrentSchemaId
-from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.format.table_property import NAME_MAPPING
-from icecomb.format.update import Changes, SetPropertiesUpdate
+from icecomb.format.spec.requirement import AssertCurrentSchemaId
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.table_property import NAME_MAPPING
+from icecomb.format.spec.update import Changes, SetPropertiesUpdate
+from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 
 class FileAddition(FastAppend):

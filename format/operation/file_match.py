@@ -15,13 +15,13 @@ from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import ManifestFile
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 Mask = Any
 """A numpy array of booleans, one a row of a manifest."""

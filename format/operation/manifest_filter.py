@@ -12,20 +12,20 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression, disjunction
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
-from icecomb.format.partition import partition_key
+from icecomb.format.spec.partition import partition_key
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
 
 _DELETED = ManifestEntryStatus.DELETED.value
 _EXISTING = ManifestEntryStatus.EXISTING.value

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import read_manifest_columns
-from icecomb.format.table_property import MANIFEST_MERGE, MANIFEST_MIN_COUNT, MANIFEST_TARGET_BYTES
+from icecomb.format.spec.table_property import (
+    MANIFEST_MERGE,
+    MANIFEST_MIN_COUNT,
+    MANIFEST_TARGET_BYTES,
+)
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.manifest_writer import EncodedEntry
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
 
 
 class ManifestMerge:

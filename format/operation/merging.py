@@ -22,14 +22,14 @@ from icecomb.format.operation.snapshot_producer import (
     check_new_file,
     parent_manifests,
 )
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 

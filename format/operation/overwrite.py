@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.expressions.parser import parse
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -16,14 +16,14 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.partition import partition_key
-from icecomb.format.snapshot import Operation
+from icecomb.format.spec.partition import partition_key
+from icecomb.format.spec.snapshot import Operation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
 
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.single_value import from_bytes
-from icecomb.format.types import PrimitiveType
+from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.types import PrimitiveType
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile, PartitionFieldSummary
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 PartitionValues = tuple[int, tuple[Any, ...]]
 """A partition: the id of its spec, and its values."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.location import plain_locations
+from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
-from icecomb.format.manifests.manifest_columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import ManifestFile
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.ancestry import ancestors_of
-from icecomb.format.snapshot import MAIN_BRANCH, SnapshotRef
-from icecomb.format.table_property import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef
+from icecomb.format.spec.table_property import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 _FOREVER: Final = (1 << 63) - 1
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -19,23 +20,22 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     parent_manifests,
     with_counts,
 )
-from icecomb.format.snapshot import MAIN_BRANCH, Operation
-from icecomb.format.table_property import MANIFEST_TARGET_BYTES
-from icecomb.format.update import Changes
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.spec.table_property import MANIFEST_TARGET_BYTES
+from icecomb.format.spec.update import Changes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.manifests.manifest_writer import EncodedEntry
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.manifests.writer import EncodedEntry
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 _AT_ONCE: Final = 1000
 """So many files are Python objects at a time."""
@@ -255,7 +255,7 @@ class RewriteManifests(SnapshotProducer):
 
 def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     """A manifest to add, with what its file says of itself."""
-    from icecomb.format.manifests.manifest_decoder import count_manifest
+    from icecomb.format.manifests.decoder import count_manifest
 
     path = manifest.manifest_path
     unowned = replace(manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.expressions.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.snapshot import Operation
+from icecomb.format.spec.snapshot import Operation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
 
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 

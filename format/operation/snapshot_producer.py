@@ -29,34 +29,34 @@ from icecomb.format.manifests.manifest_list import (
     read_manifests,
     write_manifest_list,
 )
-from icecomb.format.manifests.manifest_writer import (
+from icecomb.format.manifests.writer import (
     EncodedEntry,
     ManifestWriter,
     assign_sequence_number,
 )
 from icecomb.format.manifests.written_lists import written_lists
-from icecomb.format.metadata_file import metadata_folder
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
 from icecomb.format.operation.written_schema import check_written_schema
-from icecomb.format.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.snapshot import MAIN_BRANCH, Snapshot
-from icecomb.format.table_property import (
+from icecomb.format.spec.metadata_file import metadata_folder
+from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
+from icecomb.format.spec.table_property import (
     MANIFEST_CODEC,
     MANIFEST_LEVEL,
     MANIFEST_TARGET_BYTES,
     SUMMARY_PARTITION_LIMIT,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddSnapshotUpdate,
     Changes,
     SetSnapshotRefUpdate,
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.entry_encoder import EntryEncoder
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
 
 _ROLL_EVERY: Final = 250
 
@@ -419,6 +419,6 @@ def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     )
     if None not in counts:
         return manifest
-    from icecomb.format.manifests.manifest_decoder import count_manifest
+    from icecomb.format.manifests.decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)

@@ -15,8 +15,8 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 
 if TYPE_CHECKING:
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
 
 _COUNT_KEYS: Final = (
     "added-data-files",

@@ -8,7 +8,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.schema_edit import can_promote
 
 if TYPE_CHECKING:
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.schema import Schema
 
 
 def check_written_schema(written: Schema, now: Schema) -> None:

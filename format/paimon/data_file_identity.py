@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icecomb.format.name_mapping import create_name_mapping
-from icecomb.format.rows.arrow_projection import file_fields
 from icecomb.format.rows.column_check import ColumnCheck
-from icecomb.format.rows.parquet_reader import reading
+from icecomb.format.rows.parquet.reader import reading
+from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.spec.name_mapping import create_name_mapping
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
 
 
 def examine(io: FileIO, location: str, schema: Schema) -> tuple[bool, str | None]:

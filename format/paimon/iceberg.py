@@ -11,7 +11,6 @@ from typing import Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.schema_edit import can_promote
-from icecomb.format.name_mapping import NameMapping, create_name_mapping, join_name_mappings
 from icecomb.format.paimon.data_type import (
     LOCAL_ZONED,
     ArrayType,
@@ -23,10 +22,11 @@ from icecomb.format.paimon.data_type import (
     RowType,
 )
 from icecomb.format.paimon.table_schema import TableSchema
-from icecomb.format.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import IdentityTransform
-from icecomb.format.types import (
+from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping, join_name_mappings
+from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -45,7 +45,7 @@ from icecomb.format.types import (
     TimestamptzType,
     TimeType,
 )
-from icecomb.format.types import MapType as IcebergMapType
+from icecomb.format.spec.types import MapType as IcebergMapType
 
 _BASE: Final = 2_147_483_647 // 4
 _DEPTHS: Final = 1 << 10

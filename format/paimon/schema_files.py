@@ -20,7 +20,7 @@ from icecomb.format.paimon.schema_change import SchemaChange, changed
 from icecomb.format.paimon.table_schema import CURRENT_VERSION, TableSchema, read_table_schema
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 _NAME: Final = re.compile(r"schema-(\d+)")
 _ATTEMPTS: Final = 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
+    from icecomb.format.storage.file_io import FileIO
 
 _NAME: Final = re.compile(r"snapshot-(\d+)")
 _ADD, _DELETE = 0, 1
@@ -211,7 +211,7 @@ class Snapshots:
         return {int(m[1]): name for name in names if (m := _NAME.fullmatch(_last(name)))}
 
     def _records(self, name: str) -> list[dict[str, Any]]:
-        from icecomb.format.avro.avro_container import parse_container, read_records
+        from icecomb.format.avro.container import parse_container, read_records
 
         location = f"{self.location}/manifest/{name}"
         data = self._io.read(location)

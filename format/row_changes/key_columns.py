@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_storage import internal_array
+from icecomb.format.arrow.storage_type import internal_array
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import (
     BooleanExpression,
@@ -16,8 +16,8 @@ from icecomb.format.expressions.expression import (
     LessThanOrEqual,
     conjunction,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import DoubleType, FixedType, FloatType, NestedField, UUIDType
 
 KEY_BATCH_ROWS = 1 << 20
 """Keys are looked up in batches this long: each builds a hash table of the keys once."""

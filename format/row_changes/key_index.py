@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icecomb.format.rows.value_codes import ValueCodes
+from icecomb.format.arrow.value_codes import ValueCodes
 
 Rows = npt.NDArray[np.int64]
 

@@ -28,12 +28,12 @@ from icecomb.format.row_changes.merge_condition import MergeCondition
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.arrow_scan import ArrowScan
+from icecomb.format.rows.deletes.position_delete import Positions
 from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.rows.position_delete import Positions
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
 
 _PAIRS = 1 << 17
 """Pairs of rows are looked at so many at a time, rows to insert as well."""

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides
-from icecomb.format.rows.arrow import schema_to_pyarrow, type_to_pyarrow
-from icecomb.format.rows.data_writer import frame_projection
-from icecomb.format.schema import Schema
-from icecomb.format.types import NestedField, UUIDType
+from icecomb.format.rows.write.data_writer import frame_projection
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow, type_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import NestedField, UUIDType
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 _Value: TypeAlias = Callable[[Sides], pa.Array]

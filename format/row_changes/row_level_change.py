@@ -19,13 +19,13 @@ from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import DataWriter
+from icecomb.format.rows.deletes.position_delete import Positions, live_mask
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.rows.position_delete import Positions, live_mask
-from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import DataWriter
+from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.location import plain_texts
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.storage.location import plain_texts
 
 _ANSWERS = ("error", "skip")
 

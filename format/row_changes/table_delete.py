@@ -17,14 +17,14 @@ from icecomb.format.row_changes.row_level_change import (
     row_level_change,
 )
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import write_data
 from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.schema import Schema
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
-    from icecomb.format.rows.position_delete import Positions
-    from icecomb.format.scan.task import FileScanTask
+    from icecomb.format.rows.deletes.position_delete import Positions
+    from icecomb.format.rows.scan_task import FileScanTask
 
 
 def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange:

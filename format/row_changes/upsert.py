@@ -22,18 +22,18 @@ from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import frame_projection
-from icecomb.format.rows.frame_check import check_required
 from icecomb.format.rows.metadata_columns import ROW_POSITION
-from icecomb.format.schema import Schema
-from icecomb.format.types import BinaryType, NestedField, StringType
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.write.data_writer import frame_projection
+from icecomb.format.rows.write.frame_check import check_required
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import BinaryType, NestedField, StringType
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.rows.position_delete import Positions
-    from icecomb.format.scan.task import FileScanTask
+    from icecomb.format.rows.deletes.position_delete import Positions
+    from icecomb.format.rows.scan_task import FileScanTask
 
 
 @dataclass(frozen=True, slots=True)

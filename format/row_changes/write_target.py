@@ -12,15 +12,15 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.format.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
-    from icecomb.format.scan.task import FileScanTask
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from icecomb.format import single_value
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.name_mapping import create_name_mapping
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
-from icecomb.format.rows.arrow_projection import FileField, Projection, file_fields
-from icecomb.format.rows.arrow_scan import BATCH_ROWS
 from icecomb.format.rows.column_check import REMEDIES, ColumnCheck
 from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
@@ -23,19 +19,23 @@ from icecomb.format.rows.data_metrics import (
     MetricsMode,
     parquet_metrics,
 )
-from icecomb.format.rows.parquet_reader import reading
-from icecomb.format.rows.partition_path import path_values, value_of_text
+from icecomb.format.rows.parquet.reader import reading
+from icecomb.format.rows.read.arrow_projection import FileField, Projection, file_fields
+from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
 from icecomb.format.rows.unproven_values import check_values
-from icecomb.format.schema import Schema
-from icecomb.format.transform import IdentityTransform, VoidTransform
-from icecomb.format.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
+from icecomb.format.rows.write.partition_path import path_values, value_of_text
+from icecomb.format.spec import single_value
+from icecomb.format.spec.name_mapping import create_name_mapping
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform, VoidTransform
+from icecomb.format.spec.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionField
-    from icecomb.format.rows.data_file_reader import DataFileReader
+    from icecomb.format.rows.read.data_file_reader import DataFileReader
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionField
+    from icecomb.format.storage.file_io import FileIO
 
 _FULL = MetricsConfig(MetricsMode(MetricsKind.FULL))
 _FORMATS = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO}
@@ -139,10 +139,10 @@ class AddedFiles:
 
     def _reader(self, location: str, kind: FileFormat) -> DataFileReader:
         if kind is FileFormat.ORC:
-            from icecomb.format.rows.orc_reader import OrcReader
+            from icecomb.format.rows.orc.reader import OrcReader
 
             return OrcReader(self._io, location, self.name_mapping)
-        from icecomb.format.rows.avro_reader import AvroReader
+        from icecomb.format.rows.avro.reader import AvroReader
 
         return AvroReader(self._io, location, self.name_mapping)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_storage import internal_array
+from icecomb.format.arrow.storage_type import internal_array
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -18,8 +18,8 @@ from icecomb.format.rows.data_metrics import (
     MetricsMode,
     bounds,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.types import NestedField, PrimitiveType, StructType, UUIDType
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import NestedField, PrimitiveType, StructType, UUIDType
 
 
 class ArrowMetrics:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import CorruptFileError, SchemaError
-from icecomb.format.rows.arrow import type_to_pyarrow
-from icecomb.format.types import (
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from icecomb.format.rows.arrow_projection import FileField
-from icecomb.format.schema import Schema, children
-from icecomb.format.types import (
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.spec.schema import Schema, children
+from icecomb.format.spec.types import (
     IcebergType,
     NestedField,
     StructType,

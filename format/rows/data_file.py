@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.name_mapping import NameMapping
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.rows.arrow_projection import file_fields
 from icecomb.format.rows.data_metrics import Metrics, MetricsConfig, parquet_metrics
-from icecomb.format.rows.parquet_reader import reading
-from icecomb.format.schema import Schema
+from icecomb.format.rows.parquet.reader import reading
+from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.storage.file_io import FileIO
 
 _MAGIC = b"PAR1"
 

@@ -17,14 +17,18 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from icecomb.format import single_value
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.rows.arrow_projection import FileField
-from icecomb.format.rows.parquet_statistics import ChunkStatistics, ColumnStatistics, leaves
-from icecomb.format.schema import Schema
-from icecomb.format.sort import SortOrder
-from icecomb.format.table_property import METRICS_DEFAULT, METRICS_MAX_INFERRED, METRICS_OF_COLUMN
-from icecomb.format.types import (
+from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.spec import single_value
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import SortOrder
+from icecomb.format.spec.table_property import (
+    METRICS_DEFAULT,
+    METRICS_MAX_INFERRED,
+    METRICS_OF_COLUMN,
+)
+from icecomb.format.spec.types import (
     BinaryType,
     NestedField,
     PrimitiveType,

@@ -8,7 +8,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BooleanType,
     IntegerType,
     LongType,
@@ -20,8 +20,8 @@ from icecomb.format.types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.partition import PartitionSpec
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
 
 FILE_PATH: Final = NestedField(
     2147483646,
@@ -73,8 +73,8 @@ def metadata_column(name: str, metadata: TableMetadata) -> NestedField:
     """
     if name != PARTITION.name:
         return METADATA_COLUMNS[name]
-    from icecomb.format.inspect.partition_union import partition_union
-    from icecomb.format.schema import walk
+    from icecomb.format.rows.partition_union import partition_union
+    from icecomb.format.spec.schema import walk
 
     # Partition fields count from 1000, as columns of a wide table do, too.
     used = {f.field_id for schema in metadata.schemas for f in walk(schema.as_struct())}
@@ -96,8 +96,8 @@ def partition_value(
     """
     import pyarrow as pa
 
-    from icecomb.format.inspect.partition_union import partition_union
-    from icecomb.format.rows.arrow import field_to_pyarrow, scalar_to_pyarrow
+    from icecomb.format.rows.partition_union import partition_union
+    from icecomb.format.spec.arrow_schema import field_to_pyarrow, scalar_to_pyarrow
 
     fields = partition_union(metadata).fields
     kinds = [field_to_pyarrow(f, include_field_ids=False) for f in fields]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icecomb.format.rows.arrow_projection import FileField, Projection
-from icecomb.format.rows.arrow_scan import BATCH_ROWS
-from icecomb.format.rows.parquet_reader import ParquetReader
-from icecomb.format.schema import children
-from icecomb.format.types import FixedType, IcebergType, StringType, StructType, UUIDType
+from icecomb.format.rows.parquet.reader import ParquetReader
+from icecomb.format.rows.read.arrow_projection import FileField, Projection
+from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
+from icecomb.format.spec.schema import children
+from icecomb.format.spec.types import FixedType, IcebergType, StringType, StructType, UUIDType
 
 if TYPE_CHECKING:
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.name_mapping import NameMapping
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.name_mapping import NameMapping
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
 
 
 def check_values(

@@ -14,13 +14,13 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from icecomb.format.arrow_build import integers
+from icecomb.format.arrow.array_build import integers
 from icecomb.format.expressions.manifest_metrics import BOUNDS
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
-from icecomb.format.manifests.manifest_columns import ManifestColumns
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges
-from icecomb.format.types import DoubleType, FloatType, PrimitiveType
+from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 """The statistics of delete manifests that the index looks at."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
-    from icecomb.format.snapshot import Snapshot
-    from icecomb.format.transform import Transform
-    from icecomb.format.types import NestedField
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.spec.transform import Transform
+    from icecomb.format.spec.types import NestedField
 
 _MOST_COLUMNS = 50
 _LONGEST = 120

@@ -17,16 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import binaries, integers
+from icecomb.format.arrow.array_build import binaries, integers
 from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.expressions.comparison import bounds_column
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.types import DoubleType, FloatType, PrimitiveType, UUIDType
+from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType, UUIDType
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.manifest_columns import ManifestColumns
-    from icecomb.format.schema import Schema
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.spec.schema import Schema
 
 _Mask = npt.NDArray[np.bool_]
 _Ranks = npt.NDArray[np.uint64]

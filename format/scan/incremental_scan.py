@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
 
-from icecomb.format.ancestry import ancestors_of
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.snapshot import Operation, Snapshot
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import Operation, Snapshot
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from icecomb.format.rows.arrow import schema_to_pyarrow
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    from icecomb.format.expressions.polars_expression import implied_by
+    from icecomb.format.expressions.polars_form import implied_by
 
     empty = pl.from_arrow(
         schema_to_pyarrow(scan.projection(), include_field_ids=False).empty_table()

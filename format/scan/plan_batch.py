@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.expression_json import to_json
-from icecomb.format.inspect.partition_union import partition_union, union_columns
+from icecomb.format.expressions.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.arrow import type_to_pyarrow
+from icecomb.format.rows.partition_union import partition_union, union_columns
+from icecomb.format.rows.scan_task import SPLITTABLE
 from icecomb.format.scan.scan_planner import ScanPlanner, Selected
-from icecomb.format.scan.task import SPLITTABLE
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.spec.metadata import TableMetadata
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -57,7 +57,7 @@ class PlannedBatches:
     * `sequence_number`: the data sequence number of the file.
     * `delete_files`: which rows of `PlannedBatches.delete_files` may delete rows of the file.
     * `residual`: what is left of the filter to check on the rows, as JSON (see
-      `icecomb.format.expressions.expression_json`), dictionary-encoded; null when all rows match.
+      `icecomb.format.expressions.json_form`), dictionary-encoded; null when all rows match.
 
     It can be read again, and is planned again then.
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow_build import integers, scalar
-from icecomb.format.arrow_build import mask as constant
+from icecomb.format.arrow.array_build import integers, scalar
+from icecomb.format.arrow.array_build import mask as constant
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.comparison import evaluate
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -31,26 +31,26 @@ from icecomb.format.expressions.manifest_metrics import (
 from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.cache import cache_key, manifest_cache
+from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_cache import cache_key, manifest_cache
-from icecomb.format.manifests.manifest_columns import ManifestColumns, read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.partition import PartitionSpec
+from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.types import PrimitiveType
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import PrimitiveType
+from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
 
 _WORKERS = min(4, os.cpu_count() or 1)
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]

@@ -20,25 +20,25 @@ from icecomb.format.errors import (
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
-from icecomb.format.file_io import FileIO
-from icecomb.format.metadata import TableMetadata
 from icecomb.format.optional_library import optional_library
 from icecomb.format.rows.metadata_columns import METADATA_COLUMNS, metadata_column
-from icecomb.format.scan.task import FileScanTask, ScanTaskGroup, plan_task_groups
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.table_property import (
+from icecomb.format.rows.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
 )
+from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
     from icecomb.format.manifests.manifest import ManifestFile
-    from icecomb.format.rows.arrow_scan import ArrowScan
+    from icecomb.format.rows.read.arrow_scan import ArrowScan
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.plan_batch import PlannedBatches
@@ -330,7 +330,7 @@ class TableScan:
             return self.schema()
 
     def _reader(self) -> ArrowScan:
-        from icecomb.format.rows.arrow_scan import ArrowScan
+        from icecomb.format.rows.read.arrow_scan import ArrowScan
 
         return ArrowScan(
             self.metadata,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.staging import WAP_ID, is_audited
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.protocol import Audit, WriteState
     from icecomb.spark.planner.states import TableState
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.audit import place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.predicates import exact_filter

@@ -29,7 +29,7 @@ class HadoopLocations:
         """
         if not location[:9].lower().startswith(_WEB):
             return location
-        from icecomb.format.hdfs.hdfs_address import rpc_location
+        from icecomb.format.storage.hdfs.address import rpc_location
 
         try:
             return rpc_location(location, self._hadoop)
@@ -43,6 +43,6 @@ class HadoopLocations:
 
     @cached_property
     def _hadoop(self) -> dict[str, str]:
-        from icecomb.format.hdfs.hdfs_address import hadoop_properties
+        from icecomb.format.storage.hdfs.address import hadoop_properties
 
         return hadoop_properties(self._properties)

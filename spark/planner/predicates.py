@@ -41,8 +41,8 @@ from icecomb.format.expressions.expression import (
     conjunction,
     disjunction,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.types import DecimalType, DoubleType, FloatType, IcebergType, StringType
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import DecimalType, DoubleType, FloatType, IcebergType, StringType
 from icecomb.spark.planner.values import value_from_json
 from icecomb.spark.schema import spark_type
 

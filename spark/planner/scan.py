@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.scan.task import FileScanTask, plan_task_groups
-from icecomb.format.schema import Schema
-from icecomb.format.transform import IdentityTransform
+from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.protocol import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from icecomb.format.types import IcebergType
+    from icecomb.format.spec.types import IcebergType
 
 # read options of Iceberg's Spark integration that ask for other rows than the table's
 _OTHER_ROWS: Final = (
@@ -207,7 +207,7 @@ class _Deletes:
         return self._index.get(id(file))
 
     def _read(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
-        from icecomb.format.rows.position_delete import PositionDeletes
+        from icecomb.format.rows.deletes.position_delete import PositionDeletes
 
         reader = PositionDeletes(state.io)
         for task in tasks:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.table_property import (
+from icecomb.format.spec.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,

@@ -19,9 +19,9 @@ from icecomb.spark.planner.protocol import Reference, TableName
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
-    from icecomb.format.file_io import FileIO
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
 
 _KEPT: Final = 64
 
@@ -133,8 +133,8 @@ class TableStates:
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
-        from icecomb.format.file_io import FileIO
-        from icecomb.format.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_metadata
+        from icecomb.format.storage.file_io import FileIO
 
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io

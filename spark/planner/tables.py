@@ -33,8 +33,8 @@ from icecomb.spark.planner.states import TableState, TableStates, at_time, at_ve
 from icecomb.spark.schema import iceberg_schema, spark_schema
 
 if TYPE_CHECKING:
-    from icecomb.format.partition import PartitionSpec
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
 
 # what Spark says about a new table beside the user's own properties; owner and comment stay
 # properties

@@ -12,7 +12,7 @@ import uuid
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DecimalType,
@@ -25,7 +25,7 @@ from icecomb.format.types import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.metadata import TableMetadata
+    from icecomb.format.spec.metadata import TableMetadata
 
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # Decimal rounds to 28 digits by default; Iceberg's decimals have up to 38, and a rounded bound

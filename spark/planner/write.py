@@ -15,11 +15,11 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.operation.summary import snapshot_texts
-from icecomb.format.partition import PartitionSpec
-from icecomb.format.schema import Schema, children, walk
-from icecomb.format.snapshot import MAIN_BRANCH
-from icecomb.format.sort import NullOrder, SortOrder
-from icecomb.format.types import FixedType, ListType, MapType, UUIDType
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema, children, walk
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.sort import NullOrder, SortOrder
+from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.audit import Place, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
@@ -57,8 +57,8 @@ from icecomb.spark.schema import spark_schema
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.catalog.transaction import Transaction
-    from icecomb.format.metadata import TableMetadata
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
 
 _TARGET: Final = "write.target-file-size-bytes"
 _DEFAULT_TARGET: Final = 512 * 1024 * 1024
@@ -200,7 +200,7 @@ class Writes:
         return Done()
 
     def _delete(self, catalog: str, paths: Sequence[str]) -> None:
-        from icecomb.format.file_io import FileIO
+        from icecomb.format.storage.file_io import FileIO
 
         FileIO(dict(self._catalogs[catalog].properties)).delete(paths)
 
@@ -348,7 +348,7 @@ def _sort_fields(order: SortOrder, schema: Schema) -> Iterator[SortField]:
 
 def _data_location(metadata: TableMetadata) -> DataLocation:
     """Where the tasks put new files, each by its own name."""
-    from icecomb.format.rows.location_provider import (
+    from icecomb.format.rows.write.location_provider import (
         ObjectStoreLocationProvider,
         load_location_provider,
     )

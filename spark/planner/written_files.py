@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format import single_value
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
@@ -19,14 +18,15 @@ from icecomb.format.rows.data_metrics import (
     bounds,
     ids_of_values,
 )
-from icecomb.format.rows.parquet_statistics import reliable_zeros
-from icecomb.format.types import PrimitiveType
+from icecomb.format.rows.parquet.statistics import reliable_zeros
+from icecomb.format.spec import single_value
+from icecomb.format.spec.types import PrimitiveType
 from icecomb.spark.planner.values import value_from_json
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.metadata import TableMetadata
-    from icecomb.format.schema import Schema
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.spark.planner.protocol import WriteState, WrittenFile
 
 

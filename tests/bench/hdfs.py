@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from icecomb.catalog.java import find_java, find_javac
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 from tests.bench.measure import RESULT, ROOT, clocked, compare, expect, parser, report
 from tests.peers.hdfs import Hdfs
 from tests.peers.ivy import pyspark_jars

@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from icecomb.format.file_io import FileIO
-from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
 from tests.bench.measure import expect, print_line
 from tests.peers.hdfs import Hdfs
 

@@ -21,8 +21,8 @@ def version() -> str:
 
 def import_planning(*, cached: bool) -> None:
     """Import what planning needs; only manifests that are not cached are decoded with polars."""
-    import icecomb.catalog.static
-    import icecomb.format.expressions.expression_parser
+    import icecomb.catalog.static_pointer
+    import icecomb.format.expressions.parser
     import icecomb.format.scan.scan_planner
     import icecomb.format.scan.table_scan
 
@@ -82,8 +82,8 @@ def create(catalog: Any, name: str, schema: pa.Schema, partitioned_by: str | Non
     """A new table."""
     if partitioned_by is None:
         return catalog.create_table(f"db.{name}", schema)
-    from icecomb.format.partition import PartitionField, PartitionSpec
-    from icecomb.format.transform import parse_transform
+    from icecomb.format.spec.partition import PartitionField, PartitionSpec
+    from icecomb.format.spec.transform import parse_transform
 
     # a new table numbers its columns from 1
     source = schema.get_field_index(partitioned_by) + 1

@@ -19,7 +19,7 @@ from hmsclient import HMSClient
 from hmsclient.genthrift.hive_metastore import ttypes
 from thrift_proxy import ThriftProxy
 
-from icecomb.catalog.fate import Fate, commit_fate, fence
+from icecomb.catalog.commit_status import Fate, commit_fate, fence
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.metastore import find

@@ -20,7 +20,7 @@ from faulty_operations import OPERATIONS, Operation, World
 
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.format.local_file_system import LocalFileSystem
+from icecomb.format.storage.local import LocalFileSystem
 
 WRITES = {"create_table", "drop_table", "alter_table_with_environment_context"}
 """The calls that make a change happen."""

@@ -22,9 +22,9 @@ from icecomb.format.errors import (
     IcecombError,
     MigrationError,
 )
-from icecomb.format.file_io import FileIO
-from icecomb.format.requirement import AssertTableUUID
-from icecomb.format.update import Changes, RemoveSnapshotsUpdate
+from icecomb.format.spec.requirement import AssertTableUUID
+from icecomb.format.spec.update import Changes, RemoveSnapshotsUpdate
+from icecomb.format.storage.file_io import FileIO
 
 ALTER: Final = "alter_table_with_environment_context"
 WRITES: Final = (

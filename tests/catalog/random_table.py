@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
-from icecomb.format.types import DoubleType, LongType, StringType
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.types import DoubleType, LongType, StringType
 
 NAN = float("nan")
 UTC = dt.timezone.utc

@@ -32,8 +32,8 @@ from icecomb.format.errors import (
     MetastoreError,
     ValidationError,
 )
-from icecomb.format.local_file_system import LocalFileSystem
-from icecomb.format.rows.data_writer import write_data
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
 
 pytestmark = pytest.mark.jvm
@@ -51,7 +51,7 @@ KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.format.local_file_system import LocalFileSystem
+from icecomb.format.storage.local import LocalFileSystem
 uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = load_catalog("w", uri=uri).load_table(name)
 steps = []

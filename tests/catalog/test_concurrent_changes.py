@@ -9,7 +9,7 @@ import pytest
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 
 NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 

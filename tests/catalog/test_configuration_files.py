@@ -16,7 +16,7 @@ from icecomb.catalog.configuration import (
 )
 from icecomb.catalog.setting import HIDDEN, Properties, is_secret
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.site_file import read_site_files, resolve
+from icecomb.format.storage.site_file import read_site_files, resolve
 
 
 def site(path: Path, *properties: tuple[str, ...]) -> Path:

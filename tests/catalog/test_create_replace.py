@@ -20,12 +20,12 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.data_writer import write_data
-from icecomb.format.schema import Schema
-from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import LongType, NestedField, StringType
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 NEW_SCHEMA = Schema(

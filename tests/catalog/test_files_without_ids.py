@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import SchemaError, ValidationError
-from icecomb.format.types import LongType, StringType
+from icecomb.format.spec.types import LongType, StringType
 
 FORMATS = ("parquet", "orc", "avro")
 INNER = pa.struct([("x", pa.string()), ("y", pa.string())])

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import MissingDependencyError, ValidationError
-from icecomb.format.expressions.polars_expression import implied_by
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows import arrow_scan
-from icecomb.format.transform import parse_transform
+from icecomb.format.expressions.polars_form import implied_by
+from icecomb.format.rows.read import arrow_scan
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
 
 NAN = float("nan")
 SCHEMA = pa.schema(

@@ -31,15 +31,15 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.file_io import register_file_system
-from icecomb.format.local_file_system import LocalFileSystem
-from icecomb.format.update import Changes, SetLocationUpdate, SetPropertiesUpdate
+from icecomb.format.spec.update import Changes, SetLocationUpdate, SetPropertiesUpdate
+from icecomb.format.storage.file_io import register_file_system
+from icecomb.format.storage.local import LocalFileSystem
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import open_table
-from icecomb.format.local_file_system import LocalFileSystem
+from icecomb.format.storage.local import LocalFileSystem
 folder, fatal = sys.argv[1], int(sys.argv[2])
 table = open_table(folder)
 steps = []
@@ -248,7 +248,7 @@ def test_the_old_name_of_compressed_files_is_read(catalog, table, metadata):
 
 
 def test_of_two_commits_on_one_base_one_wins_also_when_one_changes_the_compression(table):
-    from icecomb.format.update import update_table_metadata
+    from icecomb.format.spec.update import update_table_metadata
 
     base = version(table)
     first, second = (

@@ -24,7 +24,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 pytestmark = pytest.mark.jvm
 
@@ -147,8 +147,8 @@ def test_listing_is_one_call_that_opens_no_metadata(catalog, table, hive_table, 
 
 
 def test_the_entry_is_what_iceberg_java_writes(catalog, namespace, rows):
-    from icecomb.format.partition import PartitionField, PartitionSpec
-    from icecomb.format.transform import parse_transform
+    from icecomb.format.spec.partition import PartitionField, PartitionSpec
+    from icecomb.format.spec.transform import parse_transform
 
     schema = catalog.create_table(f"{namespace}.shape", rows.schema).schema()
     spec = PartitionSpec(0, (PartitionField(1, 1000, parse_transform("bucket[4]"), "id_bucket"),))

@@ -16,11 +16,11 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.sort import SortField, SortOrder
-from icecomb.format.transform import BucketTransform
-from icecomb.format.types import (
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import SortField, SortOrder
+from icecomb.format.spec.transform import BucketTransform
+from icecomb.format.spec.types import (
     DecimalType,
     FixedType,
     ListType,
@@ -29,7 +29,7 @@ from icecomb.format.types import (
     NestedField,
     StructType,
 )
-from icecomb.format.update import (
+from icecomb.format.spec.update import (
     AddSnapshotUpdate,
     Changes,
     SetLocationUpdate,

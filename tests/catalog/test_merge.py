@@ -24,8 +24,8 @@ from icecomb.format.errors import (
     SchemaError,
     ValidationError,
 )
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.transform import parse_transform
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 CHANGES = pa.schema([*SCHEMA, ("op", pa.string())])

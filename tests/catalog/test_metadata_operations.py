@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.types import DoubleType, LongType, StringType
+from icecomb.format.spec.types import DoubleType, LongType, StringType
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
 

@@ -20,8 +20,8 @@ from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.metastore.place import KIND, SIGNATURE, Place
-from icecomb.format.delegation_token import DelegationToken, find_token, token_file
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
 pytestmark = pytest.mark.jvm
 

@@ -15,8 +15,8 @@ from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.sasl import Digest, SaslError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.java import find_java
-from icecomb.format.delegation_token import DelegationToken, find_token
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.storage.delegation_token import DelegationToken, find_token
 from tests.peers.second_try import started
 
 REALM = "TEST.LAB"

@@ -15,8 +15,8 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop import process_turn
 from icecomb.catalog.hadoop.process_turn import ProcessTurns
 from icecomb.format.errors import FileIOError
-from icecomb.format.file_io import FileIO
-from icecomb.format.local_file_system import LocalFileSystem
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
 
 ROWS = pa.table({"id": pa.array(range(40), pa.int64())})
@@ -32,7 +32,7 @@ print("done", flush=True)
 """
 HOLDER = """
 import sys
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 locks = [FileIO().folder_lock(each) for each in sys.argv[1:]]
 print([lock.acquire() for lock in locks], flush=True)
 sys.stdin.readline()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, load_catalog
-from icecomb.catalog.fate import Fate, commit_fate, remove_leftovers
+from icecomb.catalog.commit_status import Fate, commit_fate, remove_leftovers
 from icecomb.catalog.hive import server_examination
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.format.errors import (
@@ -22,8 +22,8 @@ from icecomb.format.errors import (
     FileMissingError,
     ValidationError,
 )
-from icecomb.format.metadata_file import read_metadata, write_metadata
-from icecomb.format.update import update_table_metadata
+from icecomb.format.spec.metadata_file import read_metadata, write_metadata
+from icecomb.format.spec.update import update_table_metadata
 
 pytestmark = pytest.mark.jvm
 

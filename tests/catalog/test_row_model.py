@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import DoubleType, LongType, StringType
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import DoubleType, LongType, StringType
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 NAN = float("nan")

@@ -24,17 +24,17 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.evolution.schema_update import UpdateSchema
-from icecomb.format.evolution.snapshot_management import ManageSnapshots
 from icecomb.format.evolution.spec_update import UpdateSpec
 from icecomb.format.expressions.expression import AlwaysFalse, EqualTo, LessThan
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.data_writer import DataWriter
-from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
-from icecomb.format.transform import parse_transform
+from icecomb.format.operation.snapshot_management import ManageSnapshots
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.format.rows.write.data_writer import DataWriter
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 NAN = float("nan")

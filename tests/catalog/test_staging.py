@@ -8,8 +8,8 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.schema import Schema
-from icecomb.format.types import LongType, NestedField
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import LongType, NestedField
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 ENABLED = {"write.wap.enabled": "true"}

@@ -12,15 +12,15 @@ import re
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, ManifestEntryStatus
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import ReplacePartitions, RewriteFiles
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import LongType, NestedField, StringType
 
 SCHEMA = Schema((NestedField(1, "user_id", LongType()), NestedField(2, "birthday", StringType())))
 BY_BIRTHDAY = PartitionSpec(0, (PartitionField(2, 1000, parse_transform("identity"), "birthday"),))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, load_catalog
-from icecomb.catalog.fate import Fate, commit_fate
+from icecomb.catalog.commit_status import Fate, commit_fate
 from icecomb.format.errors import (
     CommitStateUnknownError,
     CorruptFileError,

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 NAMES = ["plain", "a b", "50%", "%2Fx", "a+b&c=d", "é中😀", "x;y", "q?#z", "{}[]", "'\"`"]
 

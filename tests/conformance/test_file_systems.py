@@ -7,7 +7,7 @@ import uuid
 import pytest
 from file_system_suite import FileSystemSuite
 
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 

@@ -8,25 +8,25 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import CommitFailedError, ConfigurationError, ValidationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import new_snapshot_id
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import SnapshotRef
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType
-from icecomb.format.update import (
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import SnapshotRef
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import LongType, NestedField, StringType
+from icecomb.format.spec.update import (
     Changes,
     SetPropertiesUpdate,
     UpgradeFormatVersionUpdate,
     update_table_metadata,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))

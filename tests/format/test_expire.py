@@ -11,26 +11,26 @@ import pytest
 
 from icecomb.format.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
-from icecomb.format.evolution.snapshot_management import ManageSnapshots
 from icecomb.format.evolution.spec_update import UpdateSpec
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.metadata import new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.expire import Expiration, ExpireSnapshots
 from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import SnapshotRef
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType
-from icecomb.format.update import (
+from icecomb.format.operation.snapshot_management import ManageSnapshots
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import SnapshotRef
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import LongType, NestedField, StringType
+from icecomb.format.spec.update import (
     AddSnapshotUpdate,
     SetStatisticsUpdate,
     update_table_metadata,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))

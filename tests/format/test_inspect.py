@@ -19,25 +19,24 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.expressions.expression import EqualTo
-from icecomb.format.file_io import FileIO
 from icecomb.format.inspect import Inspect
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
+from icecomb.format.manifests.cache import MANIFEST_CACHE
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.manifests.manifest_cache import MANIFEST_CACHE
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
-from icecomb.format.metadata import TableMetadata, new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.arrow import field_id
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import to_bytes
-from icecomb.format.snapshot import SnapshotRef, SnapshotRefType
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.arrow_schema import field_id
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import to_bytes
+from icecomb.format.spec.snapshot import SnapshotRef, SnapshotRefType
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -51,7 +50,8 @@ from icecomb.format.types import (
     TimestamptzType,
     UUIDType,
 )
-from icecomb.format.update import update_table_metadata
+from icecomb.format.spec.update import update_table_metadata
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema(
     (

@@ -2,13 +2,13 @@
 
 import json
 
-from icecomb.format.metadata import TableMetadata, new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.types import LongType, NestedField
-from icecomb.format.update import (
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.update import (
     AddSnapshotUpdate,
     RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,

@@ -10,20 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, ManifestFile, PartitionFieldSummary
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.manifest_writer import ManifestWriter
-from icecomb.format.metadata import new_table_metadata
+from icecomb.format.manifests.writer import ManifestWriter
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles
 from icecomb.format.operation.partition_place import PartitionPlaces
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -34,7 +33,8 @@ from icecomb.format.types import (
     StringType,
     UUIDType,
 )
-from icecomb.format.update import update_table_metadata
+from icecomb.format.spec.update import update_table_metadata
+from icecomb.format.storage.file_io import FileIO
 
 KINDS = {
     LongType(): st.integers(-(2**63), 2**63 - 1),

@@ -11,8 +11,8 @@ import pyiceberg.transforms as peer_transforms
 import pyiceberg.types as peer_types
 import pytest
 
-from icecomb.format import partition, schema, sort, transform, types
 from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.spec import partition, schema, sort, transform, types
 
 
 class Ours:

@@ -9,7 +9,7 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -17,25 +17,25 @@ from icecomb.format.manifests.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.manifest_writer import write_manifest
-from icecomb.format.metadata import new_table_metadata
+from icecomb.format.manifests.writer import write_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.partition import PartitionField, PartitionSpec
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import DoubleType, LongType, NestedField, StringType
-from icecomb.format.update import (
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
+from icecomb.format.spec.update import (
     AddPartitionSpecUpdate,
     SetDefaultSpecUpdate,
     update_table_metadata,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema(

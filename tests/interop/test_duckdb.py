@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import DoubleType, LongType, StringType
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import DoubleType, LongType, StringType
 
 SCHEMA = pa.schema(
     [

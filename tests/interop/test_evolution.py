@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.format.schema import Schema
-from icecomb.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 pytestmark = pytest.mark.jvm
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
-from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
-from icecomb.format.schema import Schema
-from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -11,10 +11,10 @@ import pytest
 
 from icecomb.catalog import load_catalog, open_table
 from icecomb.catalog.catalog import Catalog
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import LongType, NestedField, StringType
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import LongType, NestedField, StringType
 
 pytestmark = pytest.mark.jvm
 

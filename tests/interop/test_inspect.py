@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
-from icecomb.format.types import IcebergType, ListType, MapType, StructType
+from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

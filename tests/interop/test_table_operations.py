@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.transform import parse_transform
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import parse_transform
 
 if TYPE_CHECKING:
     from pathlib import Path

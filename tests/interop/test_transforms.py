@@ -9,10 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -122,7 +122,7 @@ SPEC = PartitionSpec(
 
 
 def rows_of(writer: str) -> pa.Table:
-    from icecomb.format.rows.arrow import schema_to_pyarrow
+    from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
     arrow = schema_to_pyarrow(SCHEMA)
     columns = [pa.array(range(ROWS), pa.int64()), pa.array([writer] * ROWS)]

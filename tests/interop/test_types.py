@@ -10,9 +10,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

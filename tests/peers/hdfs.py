@@ -19,8 +19,8 @@ from xml.sax.saxutils import escape
 import requests
 
 from icecomb.catalog.java import find_java
-from icecomb.format.hdfs.spnego import SpnegoAuth
-from icecomb.format.site_file import read_site_files
+from icecomb.format.storage.hdfs.spnego import SpnegoAuth
+from icecomb.format.storage.site_file import read_site_files
 from tests.peers.ivy import fetch, pyspark_jars
 from tests.peers.ports import free_ports
 

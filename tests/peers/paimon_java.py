@@ -15,11 +15,11 @@ from typing import Any
 
 from icecomb.catalog.java import find_javac
 from icecomb.catalog.paimon.source import PaimonSource
-from icecomb.format.file_io import FileIO
 from icecomb.format.paimon.data_type import AtomicType, DataField
 from icecomb.format.paimon.schema_change import AddColumn, DropColumn, changed
 from icecomb.format.paimon.table_schema import TableSchema
 from icecomb.format.paimon.type_parser import parse_type
+from icecomb.format.storage.file_io import FileIO
 from tests.peers.ivy import fetch, pyspark_jars
 
 VERSION = "1.4.2"

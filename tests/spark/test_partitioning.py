@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     DateType,
     LongType,
     NestedField,

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -437,7 +437,7 @@ def test_a_table_with_equality_deletes_is_refused_rather_than_read_wrongly(event
     """The planner's part is enough here: nobody in this house writes equality deletes yet."""
     from icecomb.format.errors import UnsupportedError
     from icecomb.format.manifests.manifest import DataFile, DataFileContent
-    from icecomb.format.scan.task import FileScanTask
+    from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.spark.planner.scan import _check
     from icecomb.spark.planner.states import TableState
 

@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as f
 
 from icecomb.format.errors import NoSuchTableError
-from icecomb.format.rows.location_provider import load_location_provider
+from icecomb.format.rows.write.location_provider import load_location_provider
 
 pytestmark = pytest.mark.jvm
 

@@ -22,8 +22,8 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFor
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.rows.data_file import data_file_from_parquet
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     DecimalType,
     DoubleType,
     FixedType,

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from icecomb.catalog.hive.thrift.transport import Transport
-from icecomb.format.delegation_token import DelegationToken
 from icecomb.format.errors import MetastoreError
-from icecomb.format.gss import GssError, SecurityContext
+from icecomb.format.storage.delegation_token import DelegationToken
+from icecomb.format.storage.kerberos import GssError, SecurityContext
 
 _START: Final = 1
 _OK: Final = 2

@@ -18,7 +18,7 @@ from icecomb.format.errors import ConfigurationError
 if TYPE_CHECKING:
     import ssl
 
-    from icecomb.format.delegation_token import DelegationToken
+    from icecomb.format.storage.delegation_token import DelegationToken
 
 PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
 """Hadoop's ``hadoop.rpc.protection`` and SASL's names of the same."""
@@ -56,7 +56,7 @@ class SaslSettings:
         Raises:
             ConfigurationError: a file cannot be read.
         """
-        from icecomb.format.delegation_token import find_token
+        from icecomb.format.storage.delegation_token import find_token
 
         found = (find_token(path, _KIND, self.token_signature) for path in self.token_files)
         return next((token for token in found if token is not None), None)
@@ -70,7 +70,7 @@ class SaslSettings:
         """
         if not given.flag("sasl.enabled", default=False):
             return None
-        from icecomb.format.delegation_token import FILE_VARIABLE
+        from icecomb.format.storage.delegation_token import FILE_VARIABLE
 
         service = given.find("kerberos.principal")
         keytab = given.find("client.keytab")

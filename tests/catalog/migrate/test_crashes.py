@@ -20,7 +20,7 @@ STEPS = """
 import os, signal, sys
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 uri, warehouse, table, verb, fatal = *sys.argv[1:5], int(sys.argv[5])
 count = 0
 def step():

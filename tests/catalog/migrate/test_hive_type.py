@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.catalog.hive.hive_schema import hive_type
+from icecomb.catalog.hive.columns import hive_type
 from icecomb.catalog.migrate.hive_type import parse_hive_type
 from icecomb.catalog.migrate.partition_value import convert
 from icecomb.catalog.migrate.spark_type import parse_spark_type
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
-from icecomb.format.types import DecimalType, IntegerType, LongType
+from icecomb.format.spec.types import DecimalType, IntegerType, LongType
 
 PLAIN = [
     "boolean",

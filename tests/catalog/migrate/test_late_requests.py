@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import fate, load_catalog, migrate
+from icecomb.catalog import commit_status as fate
+from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.migrate.journal import Step, open_journal
 from icecomb.format.errors import (
     CommitStateUnknownError,

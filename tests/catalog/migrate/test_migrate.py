@@ -16,10 +16,10 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.migrate.applying import MigrationBlockedError
+from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
-from icecomb.catalog.migrate.reversal import RevertBlockedError
-from icecomb.catalog.migrate.takeover import MigrationBlockedError
-from icecomb.catalog.migrate.workplace import Workplace
+from icecomb.catalog.migrate.reverting import RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 
 pytestmark = pytest.mark.jvm
@@ -514,8 +514,8 @@ def test_verify_finds_a_changed_a_lost_and_an_additional_file(make_hive_table: A
 
 
 def test_verify_finds_values_that_a_wrong_name_mapping_nulls(make_hive_table: Any) -> None:
-    from icecomb.format.requirement import AssertTableUUID
-    from icecomb.format.update import Changes, SetPropertiesUpdate
+    from icecomb.format.spec.requirement import AssertTableUUID
+    from icecomb.format.spec.update import Changes, SetPropertiesUpdate
 
     table = make_hive_table(
         {"id": "bigint", "v": "int"},

@@ -17,11 +17,11 @@ from icecomb.catalog.java import find_javac
 from icecomb.catalog.migrate.hive_type import parse_hive_type
 from icecomb.catalog.migrate.partition_value import partition_values
 from icecomb.format.errors import ValidationError
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.partition_path import value_of_text
-from icecomb.format.schema import Schema
-from icecomb.format.transform import IdentityTransform
-from icecomb.format.types import DateType, DoubleType, IntegerType, LongType, NestedField
+from icecomb.format.rows.write.partition_path import value_of_text
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import DateType, DoubleType, IntegerType, LongType, NestedField
 from tests.peers.ivy import pyspark_jars
 
 VALUES = {

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import feather
 
 from icecomb.catalog.paimon.source import PaimonSource
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 from tests.peers.paimon_java import PaimonJava
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,9 +21,9 @@ from icecomb.catalog.hive.thrift.entity import (
 from icecomb.catalog.paimon.source import PaimonSource, find_table
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.format.errors import FileExistsAlreadyError
-from icecomb.format.file_io import FileIO
 from icecomb.format.paimon.schema_change import AddColumn, RenameColumn
 from icecomb.format.paimon.type_parser import parse_type
+from icecomb.format.storage.file_io import FileIO
 
 ROWS = [{"id": 1, "k": "a/b c"}, {"id": 2, "k": "ü"}, {"id": 3, "k": None}]
 

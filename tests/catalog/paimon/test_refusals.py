@@ -19,9 +19,9 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.file_io import FileIO
 from icecomb.format.paimon.schema_change import AddColumn, SetOption
 from icecomb.format.paimon.type_parser import parse_type
+from icecomb.format.storage.file_io import FileIO
 from tests.peers.paimon_java import plain
 
 COLUMNS = {"id": "INT", "name": "STRING"}

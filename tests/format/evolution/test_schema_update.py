@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataUtil
 
-import icecomb.format.types as own
+import icecomb.format.spec.types as own
 from icecomb.format.errors import (
     CommitFailedError,
     SchemaError,
@@ -23,13 +23,13 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.evolution.schema_update import UpdateSchema
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.name_mapping import NameMapping, create_name_mapping
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
-from icecomb.format.transform import BucketTransform, UnknownTransform
-from icecomb.format.types import (
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
+from icecomb.format.spec.transform import BucketTransform, UnknownTransform
+from icecomb.format.spec.types import (
     DecimalType,
     DoubleType,
     FloatType,
@@ -41,7 +41,7 @@ from icecomb.format.types import (
     StringType,
     StructType,
 )
-from icecomb.format.update import update_table_metadata
+from icecomb.format.spec.update import update_table_metadata
 
 UNPARTITIONED = PartitionSpec()
 POINT = StructType((NestedField(11, "x", FloatType(), True), NestedField(12, "y", FloatType())))

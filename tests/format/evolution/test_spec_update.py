@@ -11,12 +11,12 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
-from icecomb.format.metadata import TableMetadata, new_table_metadata
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import BucketTransform, parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import BucketTransform, parse_transform
+from icecomb.format.spec.types import (
     ListType,
     LongType,
     NestedField,
@@ -24,7 +24,7 @@ from icecomb.format.types import (
     StructType,
     TimestampType,
 )
-from icecomb.format.update import update_table_metadata
+from icecomb.format.spec.update import update_table_metadata
 
 SCHEMA = Schema(
     (

@@ -44,10 +44,10 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     rewrite_not,
 )
-from icecomb.format.expressions.expression_json import from_json, to_json
-from icecomb.format.expressions.expression_parser import parse
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.expressions.json_form import from_json, to_json
+from icecomb.format.expressions.parser import parse
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -47,9 +47,9 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.expression_json import to_json
+from icecomb.format.expressions.json_form import to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
-from icecomb.format.schema import Schema
+from icecomb.format.spec.schema import Schema
 
 TYPES = {
     "int": 1, "long": 2, "float": 3, "double": 4, "string": 5, "date": 6, "timestamptz": 7,

@@ -12,12 +12,12 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import EqualTo, NotStartsWith, StartsWith
-from icecomb.format.expressions.expression_parser import parse
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.row_filter import row_mask
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.expressions.parser import parse
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BooleanType,
     DoubleType,
     LongType,

@@ -47,13 +47,13 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.expression_json import to_json
-from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.expressions.json_form import to_json
+from icecomb.format.expressions.parser import parse
 from icecomb.format.expressions.projection import project_inclusive, project_strict
 from icecomb.format.expressions.residual import ResidualEvaluator
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
 
 COLUMNS = {
     "i": "int", "l": "long", "dec": "decimal(9, 2)", "day": "date", "ts": "timestamp", "tz": "timestamptz",

@@ -29,9 +29,9 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.expression_json import from_json, to_json
-from icecomb.format.expressions.expression_parser import parse
+from icecomb.format.expressions.json_form import from_json, to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
+from icecomb.format.expressions.parser import parse
 from icecomb.format.expressions.projection import project_inclusive, project_strict
 from icecomb.format.expressions.term import (
     Reference,
@@ -47,13 +47,13 @@ from icecomb.format.expressions.term import (
     year,
     years,
 )
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.arrow import type_to_pyarrow
-from icecomb.format.rows.row_filter import row_mask
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import to_bytes
-from icecomb.format.transform import VoidTransform, parse_transform
-from icecomb.format.types import NestedField, parse_type
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import to_bytes
+from icecomb.format.spec.transform import VoidTransform, parse_transform
+from icecomb.format.spec.types import NestedField, parse_type
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

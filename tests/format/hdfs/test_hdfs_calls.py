@@ -11,7 +11,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 pytestmark = pytest.mark.jvm
 OPEN = ("OPEN", "OPEN@data")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from icecomb.format.errors import FileIOError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 pytestmark = pytest.mark.jvm
 PIECE = 1 << 20

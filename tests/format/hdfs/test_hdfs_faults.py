@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 pytestmark = pytest.mark.jvm
 
@@ -146,7 +146,7 @@ def test_a_delete_whose_answer_was_lost_is_done(io, proxy, direct, place):
 
 def test_a_file_that_another_writer_has_open_counts_as_taken(hdfs, direct, place):
     """Both are creating the very file: WebHDFS answers with AlreadyBeingCreatedException."""
-    from icecomb.format.hdfs.hdfs_file_system import HdfsFileSystem
+    from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
 
     files_system = HdfsFileSystem({**hdfs.client_settings, "hdfs.user": "alice"})
     web, address = files_system.cluster(f"{place}/x")
@@ -237,7 +237,7 @@ def test_who_asks_may_change_with_the_environment(hdfs, place, monkeypatch):
 
 def test_a_delegation_token_is_enough(hdfs, place):
     """Without security a name node hands out none; the call carries it and no user name."""
-    from icecomb.format.hdfs.hdfs_session import HdfsSession
+    from icecomb.format.storage.hdfs.session import HdfsSession
 
     session = HdfsSession({"hdfs.delegation-token": "secret-token", "hdfs.user": "alice"})
     prepared = []

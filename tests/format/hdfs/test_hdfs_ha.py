@@ -11,7 +11,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import FileExistsAlreadyError
-from icecomb.format.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
 from tests.peers.second_try import started

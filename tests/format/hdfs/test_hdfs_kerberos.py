@@ -7,10 +7,10 @@ import base64
 import pytest
 from requests import Session
 
-from icecomb.format.delegation_token import find_token
 from icecomb.format.errors import FileIOError, IcecombError
-from icecomb.format.file_io import FileIO
-from icecomb.format.hdfs.spnego import SpnegoAuth
+from icecomb.format.storage.delegation_token import find_token
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from tests.peers.hdfs import Hdfs
 from tests.peers.kdc import Kdc
 from tests.peers.second_try import started

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icecomb.format.avro.avro_schema import avro_schema
+from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError, ValidationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest, read_manifest_columns
 from icecomb.format.manifests.entry_encoder import EntryEncoder
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -25,17 +25,16 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.manifest_columns import read_manifest, read_manifest_columns
-from icecomb.format.manifests.manifest_schema import entry_type
-from icecomb.format.manifests.manifest_writer import (
+from icecomb.format.manifests.schema import entry_type
+from icecomb.format.manifests.writer import (
     ManifestWriter,
     assign_sequence_number,
     write_manifest,
 )
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -52,7 +51,8 @@ from icecomb.format.types import (
     TimeType,
     UUIDType,
 )
-from tests.format.manifests.test_manifest_columns import SCHEMA, SPEC, entry
+from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.test_columns import SCHEMA, SPEC, entry
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

@@ -17,7 +17,7 @@ import pyiceberg.typedef
 import pytest
 
 from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -29,18 +29,17 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
     PartitionFieldSummary,
 )
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import (
     read_manifest_list,
     read_manifests,
     write_manifest_list,
 )
-from icecomb.format.manifests.manifest_writer import assign_sequence_number, write_manifest
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -57,6 +56,7 @@ from icecomb.format.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

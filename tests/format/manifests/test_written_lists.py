@@ -14,11 +14,10 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from icecomb.catalog import open_table
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.catalog.table import Table
-from icecomb.format.avro.avro_container import ContainerWriter
+from icecomb.format.avro.container import ContainerWriter
 from icecomb.format.errors import CommitFailedError
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, ManifestFile
-from icecomb.format.manifests.manifest_columns import read_manifest
 from icecomb.format.manifests.manifest_list import (
     ListBlock,
     ManifestList,
@@ -27,9 +26,10 @@ from icecomb.format.manifests.manifest_list import (
     write_manifest_list,
 )
 from icecomb.format.manifests.written_lists import WrittenLists
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot
-from icecomb.format.types import LongType, NestedField
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 

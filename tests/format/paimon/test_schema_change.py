@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from icecomb.format.errors import SchemaError
-from icecomb.format.file_io import FileIO
 from icecomb.format.paimon.difference import differences
 from icecomb.format.paimon.schema_change import (
     AddColumn,
@@ -24,6 +23,7 @@ from icecomb.format.paimon.schema_change import (
 )
 from icecomb.format.paimon.schema_files import SchemaFiles
 from icecomb.format.paimon.type_parser import parse_type
+from icecomb.format.storage.file_io import FileIO
 
 SPOT = {
     "type": "ROW",

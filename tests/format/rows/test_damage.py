@@ -11,15 +11,15 @@ import pytest
 from pyarrow import orc
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.types import ListType, LongType, NestedField, StringType
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.types import ListType, LongType, NestedField, StringType
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
 PATH_ID, POSITION_ID = 2147483546, 2147483545

@@ -18,13 +18,7 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.schema import Schema as PeerSchema
 
-from icecomb.format import single_value
 from icecomb.format.errors import ConfigurationError, CorruptFileError
-from icecomb.format.file_io import FileIO
-from icecomb.format.name_mapping import MappedField, NameMapping
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.arrow_projection import file_fields
 from icecomb.format.rows.data_file import data_file_from_parquet
 from icecomb.format.rows.data_metrics import (
     MetricsConfig,
@@ -32,10 +26,15 @@ from icecomb.format.rows.data_metrics import (
     truncated_lower,
     truncated_upper,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.sort import SortField, SortOrder
-from icecomb.format.transform import IdentityTransform
-from icecomb.format.types import (
+from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.spec import single_value
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.name_mapping import MappedField, NameMapping
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import SortField, SortOrder
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -54,6 +53,7 @@ from icecomb.format.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema(
     (

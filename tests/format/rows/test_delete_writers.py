@@ -9,28 +9,32 @@ import pytest
 from pyarrow import orc
 
 from icecomb.format.errors import FileIOError, SchemaError, ValidationError
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from icecomb.format.rows.arrow import schema_to_pyarrow
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import write_data
-from icecomb.format.rows.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from icecomb.format.rows.position_delete_writer import PositionDeleteWriter
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import from_bytes
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     ListType,
     LongType,
     NestedField,
     StringType,
     StructType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema(

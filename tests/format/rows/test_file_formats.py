@@ -31,17 +31,16 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as PEER_UNSORTED
 from pyiceberg.typedef import Record
 
 from icecomb.format.errors import ConfigurationError, UnsupportedError
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC
-from icecomb.format.rows.arrow import pyarrow_to_schema, schema_to_pyarrow
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import write_data
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema, assign_fresh_schema_ids
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.types import (
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.arrow_schema import pyarrow_to_schema, schema_to_pyarrow
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -61,6 +60,7 @@ from icecomb.format.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 NAN = float("nan")

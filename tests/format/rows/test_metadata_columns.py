@@ -9,18 +9,18 @@ import pytest
 
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThan
-from icecomb.format.file_io import FileIO
 from icecomb.format.manifests.manifest import DataFileContent
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import PartitionField, PartitionSpec
-from icecomb.format.rows.arrow_scan import ArrowScan
 from icecomb.format.rows.metadata_columns import METADATA_COLUMNS
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import IntegerType, LongType, NestedField, StringType, UUIDType
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import IntegerType, LongType, NestedField, StringType, UUIDType
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema(
     (

@@ -12,16 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icecomb.format.file_io import FileIO
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from icecomb.format.rows.arrow_scan import ArrowScan
-from icecomb.format.rows.data_writer import write_data
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.sort import NullOrder, SortDirection, SortField, SortOrder
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     DoubleType,
     IntegerType,
     LongType,
@@ -30,6 +33,7 @@ from icecomb.format.types import (
     StructType,
     UUIDType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema(
@@ -143,9 +147,9 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
     metadata = new_table(tmp_path_factory.mktemp("t"), *keys, partition=partition)
     data = frame(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", run_bytes)
-        patch.setattr("icecomb.format.rows.row_sort._BATCH_ROWS", 3)
-        patch.setattr("icecomb.format.rows.data_writer._PIECE_ROWS", piece)
+        patch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", run_bytes)
+        patch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 3)
+        patch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", piece)
         files = write_data(IO, metadata, data)
     compare = precedes(metadata, keys)
     found = []
@@ -159,9 +163,9 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
 
 
 def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", 20_000)
-    monkeypatch.setattr("icecomb.format.rows.row_sort._BATCH_ROWS", 100)
-    monkeypatch.setattr("icecomb.format.rows.data_writer._PIECE_ROWS", 500)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 20_000)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 100)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     (tmp_path / "spill").mkdir()
     metadata = new_table(tmp_path / "t", ("s", "identity", ASC, FIRST))
@@ -175,7 +179,7 @@ def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkey
 
 
 def test_files_of_a_sorted_partition_do_not_overlap(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", 1 << 20)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1 << 20)
     properties = {
         "write.target-file-size-bytes": "300000",
         "write.parquet.row-group-limit": "10000",
@@ -191,8 +195,8 @@ def test_files_of_a_sorted_partition_do_not_overlap(tmp_path, monkeypatch):
 
 
 def test_many_partitions_are_written_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", 10_000)
-    monkeypatch.setattr("icecomb.format.rows.partition_writer._OPEN_FILES", 2)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 10_000)
+    monkeypatch.setattr("icecomb.format.rows.write.partition_writer._OPEN_FILES", 2)
     metadata = new_table(tmp_path, ("s", "identity", DESC, LAST), partition=[("id", "identity")])
     rows = [(i % 50, f"{i}", None, None) for i in range(5_000)]
     files = write_data(IO, metadata, frame(rows))
@@ -231,7 +235,7 @@ def test_files_that_are_not_sorted_do_not_say_so(tmp_path, keys, options):
 
 
 def test_a_failed_attempt_leaves_no_runs_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", 1)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     Path(tmp_path / "spill").mkdir()
     metadata = new_table(tmp_path / "t", ("id", "identity", ASC, FIRST))

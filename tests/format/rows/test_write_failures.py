@@ -11,15 +11,18 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import CorruptFileError, FileIOError, FileMissingError, SchemaError
-from icecomb.format.file_io import FileIO
-from icecomb.format.metadata import new_table_metadata
-from icecomb.format.partition import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from icecomb.format.rows.data_file import data_file_from_parquet
-from icecomb.format.rows.data_writer import write_data
-from icecomb.format.schema import Schema
-from icecomb.format.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortField, SortOrder
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     DecimalType,
     IntegerType,
     LongType,
@@ -27,6 +30,7 @@ from icecomb.format.types import (
     StringType,
     TimestampType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "s", StringType())))
@@ -89,7 +93,7 @@ def test_a_disk_that_is_full_at_the_last_bytes_leaves_nothing(tmp_path, full_dis
 
 def test_a_disk_too_full_to_sort_leaves_nothing(tmp_path, full_disk, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("icecomb.format.rows.row_sort._RUN_BYTES", 500_000)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 500_000)
     order = SortOrder(1, (SortField(2, parse_transform("identity")),))
     metadata = new_table(tmp_path, sort_order=order)
     full_disk()
@@ -103,7 +107,7 @@ def test_a_disk_too_full_to_sort_leaves_nothing(tmp_path, full_disk, monkeypatch
     [("parquet", RuntimeError), ("orc", KeyboardInterrupt), ("avro", MemoryError)],
 )
 def test_an_interrupted_stream_leaves_nothing(tmp_path, monkeypatch, file_format, problem):
-    monkeypatch.setattr("icecomb.format.rows.data_writer._PIECE_ROWS", 500)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)
     properties = {
         "write.format.default": file_format,
         "write.target-file-size-bytes": "1",

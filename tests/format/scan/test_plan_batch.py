@@ -14,32 +14,32 @@ from hypothesis import strategies as st
 import icecomb.format.scan.plan_batch
 from icecomb.format.errors import CorruptFileError, ExpressionError, ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.expressions.expression_json import to_json
-from icecomb.format.file_io import FileIO
+from icecomb.format.expressions.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.metadata import new_table_metadata
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.partition import (
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+from icecomb.format.scan.plan_batch import _parts
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.partition import (
     UNPARTITIONED_PARTITION_SPEC,
     PartitionField,
     PartitionSpec,
 )
-from icecomb.format.scan.incremental_scan import IncrementalAppendScan
-from icecomb.format.scan.plan_batch import _parts
-from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.scan.task import FileScanTask
-from icecomb.format.schema import Schema
-from icecomb.format.single_value import to_bytes
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import DateType, LongType, NestedField
-from icecomb.format.update import (
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.single_value import to_bytes
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import DateType, LongType, NestedField
+from icecomb.format.spec.update import (
     AddPartitionSpecUpdate,
     SetDefaultSpecUpdate,
     update_table_metadata,
 )
+from icecomb.format.storage.file_io import FileIO
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", DateType())))
@@ -199,7 +199,7 @@ def test_no_object_is_made_for_a_data_file(table, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a data file was made")
 
-    monkeypatch.setattr("icecomb.format.manifests.manifest_columns.DataFile", refused)
+    monkeypatch.setattr("icecomb.format.manifests.columns.DataFile", refused)
     assert sum(batch.num_rows for batch in plan) == 24
 
 

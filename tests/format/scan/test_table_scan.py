@@ -30,7 +30,7 @@ from icecomb.format.expressions.binding import (
 )
 from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Operation, Or
 from icecomb.format.expressions.manifest_metrics import BOUNDS, METRICS
-from icecomb.format.file_io import FileIO
+from icecomb.format.manifests.cache import MANIFEST_CACHE
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -39,20 +39,19 @@ from icecomb.format.manifests.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from icecomb.format.manifests.manifest_cache import MANIFEST_CACHE
 from icecomb.format.manifests.manifest_list import write_manifest_list
-from icecomb.format.manifests.manifest_writer import ManifestWriter
-from icecomb.format.metadata import TableMetadata, new_table_metadata
-from icecomb.format.partition import PartitionField, PartitionSpec
+from icecomb.format.manifests.writer import ManifestWriter
+from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
 from icecomb.format.scan.equality_ranges import comparable_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.scan.task import FileScanTask, plan_task_groups
-from icecomb.format.schema import Schema
-from icecomb.format.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
-from icecomb.format.sort import UNSORTED_SORT_ORDER
-from icecomb.format.transform import parse_transform
-from icecomb.format.types import (
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
     DoubleType,
     IntegerType,
     LongType,
@@ -61,6 +60,7 @@ from icecomb.format.types import (
     TimestampType,
     UUIDType,
 )
+from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema(
     (
@@ -401,7 +401,7 @@ def test_planning_does_not_import_pandas(tmp_path):
     code = """
 import sys
 from icecomb.format import FileIO
-from icecomb.format.metadata_file import read_metadata
+from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.scan.table_scan import TableScan
 metadata = read_metadata(FileIO(), sys.argv[1])
 filter = "ts >= '1970-01-02' and ts < '1970-01-03' and id in (1, 2)"

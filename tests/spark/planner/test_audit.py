@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import CommitFailedError, ValidationError
-from icecomb.format.schema import Schema
-from icecomb.format.types import LongType, NestedField
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import LongType, NestedField
 
 pytestmark = pytest.mark.jvm
 

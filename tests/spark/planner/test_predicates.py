@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.rows.row_filter import row_mask
-from icecomb.format.schema import Schema
-from icecomb.format.types import (
+from icecomb.format.rows.read.row_filter import row_mask
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
     DecimalType,
     DoubleType,
     LongType,

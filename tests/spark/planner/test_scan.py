@@ -19,8 +19,8 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     UnsupportedError,
 )
-from icecomb.format.schema import Schema
-from icecomb.format.types import ListType, NestedField, UUIDType
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import ListType, NestedField, UUIDType
 from icecomb.spark.planner.scan import encode_positions
 from icecomb.spark.planner.write import _only_proven_failures
 from tests.spark.planner.protocol import NAMESPACE, Planner, named

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
-from icecomb.format.types import DecimalType
+from icecomb.format.spec.types import DecimalType
 from tests.spark.planner.protocol import NAMESPACE
 
 pytestmark = pytest.mark.jvm

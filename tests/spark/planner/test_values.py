@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from icecomb.format.types import (
+from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -1,0 +1,224 @@
+"""What became of a commit whose outcome was unknown: told from the pointer and the metadata log."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.table import Table
+from icecomb.format.errors import (
+    FileMissingError,
+    IcecombError,
+    NoSuchIcebergTableError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.requirement import AssertTableUUID
+from icecomb.format.spec.update import Changes, RemovePropertiesUpdate, SetPropertiesUpdate
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog, Name
+    from icecomb.format.spec.metadata import TableMetadata
+
+_FENCE: Final = "icecomb.fence"
+OLD_MS: Final = 3_600_000
+"""No client waits, and no server repeats a call of its own, for an hour."""
+
+
+class Fate(str, Enum):
+    """What is known of a commit."""
+
+    COMMITTED = "committed"
+    SUPERSEDED = "superseded"
+    NOT_COMMITTED = "not committed"
+    PENDING = "pending"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFate:
+    """The fate of one metadata file.
+
+    Attributes:
+        fate: ``COMMITTED``: the table points at it. ``SUPERSEDED``: it was committed, and others
+            went on from it. ``NOT_COMMITTED``: proven that it was not and never will be.
+            ``PENDING``: not yet, but a request that is late could still commit it. ``UNKNOWN``:
+            nothing that is left tells.
+        reason: What was found, for people.
+        current: Where the table points.
+        leftovers: Metadata, lists and manifests that only this commit would have needed; data
+            files are left to the removal of orphans, because others may refer to them.
+    """
+
+    fate: Fate
+    reason: str
+    current: str
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the question is answered for good."""
+        return self.fate not in {Fate.PENDING, Fate.UNKNOWN}
+
+
+def commit_fate(
+    catalog: Catalog, identifier: Name, metadata_location: str, *, told: bool = False
+) -> CommitFate:
+    """What became of the commit that wrote ``metadata_location``; nothing is changed.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table or view.
+        metadata_location: The file.
+        told: The commit's request said which pointer it expects, as icecomb's do where the
+            metastore checks that: what it expects is gone once others have gone on. Without, a
+            commit counts as not made when its file is an hour old, and not earlier.
+
+    Raises:
+        NoSuchTableError: there is no such table or view.
+        FileMissingError, CorruptFileError: its current metadata cannot be read.
+        ValidationError: the file is another one's.
+    """
+    try:
+        table = catalog.load_table(identifier)
+    except NoSuchIcebergTableError:
+        if not _is_view(catalog, identifier):
+            raise
+        return catalog.view_fate(identifier, metadata_location, told=told)
+    current = table.metadata_location
+    log = [entry.metadata_file for entry in table.metadata.metadata_log]
+    if metadata_location == current:
+        return CommitFate(Fate.COMMITTED, "the table points at it", current)
+    if metadata_location in log:
+        later = len(log) - log.index(metadata_location)
+        return CommitFate(Fate.SUPERSEDED, f"{later} later commits went on from it", current)
+    try:
+        new = read_metadata(table.io, metadata_location)
+    except FileMissingError:
+        return CommitFate(Fate.UNKNOWN, "the file is gone, and no log names it", current)
+    # A table of format version 1 may get its identity with this very commit.
+    if table.metadata.table_uuid not in {None, new.table_uuid}:
+        raise ValidationError(
+            f"{metadata_location} is a file of another table: its uuid is {new.table_uuid}, that "
+            f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
+            hint="the table was dropped and made anew since, or the file's name is wrong",
+        )
+    checked = catalog.refuses_late(identifier, told=told)
+    return _judge(table, new, metadata_location, log, checked=checked)
+
+
+def fence(catalog: Catalog, identifier: Name) -> None:
+    """Moves the pointer on without changing the table or view: a late request finds another one.
+
+    Raises:
+        CommitFailedError, CommitStateUnknownError: see `Table.commit`.
+    """
+    if _is_view(catalog, identifier):
+        catalog.load_view(identifier).change(replace)
+    else:
+        catalog.load_table(identifier).commit(_Fence())
+
+
+def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
+    """Deletes what a commit left behind that is proven not to have happened.
+
+    Raises:
+        ValidationError: that is not proven.
+    """
+    if fate.fate is not Fate.NOT_COMMITTED:
+        raise ValidationError(f"nothing is removed: the commit is {fate.fate}: {fate.reason}")
+    catalog.io.delete(fate.leftovers)
+
+
+def is_old(timestamp_ms: int) -> bool:
+    """Whether no request of that time can still be under way."""
+    return time.time() * 1000 - timestamp_ms > OLD_MS
+
+
+class _Fence:
+    """A change that leaves the table as it is, and makes a new metadata file all the same."""
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `Producer.apply`."""
+        updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))
+        return Changes((AssertTableUUID(base.table_uuid),), updates)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `Producer.clean_up`: it writes no files."""
+
+
+def _is_view(catalog: Catalog, identifier: Name) -> bool:
+    with suppress(UnsupportedError):
+        return catalog.view_exists(identifier)
+    return False
+
+
+def _judge(
+    table: Table, new: TableMetadata, location: str, log: list[str], *, checked: bool
+) -> CommitFate:
+    current, now = table.metadata_location, table.metadata
+    before = [entry.metadata_file for entry in new.metadata_log]
+    base = before[-1] if before else None
+    added = _added_snapshots(table, new, base)
+    if any(now.has_snapshot(one) for one in added):
+        return CommitFate(Fate.SUPERSEDED, "the table has snapshots that it added", current)
+    old = is_old(new.last_updated_ms)
+    moved = base in log
+    if moved and (checked or old):
+        reason = "others went on from the file that it was based on"
+    elif current == base and old and not checked:
+        reason = "it is over an hour old, and the table still is what it was based on"
+    elif current == base or moved:
+        return CommitFate(
+            Fate.PENDING, "not so far; a request that is still under way could commit it", current
+        )
+    else:
+        return CommitFate(
+            Fate.UNKNOWN, "the table's metadata log does not reach back to its base", current
+        )
+    return CommitFate(
+        Fate.NOT_COMMITTED, reason, current, (*_manifests(table, new, added), location)
+    )
+
+
+def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list[int]:
+    """The snapshots that the commit would have added, as far as its base tells."""
+    if base is None:
+        return []
+    try:
+        before = read_metadata(table.io, base)
+    except (IcecombError, OSError):
+        return []
+    ids = (snapshot.snapshot_id for snapshot in new.snapshots)
+    return [one for one in ids if not before.has_snapshot(one)]
+
+
+def _manifests(table: Table, new: TableMetadata, added: list[int]) -> list[str]:
+    """Lists and manifests of the added snapshots, without those that the table has after all."""
+    from icecomb.format.manifests.manifest_list import read_manifests
+
+    found: dict[str, None] = {}
+    for one in added:
+        snapshot = new.snapshot_by_id(one)
+        if snapshot is None or snapshot.manifest_list is None:
+            continue
+        with suppress(IcecombError, OSError):
+            for manifest in read_manifests(table.io, snapshot):
+                if manifest.added_snapshot_id == one:
+                    found[manifest.manifest_path] = None
+        found[snapshot.manifest_list] = None
+    # A writer that tried again may have used what it had written before.
+    for snapshot in table.metadata.snapshots:
+        if new.has_snapshot(snapshot.snapshot_id) or not found:
+            continue
+        found.pop(snapshot.manifest_list or "", None)
+        for manifest in read_manifests(table.io, snapshot):
+            found.pop(manifest.manifest_path, None)
+    return list(found)

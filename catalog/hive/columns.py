@@ -1,0 +1,79 @@
+"""Iceberg schemas as the metastore mirrors them: column names, Hive type texts, comments.
+
+The mirror is for tools that look at the metastore only. Iceberg readers never use it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icecomb.catalog.hive.thrift.entity import FieldSchema
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+# timestamptz is "timestamp" where the writer has Hive 2 libraries (Spark, Iceberg's own default);
+# the other spelling would flip the column type at every commit by another engine.
+_PLAIN: Final[dict[type[IcebergType], str]] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "bigint",
+    FloatType: "float",
+    DoubleType: "double",
+    DateType: "date",
+    TimeType: "string",
+    TimestampType: "timestamp",
+    TimestamptzType: "timestamp",
+    StringType: "string",
+    UUIDType: "string",
+    FixedType: "binary",
+    BinaryType: "binary",
+}
+
+
+def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
+    """The columns of a schema as Hive sees them."""
+    return tuple(
+        FieldSchema(column.name, hive_type(column.field_type), column.doc)
+        for column in schema.fields
+    )
+
+
+def hive_type(iceberg_type: IcebergType) -> str:
+    """Hive's text for a type, as ``struct<a:int,b:array<string>>``.
+
+    Raises:
+        UnsupportedError: Hive has no such type.
+    """
+    plain = _PLAIN.get(type(iceberg_type))
+    if plain is not None:
+        return plain
+    if isinstance(iceberg_type, DecimalType):
+        return f"decimal({iceberg_type.precision},{iceberg_type.scale})"
+    if isinstance(iceberg_type, StructType):
+        inner = ",".join(f"{one.name}:{hive_type(one.field_type)}" for one in iceberg_type.fields)
+        return f"struct<{inner}>"
+    if isinstance(iceberg_type, ListType):
+        return f"array<{hive_type(iceberg_type.element_type)}>"
+    if isinstance(iceberg_type, MapType):
+        return f"map<{hive_type(iceberg_type.key_type)},{hive_type(iceberg_type.value_type)}>"
+    raise UnsupportedError(f"Hive has no type for {iceberg_type}")

@@ -1,0 +1,95 @@
+"""What became of a change of a view whose outcome was unknown; a view keeps no log of its files."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.commit_status import CommitFate, Fate, is_old
+from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
+from icecomb.catalog.hive.view_pointer import view_pointed_at
+from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
+from icecomb.format.spec.metadata_file import metadata_version
+from icecomb.format.spec.view_json import read_view_metadata
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.format.storage.file_io import FileIO
+
+
+def view_fate(io: FileIO, entry: HiveTable, location: str, *, checked: bool) -> CommitFate:
+    """The fate of the change that wrote ``location``.
+
+    Args:
+        io: Where metadata files are.
+        entry: The view's entry.
+        location: The metadata file.
+        checked: The metastore checks which pointer it replaces.
+
+    Raises:
+        NoSuchIcebergViewError: the entry is no view.
+        FileMissingError, CorruptFileError: the view's current metadata cannot be read.
+        ValidationError: the file is another view's.
+    """
+    current = view_pointed_at(entry)
+    now = read_view_metadata(io, current)
+    previous = entry.parameters.get(PREVIOUS_METADATA_LOCATION)
+    if location == current:
+        return CommitFate(Fate.COMMITTED, "the view points at it", current)
+    if location == previous:
+        return CommitFate(Fate.SUPERSEDED, "one later change went on from it", current)
+    try:
+        new = read_view_metadata(io, location)
+    except FileMissingError:
+        return CommitFate(Fate.UNKNOWN, "the file is gone, and views keep no log", current)
+    if new.view_uuid != now.view_uuid:
+        raise ValidationError(
+            f"{location} is a file of another view: its uuid is {new.view_uuid}, that of "
+            f"{entry.full_name} is {now.view_uuid}",
+            hint="the view was dropped and made anew since, or the file's name is wrong",
+        )
+    newest = max(new.versions, key=lambda version: version.version_id)
+    has_newest = newest in now.versions
+    # A change of properties makes no version, so only the storage knows when it was written.
+    old = is_old(_stored_ms(io, location) if has_newest else newest.timestamp_ms)
+    if _is_overtaken(location, current, previous) or (
+        not has_newest and any(one.version_id == newest.version_id for one in now.versions)
+    ):
+        if checked or old:
+            reason = "the view has had another change in its place"
+            return CommitFate(Fate.NOT_COMMITTED, reason, current, (location,))
+    elif metadata_version(location) <= metadata_version(current):
+        return CommitFate(
+            Fate.UNKNOWN,
+            "others have gone on more than once, and views keep no log: compare "
+            + ("the properties" if has_newest else "the versions"),
+            current,
+        )
+    elif old:
+        return CommitFate(Fate.NOT_COMMITTED, "it is an hour old", current, (location,))
+    return CommitFate(
+        Fate.PENDING, "not so far; a request that is still under way could commit it", current
+    )
+
+
+def _is_overtaken(location: str, current: str, previous: str | None) -> bool:
+    """Whether another change was made in the place of the one that wrote ``location``.
+
+    A writer gives its file the number after that of the file it is based on, and a pointer moves on
+    only from that one: the view has had exactly one file of each number.
+    """
+    number = metadata_version(location)
+    return number >= 0 and number in {
+        metadata_version(one) for one in (current, previous) if one is not None
+    }
+
+
+def _stored_ms(io: FileIO, location: str) -> int:
+    """When a file was stored; now if that is not to be found out."""
+    folder = location.rpartition("/")[0]
+    with suppress(IcecombError, OSError):
+        for status in io.list(folder):
+            if status.location == location:
+                return status.mtime_ms
+    return int(time.time() * 1000)

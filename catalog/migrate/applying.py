@@ -1,0 +1,366 @@
+"""Applying a migration: record, write metadata, turn the entry, take Hive's parts away.
+
+Whatever the moment of a crash, running apply again goes on: before the turn it starts over (nothing
+but metadata files was written, and they are removed), after it only what is left is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.parameters import pointed
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity_json import (
+    partition_from_json,
+    partition_to_json,
+    table_to_json,
+)
+from icecomb.catalog.migrate.context import Workplace, remove_empty_folder
+from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
+from icecomb.catalog.migrate.mapping import mapping_of, with_unread
+from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    LockTimeoutError,
+    MigrationError,
+)
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.table_property import RESERVED_PROPERTIES
+
+_ROUNDS: Final = 3
+NAME_MAPPING: Final = "schema.name-mapping.default"
+_HIVE_ONLY: Final = re.compile(
+    r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
+    r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
+    r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
+    r"|serialization\.format|TRANSLATED_TO_EXTERNAL"
+    r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
+)
+"""Table parameters that say something about the Hive table only."""
+_METADATA_FILE: Final = re.compile(r".*\.(metadata\.json|avro|json\.gz)")
+
+
+class MigrationBlockedError(MigrationError):
+    """A plan has blockers; nothing was changed. ``plan`` holds all of them."""
+
+    def __init__(self, plan: MigrationPlan) -> None:
+        first = plan.blockers[0]
+        more = f" (and {len(plan.blockers) - 1} more)" if len(plan.blockers) > 1 else ""
+        super().__init__(
+            f"{plan.table} cannot be migrated: {first.message}{more}",
+            hint=f"{first.remedy}; `icecomb migrate plan {plan.table}` lists everything",
+            table=plan.table,
+        )
+        self.plan = plan
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What apply did.
+
+    Attributes:
+        table: "db.table".
+        metadata_location: the first metadata file of the Iceberg table.
+        snapshot_id: its snapshot.
+        partitions, files, rows: what was taken over.
+        journal: the folder from which it can be reverted.
+    """
+
+    table: str
+    metadata_location: str
+    snapshot_id: int | None
+    partitions: int
+    files: int
+    rows: int
+    journal: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {
+            "table": self.table,
+            "metadata-location": self.metadata_location,
+            "snapshot-id": self.snapshot_id,
+            "partitions": self.partitions,
+            "files": self.files,
+            "rows": self.rows,
+            "journal": self.journal,
+        }
+
+
+class Takeover:
+    """Makes one Hive table an Iceberg table."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+
+    def run(self, choices: Choices) -> Migrated:
+        """Do it, or go on with what a crash left.
+
+        Raises:
+            MigrationBlockedError: the plan has blockers; nothing was changed.
+            MigrationError: the table is an Iceberg table of other origin, or keeps changing.
+            ConfigurationError: lock-free mode where the metastore does not check what it replaces.
+            CommitStateUnknownError: it is not known whether the entry was turned, or turned and
+                tidied up; nothing was deleted.
+        """
+        for _ in range(_ROUNDS):
+            table = self._place.entry.load()
+            journal = open_journal(self._place.io, table.storage.location or "")
+            if journal is not None and journal.step(Step.REVERTING) is not None:
+                raise _being_reverted(table)
+            if table.is_iceberg:
+                return self._finish(table, journal)
+            if journal is not None and not self._abandon(journal):
+                continue
+            plan = self._plan(table, choices)
+            if plan.blockers:
+                raise MigrationBlockedError(plan)
+            # A mode that the metastore does not allow is found before anything is written.
+            self._place.entry.change.is_locked(table.parameters)
+            try:
+                return self._take_over(table, plan, choices)
+            except LockTimeoutError:
+                raise
+            except CommitFailedError:
+                self._place.progress.say(f"{table.full_name} was changed meanwhile: starting over")
+        raise MigrationError(
+            f"{self._place.database}.{self._place.name} changed during each of {_ROUNDS} attempts",
+            hint="stop its writers, then apply again",
+        )
+
+    def _plan(self, table: HiveTable, choices: Choices) -> MigrationPlan:
+        return plan_source(
+            self._place.io, table, self._place.partitions(table), choices, self._place.progress
+        )
+
+    def _take_over(self, table: HiveTable, plan: MigrationPlan, choices: Choices) -> Migrated:
+        journal = start_journal(
+            self._place.io,
+            plan.location,
+            table_to_json(table),
+            map(partition_to_json, self._place.partitions(table)),
+            choices,
+        )
+        try:
+            self._write_and_turn(table, plan, choices, journal)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            # Left where they are, metadata files would disturb readers of an unpartitioned table.
+            with suppress(IcecombError):
+                self._abandon(journal, refused=True)
+            raise
+        return _migrated(plan.table, journal)
+
+    def _write_and_turn(
+        self, table: HiveTable, plan: MigrationPlan, choices: Choices, journal: Journal
+    ) -> None:
+        folder = f"{plan.location.rstrip('/')}/metadata"
+        existing = [status.location for status in self._place.io.list(folder)]
+        journal.record(Step.WRITING, folder=folder, existing=existing)
+        metadata, location = self._write_metadata(table, plan)
+        written = {status.location for status in self._place.io.list(folder)}.difference(existing)
+        facts = _facts(metadata, plan)
+        journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
+        with self._place.locked(table) as lock:
+            self._check_unchanged(table, journal, plan, choices)
+            self._check_not_abandoned(table, journal, folder, written)
+            self._place.require_lock(lock)
+            kept = replace(table, parameters=_kept_parameters(table.parameters))
+            turned = pointed(kept, None, metadata, location, self._place.settings)
+            journal.record(Step.SWAPPING)
+            parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
+            self._place.entry.turn_to_iceberg(table, parameters, lock)
+            journal.record(Step.SWAPPED)
+            self._clean(journal, metadata, lock)
+
+    def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
+        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.spec.metadata import new_table_metadata
+        from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
+        from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
+        from icecomb.format.spec.update import update_table_metadata
+
+        footers = [file.footer for file in plan.files if file.footer is not None]
+        mapping, last_column_id = with_unread(
+            mapping_of(plan.schema, [footer.spellings for footer in footers]),
+            (field for footer in footers for field in footer.unread),
+            plan.schema.highest_field_id,
+        )
+        properties = {
+            **iceberg_properties(table.parameters),
+            NAME_MAPPING: mapping.to_json(),
+            "migrated": "true",
+            # A way back needs the old files: nobody may delete them before `migrate finalize`.
+            "gc.enabled": "false",
+        }
+        base = new_table_metadata(
+            plan.schema, plan.spec, UNSORTED_SORT_ORDER, plan.location, properties
+        )
+        base = replace(base, last_column_id=last_column_id)
+        append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
+        for footer in footers:
+            if footer.data_file is not None:
+                append.append_data_file(footer.data_file)
+        metadata = update_table_metadata(base, append.apply(base).updates)
+        location = new_metadata_location(metadata, None)
+        write_metadata(self._place.io, metadata, location)
+        return metadata, location
+
+    def _check_unchanged(
+        self, table: HiveTable, journal: Journal, plan: MigrationPlan, choices: Choices
+    ) -> None:
+        """Look again, under the lock, whether table, partitions and files are as they were."""
+        recorded = list(map(partition_from_json, journal.partitions()))
+        same = self._place.entry.load() == table and recorded == list(self._place.partitions(table))
+        if same:
+            again = plan_source(
+                self._place.io,
+                table,
+                recorded,
+                choices,
+                self._place.progress,
+                footers=False,
+                ignored=(f"{plan.location.rstrip('/')}/metadata",),
+            )
+            same = _listing(again) == _listing(plan) and not again.blockers
+        if not same:
+            raise CommitFailedError(
+                f"{table.full_name} was changed while it was read", table=table.full_name
+            )
+
+    def _check_not_abandoned(
+        self, table: HiveTable, journal: Journal, folder: str, written: set[str]
+    ) -> None:
+        """Another apply takes one that is under way for one that crashed, and removes its files."""
+        listed = {status.location for status in self._place.io.list(folder)}
+        if journal.reverted or not written <= listed:
+            raise CommitFailedError(
+                f"{table.full_name} is being migrated by somebody else, too",
+                table=table.full_name,
+            )
+
+    def _abandon(self, journal: Journal, *, refused: bool = False) -> bool:
+        """Remove the metadata files of an attempt; False if it has to be looked at again.
+
+        Args:
+            journal: of the attempt.
+            refused: it is proven that no request of the attempt turns the entry any more.
+
+        Raises:
+            CommitStateUnknownError: one may still turn it; nothing was deleted.
+        """
+        # Under the lock: whoever is about to turn the entry to these files has looked for them.
+        with self._place.locked(self._place.entry.load()) as lock:
+            now = self._place.entry.load()
+            prepared = journal.step(Step.PREPARED)
+            if now.is_iceberg and prepared and now.parameters.get("uuid") == prepared["uuid"]:
+                return False
+            writing = journal.step(Step.WRITING)
+            # Metadata that a table once pointed at is all that is left of it if it was dropped.
+            unused = not now.is_iceberg and journal.step(Step.SWAPPED) is None
+            if writing is not None and unused and not journal.reverted:
+                if not refused and not self._place.rule_out_turn(journal, now, lock):
+                    return False
+                existing = set(writing["existing"])
+                listed = (status.location for status in self._place.io.list(writing["folder"]))
+                ours = [
+                    name
+                    for name in listed
+                    if name not in existing and _METADATA_FILE.fullmatch(name)
+                ]
+                self._place.io.delete(ours)
+                remove_empty_folder(self._place.io, writing["folder"])
+            if not journal.reverted:
+                journal.record(Step.REVERTED, abandoned=True)
+        return True
+
+    def _finish(self, table: HiveTable, journal: Journal | None) -> Migrated:
+        prepared = journal.step(Step.PREPARED) if journal is not None else None
+        if journal is None or prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
+            raise MigrationError(
+                f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
+                hint="nothing to do",
+                table=table.full_name,
+            )
+        if journal.step(Step.SWAPPED) is None:
+            journal.record(Step.SWAPPED)
+        if journal.step(Step.CLEANED) is None:
+            from icecomb.format.spec.metadata_file import read_metadata
+
+            # What the run before asked for, and was not answered, could undo what is done now.
+            self._place.fence(journal, table)
+            with self._place.locked(table) as lock:
+                current = (
+                    self._place.entry.load().metadata_location or prepared["metadata-location"]
+                )
+                self._clean(journal, read_metadata(self._place.io, current), lock)
+        return _migrated(table.full_name, journal)
+
+    def _clean(self, journal: Journal, metadata: TableMetadata, lock: TableLock | None) -> None:
+        entry = self._place.entry
+        now = entry.load()
+        location = now.metadata_location or ""
+        shown = pointed(now, metadata, metadata, location, self._place.settings).storage
+        with self._place.noting_unanswered(journal, now):
+            entry.take_hive_parts_away(shown, lock, self._place.progress)
+        journal.record(Step.CLEANED)
+
+
+def _being_reverted(table: HiveTable) -> MigrationError:
+    return MigrationError(
+        f"{table.full_name} is being reverted",
+        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+        table=table.full_name,
+    )
+
+
+def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of a Hive table that become properties of the Iceberg table."""
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
+    }
+
+
+def _kept_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in parameters.items()
+        if not key.startswith("spark.sql.") and key != "COLUMN_STATS_ACCURATE"
+    }
+
+
+def _facts(metadata: TableMetadata, plan: MigrationPlan) -> dict[str, Any]:
+    return {
+        "uuid": str(metadata.table_uuid),
+        "snapshot-id": metadata.current_snapshot_id,
+        "partitions": plan.partitions,
+        "files": len(plan.files),
+        "rows": plan.rows or 0,
+    }
+
+
+def _migrated(table: str, journal: Journal) -> Migrated:
+    facts = journal.step(Step.PREPARED) or {}
+    return Migrated(
+        table,
+        facts["metadata-location"],
+        facts["snapshot-id"],
+        facts["partitions"],
+        facts["files"],
+        facts["rows"],
+        journal.location,
+    )
+
+
+def _listing(plan: MigrationPlan) -> Sequence[tuple[str, int, tuple[Any, ...]]]:
+    return [(f.status.location, f.status.size, f.place.values) for f in plan.files]

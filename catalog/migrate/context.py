@@ -1,0 +1,173 @@
+"""What every step of a migration works with: the metastore, the files, the lock, the reporter."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.commit_status import OLD_MS, fence, is_old
+from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
+from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.progress import Progress
+from icecomb.catalog.pointer import Committed, Unknown
+from icecomb.format.errors import CommitFailedError, CommitStateUnknownError, FileMissingError
+from icecomb.format.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """One table to work on.
+
+    Attributes:
+        catalog: the catalog.
+        database: the table's database.
+        name: the table's name.
+        progress: told of every step.
+    """
+
+    catalog: HiveCatalog
+    database: str
+    name: str
+    progress: Progress
+
+    @property
+    def client(self) -> HiveClient:
+        """The metastore."""
+        return self.catalog.client
+
+    @property
+    def io(self) -> FileIO:
+        """The table's files."""
+        return self.catalog.io
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The catalog's properties."""
+        return self.catalog.properties
+
+    @property
+    def entry(self) -> Entry:
+        """The table's entry in the metastore."""
+        return Entry(self.client, self.database, self.name, self.settings)
+
+    def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
+        """The partitions the metastore has now, fetched in pages."""
+        if table.partition_keys:
+            for page in self.client.partitions.pages(table.database, table.name):
+                yield from page
+
+    def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
+        """Hold the metastore's exclusive lock on the table, as a commit does.
+
+        Args:
+            table: the table: its parameters say whether it is changed without locks, and then
+                there is none.
+
+        Raises:
+            ConfigurationError: it is, and the metastore does not check what it replaces.
+            LockTimeoutError: somebody else holds it; the message names the holder.
+        """
+        return self.entry.change.guard(table.parameters)
+
+    def require_lock(self, lock: TableLock | None) -> None:
+        """Refuse to go on when the lock was lost.
+
+        Raises:
+            CommitFailedError: it was.
+        """
+        if lock is not None and not lock.is_alive(ask=True):
+            raise CommitFailedError(
+                f"the lock on {self.database}.{self.name} was lost",
+                hint="run the same command again",
+                table=f"{self.database}.{self.name}",
+            )
+
+    def rule_out_turn(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
+        """Make sure that the Hive table is not turned any more by an earlier run, even late.
+
+        Args:
+            journal: of the run.
+            table: the Hive table.
+            lock: its lock.
+
+        Returns:
+            Whether it is sure; if not, the table was changed meanwhile.
+
+        Raises:
+            CommitStateUnknownError: it cannot be told now.
+        """
+        asked = journal.step(Step.SWAPPING)
+        if lock is not None and asked is None:
+            return True
+        if lock is not None and not self.entry.change.sends_expectation():
+            if asked is None or is_old(asked["at-ms"]):
+                return True
+            raise CommitStateUnknownError(
+                f"{table.full_name}: a request to make it an Iceberg table was not answered, and "
+                "this metastore, which does not check what it replaces, may still carry it out",
+                hint=f"nothing was deleted; try again after {moment_after(asked['at-ms'])}",
+                table=table.full_name,
+            )
+        outcome = self.entry.fence(table, lock)
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknownError(
+                f"{table.full_name}: it cannot be told whether a request to make it an Iceberg "
+                f"table may still be carried out: {outcome.reason}",
+                hint="nothing was deleted; try again",
+                table=table.full_name,
+            ) from outcome.cause
+        return isinstance(outcome, Committed)
+
+    @contextmanager
+    def noting_unanswered(self, journal: Journal, table: HiveTable) -> Iterator[None]:
+        """Record it if a request was not answered that is not refused when it arrives late."""
+        try:
+            yield
+        except CommitStateUnknownError as error:
+            change = self.entry.change
+            refused = change.sends_expectation() or not change.is_locked(table.parameters)
+            if not refused or isinstance(error, DropUnansweredError):
+                journal.record(Step.UNANSWERED)
+            raise
+
+    def fence(self, journal: Journal, table: HiveTable) -> None:
+        """Move an Iceberg table's pointer, so that what an earlier run asked for expects another.
+
+        Raises:
+            CommitFailedError, CommitStateUnknownError: see `Table.commit`.
+        """
+        with self.noting_unanswered(journal, table):
+            fence(self.catalog, (self.database, self.name))
+
+
+def moment_after(at_ms: int) -> str:
+    """When no request of a time can be under way any more, for people."""
+    over = dt.datetime.fromtimestamp((at_ms + OLD_MS) / 1000, dt.timezone.utc)
+    return over.isoformat(sep=" ", timespec="seconds")
+
+
+def old_table(journal: Journal) -> HiveTable:
+    """The Hive table of a journal."""
+    return table_from_json(journal.table)
+
+
+def old_partitions(journal: Journal) -> Iterator[list[HivePartition]]:
+    """The Hive partitions of a journal, in pages."""
+    for page in journal.partition_pages():
+        yield [partition_from_json(raw) for raw in page]
+
+
+def remove_empty_folder(io: FileIO, location: str) -> None:
+    """Remove a folder if there is nothing in it: even empty ones disturb readers of Hive tables."""
+    with suppress(FileMissingError):
+        io.delete_folder(location)

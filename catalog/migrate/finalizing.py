@@ -1,0 +1,112 @@
+"""Where a migration stands, and giving up its way back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.journal import Journal, Step, find_journals, open_journal
+from icecomb.format.errors import MigrationError
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import Changes
+
+_UNPURGED = "gc.enabled"
+
+
+def status(place: Workplace) -> dict[str, Any]:
+    """The state in words and every recorded step of the newest migration."""
+    table = place.entry.load()
+    journals = find_journals(place.io, table.storage.location or "")
+    facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
+    if not journals:
+        return {**facts, "state": "never migrated by icecomb"}
+    journal = journals[-1]
+    steps = {step.value: _moment(done["at-ms"]) for step, done in journal.steps().items()}
+    return {
+        **facts,
+        "state": _state(journal, iceberg=table.is_iceberg),
+        "journal": journal.location,
+        "partitions": journal.partition_count,
+        "choices": journal.choices.to_json(),
+        "steps": steps,
+    }
+
+
+def finalize(place: Workplace, *, dry_run: bool = False) -> None:
+    """Allow maintenance to remove old files, and record that there is no way back.
+
+    Args:
+        place: The table's migration.
+        dry_run: Only find out whether it can be done.
+
+    Raises:
+        MigrationError: there is no finished migration, or it is being reverted.
+    """
+    table = place.entry.load()
+    journal = open_journal(place.io, table.storage.location or "")
+    prepared = journal.step(Step.PREPARED) if journal is not None else None
+    if (
+        journal is None
+        or prepared is None
+        or journal.step(Step.CLEANED) is None
+        or not table.is_iceberg
+        or table.parameters.get("uuid") != prepared["uuid"]
+    ):
+        raise MigrationError(
+            f"{table.full_name} has no finished migration",
+            hint=f"icecomb migrate status {table.full_name}",
+            table=table.full_name,
+        )
+    if journal.step(Step.REVERTING) is not None:
+        raise MigrationError(
+            f"{table.full_name} is being reverted",
+            hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+            table=table.full_name,
+        )
+    if dry_run:
+        return
+    loaded = place.catalog.load_table((place.database, place.name))
+    if loaded.metadata.properties.get(_UNPURGED) == "false":
+        with place.noting_unanswered(journal, table):
+            loaded.commit(_AllowPurge())
+    if not journal.finalized:
+        journal.record(Step.FINALIZED)
+
+
+class _AllowPurge:
+    """The change that takes back what the migration set."""
+
+    def apply(self, base: TableMetadata) -> Changes:
+        from icecomb.format.spec.requirement import AssertTableUUID
+        from icecomb.format.spec.update import Changes, RemovePropertiesUpdate
+
+        return Changes(
+            requirements=(AssertTableUUID(uuid=base.table_uuid),),
+            updates=(RemovePropertiesUpdate(removals=(_UNPURGED,)),),
+        )
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """Nothing was written."""
+
+
+def _state(journal: Journal, *, iceberg: bool) -> str:
+    steps = journal.steps()
+    if Step.REVERTED in steps:
+        return "reverted" if Step.SWAPPED in steps else "given up before anything was changed"
+    if Step.REVERTING in steps:
+        return "reverting: run revert again"
+    if Step.FINALIZED in steps:
+        return "finalized"
+    if Step.CLEANED in steps:
+        return "verified" if Step.VERIFIED in steps else "migrated, not verified"
+    if iceberg:
+        return "an Iceberg table, not finished: run apply again"
+    return "interrupted before the table was changed: run apply again"
+
+
+def _moment(at_ms: int) -> str:
+    moment = dt.datetime.fromtimestamp(at_ms / 1000, dt.timezone.utc)
+    return moment.isoformat(sep=" ", timespec="seconds")

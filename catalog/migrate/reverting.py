@@ -1,0 +1,276 @@
+"""Going back: the exact old metastore entry and partitions, from the journal.
+
+No file of the Hive table is touched. Metadata files, and data files that were added since the
+migration where Hive's readers would see them, are set aside in the journal's folder, never deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from icecomb.catalog.commit_status import is_old
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.context import (
+    Workplace,
+    moment_after,
+    old_partitions,
+    old_table,
+    remove_empty_folder,
+)
+from icecomb.catalog.migrate.file_history import FileHistory
+from icecomb.catalog.migrate.journal import Journal, Step, open_journal
+from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.snapshot import Snapshot
+
+_MARKER: Final = "icecomb-reverted:"
+_METADATA_FILE: Final = re.compile(r".*\.(json|avro|stats|puffin|text|gz)")
+
+
+@dataclass(frozen=True, slots=True)
+class RevertPlan:
+    """What going back would mean.
+
+    Attributes:
+        table: "db.table".
+        partitions: how many partitions would be registered again.
+        lost_snapshots: the snapshots made after the migration, oldest first.
+        rows_then: rows at the migration.
+        rows_now: rows now, None when the table does not say.
+        missing_files: files of the Hive table that are gone.
+        done: whether it was carried out.
+    """
+
+    table: str
+    partitions: int
+    lost_snapshots: tuple[Snapshot, ...] = ()
+    rows_then: int | None = None
+    rows_now: int | None = None
+    missing_files: tuple[str, ...] = ()
+    done: bool = False
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether something would be lost."""
+        return bool(self.lost_snapshots or self.missing_files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan for programs."""
+        return {
+            "table": self.table,
+            "reverted": self.done,
+            "partitions": self.partitions,
+            "loses-data": self.loses_data,
+            "rows-at-migration": self.rows_then,
+            "rows-now": self.rows_now,
+            "lost-snapshots": [
+                {
+                    "snapshot-id": snapshot.snapshot_id,
+                    "timestamp-ms": snapshot.timestamp_ms,
+                    "operation": (snapshot.summary or {}).get("operation"),
+                    "added-rows": (snapshot.summary or {}).get("added-records"),
+                    "deleted-rows": (snapshot.summary or {}).get("deleted-records"),
+                }
+                for snapshot in self.lost_snapshots
+            ],
+            "missing-files": list(self.missing_files),
+        }
+
+
+class RevertBlockedError(MigrationError):
+    """Going back would lose data, which was not allowed; nothing was changed. See ``plan``."""
+
+    def __init__(self, plan: RevertPlan) -> None:
+        losses = []
+        if plan.lost_snapshots:
+            losses.append(f"{len(plan.lost_snapshots)} snapshots made since the migration")
+        if plan.missing_files:
+            losses.append(
+                f"{len(plan.missing_files)} files of the Hive table that are gone already"
+            )
+        super().__init__(
+            f"reverting {plan.table} would lose {' and '.join(losses)}",
+            hint="copy what you need, then add --allow-data-loss (allow_data_loss=True)",
+            table=plan.table,
+        )
+        self.plan = plan
+
+
+class Reversal:
+    """Makes a migrated table the old Hive table again."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+
+    def run(self, *, dry_run: bool, allow_data_loss: bool) -> RevertPlan:
+        """Do it, or go on with what a crash left.
+
+        Raises:
+            RevertBlockedError: data would be lost and that is not allowed.
+            MigrationError: there is nothing to go back to, the way back was given up, or nothing
+                tells which files are the Hive table's.
+            CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
+            CommitStateUnknownError: an answer was lost; nothing was set aside.
+        """
+        table = self._place.entry.load()
+        journal = self._journal(table)
+        self._check_unanswered(table, journal)
+        if not table.is_iceberg:
+            return self._finish(table, journal, dry_run=dry_run)
+        plan, added = self._looked_at(table, journal)
+        if dry_run:
+            return plan
+        if plan.loses_data and not allow_data_loss:
+            raise RevertBlockedError(plan)
+        if journal.step(Step.CLEANED) is None or journal.step(Step.REVERTING) is not None:
+            # What the run before asked for, and was not answered, could undo what is done now.
+            self._place.fence(journal, table)
+            table = self._place.entry.load()
+            plan, added = self._looked_at(table, journal)
+            if plan.loses_data and not allow_data_loss:
+                raise RevertBlockedError(plan)
+        old, pointer = old_table(journal), table.metadata_location or ""
+        journal.record(Step.REVERTING, pointer=pointer, added=added)
+        with self._place.locked(table) as lock:
+            self._place.entry.expect(pointer)
+            with self._place.noting_unanswered(journal, table):
+                self._place.entry.give_hive_parts_back(
+                    old,
+                    old_partitions(journal),
+                    journal.partition_count,
+                    lock,
+                    self._place.progress,
+                )
+                self._place.require_lock(lock)
+                self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
+        self._set_aside(journal, old)
+        return replace(plan, done=True)
+
+    def _looked_at(self, table: HiveTable, journal: Journal) -> tuple[RevertPlan, list[str]]:
+        """What going back would mean, and the files that would be set aside."""
+        pointer = table.metadata_location
+        if pointer is None or table.parameters.get("uuid") != _fact(journal, "uuid"):
+            raise MigrationError(
+                f"{table.full_name} is another Iceberg table than the one of its journal",
+                hint=f"the journal is {journal.location}",
+                table=table.full_name,
+            )
+        from icecomb.format.spec.metadata_file import read_metadata
+
+        metadata = read_metadata(self._place.io, pointer)
+        history = FileHistory(self._place.io, table.full_name, journal, metadata)
+        plan = self._plan(table, journal, metadata, history)
+        old = old_table(journal)
+        folders = (
+            {p.storage.location or "" for page in old_partitions(journal) for p in page}
+            if old.partition_keys
+            else {old.storage.location or ""}
+        )
+        return plan, history.since(folders, deep=not old.partition_keys)
+
+    def _check_unanswered(self, table: HiveTable, journal: Journal) -> None:
+        """What a metastore does not refuse when it arrives late must be too late."""
+        asked = journal.step(Step.UNANSWERED)
+        if asked is not None and not is_old(asked["at-ms"]):
+            raise MigrationError(
+                f"{table.full_name} cannot be reverted yet: a request to change its entry was not "
+                "answered, and the metastore would still carry it out if it arrived late",
+                hint=f"revert after {moment_after(asked['at-ms'])}",
+                table=table.full_name,
+            )
+
+    def _journal(self, table: HiveTable) -> Journal:
+        journal = open_journal(self._place.io, table.storage.location or "")
+        if journal is None:
+            raise MigrationError(
+                f"{table.full_name} has no migration to revert",
+                hint=f"no journal lies in {table.storage.location}/_icecomb_migration",
+                table=table.full_name,
+            )
+        if journal.finalized:
+            raise MigrationError(
+                f"the migration of {table.full_name} was finalized: there is no way back",
+                hint="copy the rows into a new Hive table",
+                table=table.full_name,
+            )
+        return journal
+
+    def _plan(
+        self, table: HiveTable, journal: Journal, metadata: TableMetadata, history: FileHistory
+    ) -> RevertPlan:
+        first = _fact(journal, "snapshot-id")
+        lost = [s for s in metadata.snapshots if s.snapshot_id != first]
+        current = metadata.current_snapshot()
+        total = (current.summary or {}).get("total-records") if current else None
+        return RevertPlan(
+            table.full_name,
+            journal.partition_count,
+            tuple(sorted(lost, key=lambda snapshot: snapshot.timestamp_ms)),
+            _fact(journal, "rows"),
+            int(total) if total is not None else None,
+            tuple(self._missing(history.old)),
+        )
+
+    def _missing(self, locations: list[str]) -> Iterator[str]:
+        listed: dict[str, set[str]] = {}
+        for location in locations:
+            folder = location.rpartition("/")[0]
+            if folder not in listed:
+                listed[folder] = {status.location for status in self._place.io.list(folder)}
+            if location not in listed[folder]:
+                yield location
+
+    def _finish(self, table: HiveTable, journal: Journal, *, dry_run: bool) -> RevertPlan:
+        plan = RevertPlan(table.full_name, journal.partition_count)
+        if dry_run:
+            return plan
+        old = old_table(journal)
+        with self._place.locked(table) as lock:
+            if journal.step(Step.REVERTING) is not None:
+                with self._place.noting_unanswered(journal, table):
+                    self._place.entry.tidy(old, _marker(journal), lock)
+            elif not self._place.rule_out_turn(journal, self._place.entry.load(), lock):
+                raise CommitFailedError(
+                    f"{table.full_name} was changed meanwhile", hint="revert again"
+                )
+        self._set_aside(journal, old)
+        return replace(plan, done=True)
+
+    def _set_aside(self, journal: Journal, old: HiveTable) -> None:
+        location = (old.storage.location or "").rstrip("/")
+        for name in (journal.step(Step.REVERTING) or {"added": []})["added"]:
+            if self._place.io.exists(name):
+                inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
+                self._place.io.rename(name, f"{journal.location}/added/{inner}")
+            self._remove_emptied(name, location)
+        writing = journal.step(Step.WRITING) or {"folder": f"{location}/metadata", "existing": []}
+        existing, folder = set(writing["existing"]), writing["folder"]
+        for status in list(self._place.io.list(folder)):
+            name = status.location[len(folder) + 1 :]
+            if status.location not in existing and _METADATA_FILE.fullmatch(name):
+                self._place.io.rename(status.location, f"{journal.location}/metadata/{name}")
+        remove_empty_folder(self._place.io, folder)
+        journal.record(Step.REVERTED)
+
+    def _remove_emptied(self, name: str, location: str) -> None:
+        folder = name.rpartition("/")[0]
+        while folder.startswith(f"{location}/data"):
+            remove_empty_folder(self._place.io, folder)
+            folder = folder.rpartition("/")[0]
+
+
+def _fact(journal: Journal, name: str) -> Any:
+    prepared = journal.step(Step.PREPARED)
+    if prepared is None:
+        raise MigrationError(
+            f"the journal {journal.location} does not say how far the migration went",
+            hint="look into it; it holds the old table",
+        )
+    return prepared[name]
+
+
+def _marker(journal: Journal) -> str:
+    return f"{_MARKER}{journal.migration_id}"

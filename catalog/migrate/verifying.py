@@ -1,0 +1,127 @@
+"""Comparing a migrated table with the Hive table of its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from icecomb.catalog.migrate.comparison import Comparison, FilePair, compare_files
+from icecomb.catalog.migrate.context import Workplace, old_partitions, old_table
+from icecomb.catalog.migrate.journal import Journal, Step, open_journal
+from icecomb.catalog.migrate.partition_value import partition_values
+from icecomb.catalog.migrate.source import null_name, partition_name, table_schema
+from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
+from icecomb.format.errors import MigrationError, NoSuchSnapshotError
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.spec.metadata import TableMetadata
+
+
+def verify(place: Workplace) -> Comparison:
+    """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
+
+    What was written after the migration does not count.
+
+    Raises:
+        MigrationError: no migration of icecomb made this table.
+        NoSuchSnapshotError: the migration's snapshot was expired.
+    """
+    table = place.entry.load()
+    journal = open_journal(place.io, table.storage.location or "")
+    prepared = journal.step(Step.PREPARED) if journal is not None else None
+    if journal is None or prepared is None or not table.is_iceberg:
+        raise MigrationError(
+            f"{table.full_name} was not migrated by icecomb: there is nothing to compare",
+            hint=f"icecomb migrate status {table.full_name}",
+            table=table.full_name,
+        )
+    metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
+    comparison = Comparison()
+    tasks = _tasks(place, metadata, prepared["snapshot-id"])
+    pairs = _pairs(place, journal, tasks, comparison)
+    snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
+    schema_id = snapshot.schema_id if snapshot is not None else None
+    schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
+    compare_files(place.io, metadata, schema, pairs, comparison, place.progress)
+    if comparison.difference_count == 0:
+        journal.record(Step.VERIFIED, rows=comparison.hive.rows, files=comparison.files)
+    return comparison
+
+
+def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableMetadata:
+    from icecomb.format.spec.metadata_file import read_metadata
+
+    metadata = read_metadata(place.io, pointer)
+    if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
+        raise NoSuchSnapshotError(
+            f"the migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
+            hint="verify before expiring snapshots",
+        )
+    return metadata
+
+
+def _tasks(
+    place: Workplace, metadata: TableMetadata, snapshot_id: int | None
+) -> dict[str, FileScanTask]:
+    from icecomb.format.scan.table_scan import TableScan
+
+    if snapshot_id is None:
+        return {}
+    scan = TableScan(metadata, place.io, snapshot_id=snapshot_id)
+    return {task.file.file_path: task for task in scan.plan_files()}
+
+
+def _pairs(
+    place: Workplace,
+    journal: Journal,
+    tasks: Mapping[str, FileScanTask],
+    comparison: Comparison,
+) -> list[FilePair]:
+    table = old_table(journal)
+    converted = table_schema(table, journal.choices.timestamp)
+    places = [Place("", table.storage.location or "", ())]
+    if table.partition_keys:
+        places = [
+            Place(
+                partition_name(table, partition),
+                partition.storage.location or "",
+                partition_values(
+                    partition.values,
+                    converted.spec,
+                    converted.schema,
+                    null_name=null_name(table),
+                    time_zone=journal.choices.time_zone,
+                ),
+            )
+            for page in old_partitions(journal)
+            for partition in page
+        ]
+    keys = [key.name.lower() for key in table.partition_keys]
+    pairs: list[FilePair] = []
+    left = dict(tasks)
+    for found in list_places(place.io, places, place.progress):
+        comparison.partitions.setdefault(found.place.name, [0, 0])
+        for location in _visible(found, journal, tasks):
+            task = left.pop(location, None)
+            if task is None:
+                comparison.differ(f"{location}: in Hive's folder, not in the Iceberg table")
+                continue
+            if task.file.partition != found.place.values:
+                comparison.differ(
+                    f"{location}: partition {found.place.values} in Hive, "
+                    f"{task.file.partition} in Iceberg"
+                )
+            constants: dict[str, Any] = dict(zip(keys, found.place.values, strict=True))
+            pairs.append(FilePair(found.place.name, location, constants, task))
+    for location in left:
+        comparison.differ(f"{location}: in the Iceberg table, not in Hive's folders")
+    return pairs
+
+
+def _visible(found: PlaceFiles, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
+    locations = [status.location for status in found.files]
+    if "subdirectories" in journal.choices.accept:
+        # Sub-folders now hold Iceberg's own files, too: only what was taken over counts.
+        locations += [s.location for s in found.nested if s.location in tasks]
+    return locations

@@ -1,0 +1,104 @@
+"""Transactions that make a table, or make it another one: it appears together with its changes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.transaction import Transaction
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    ValidationError,
+)
+from icecomb.format.spec.requirement import AssertTableUUID
+from icecomb.format.spec.update import Changes, update_table_metadata
+
+if TYPE_CHECKING:
+    from icecomb.catalog.definition import Draft
+    from icecomb.catalog.table import Table
+    from icecomb.format.evolution.replacement import TableReplacement
+    from icecomb.format.spec.metadata import TableMetadata
+
+
+class CreateTableTransaction(Transaction):
+    """Makes a table together with changes of it; it is not tried again when the name is taken.
+
+    >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+    ...     new.append(rows)
+
+    Args:
+        draft: The table, of which nothing is written yet.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self._begin(draft.io, draft, draft.metadata)
+        self._draft = draft
+
+    def commit_transaction(self) -> Table:
+        """Makes the table, with all changes; a context manager does so at its end.
+
+        Raises:
+            TableAlreadyExistsError: the name was taken meanwhile; what was written is removed.
+            CommitStateUnknownError: it cannot be told whether the table was made.
+        """
+        if self._ended:
+            raise ValidationError("The transaction is over; begin a new one")
+        self._ended = True
+        try:
+            # one fold over all updates: the history is not to show what was never visible
+            metadata = update_table_metadata(self._base, self._changes.updates)
+            table = self._draft.catalog.publish(self._draft, metadata)
+        except CommitStateUnknownError:
+            raise
+        except IcecombError:
+            self._give_up()
+            raise
+        with suppress(IcecombError, OSError):
+            self.clean_up(table.metadata)
+        return table
+
+    def _give_up(self) -> None:
+        with suppress(IcecombError, OSError):
+            self.clean_up(None)
+        with suppress(IcecombError, OSError):
+            self._draft.catalog.forget(self._draft)
+
+
+class ReplaceTableTransaction(Transaction):
+    """Makes a table another one together with changes of it; the history stays.
+
+    When others commit first, it is the old table of theirs that is replaced.
+
+    >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
+    ...     new.append(rows)
+
+    Args:
+        table: The table as it is.
+        replacement: What it becomes.
+    """
+
+    def __init__(self, table: Table, replacement: TableReplacement) -> None:
+        super().__init__(table)
+        self._pointer.check_writable(table.metadata)
+        self.commit(replacement)
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `Producer.apply`: nothing of the old table but its identity must be as it was."""
+        changes = super().apply(base)
+        return Changes((AssertTableUUID(base.table_uuid),), changes.updates)
+
+    def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
+        """Refuse files written with ids that the newer table uses for something else."""
+        same = (
+            seen.schema().fields == metadata.schema().fields
+            and seen.spec() == metadata.spec()
+            and seen.sort_order() == metadata.sort_order()
+        )
+        if not same:
+            raise CommitFailedError(
+                "The schema or the partitioning of the table was changed while its replacement was "
+                "written with ids that mean something else now",
+                hint="Begin the transaction again.",
+            )

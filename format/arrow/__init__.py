@@ -1,0 +1,1 @@
+"""Arrow arrays taken apart and put together, whatever they mean."""

@@ -1,0 +1,422 @@
+"""Avro object container files in memory: header, blocks, codecs.
+
+The records of a file are unpacked, and are then decoded under the schema of `avro.plain_schema`:
+the same for all writers, whatever names, logical types and codec they chose.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.avro.codec import compressor, decompressor
+from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string, encoder
+from icecomb.format.avro.schema import plain_schema
+from icecomb.format.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAGIC: Final = b"Obj\x01"
+SYNC_SIZE: Final = 16
+_BLOCK_BYTES: Final = 64_000
+_ARROW_ALIASES: Final = {
+    "boolean": "bool",
+    "int": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "bytes": "large_binary",
+    "string": "large_string",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AvroContainer:
+    """The content of a container file.
+
+    Attributes:
+        location: Where it was read.
+        metadata: The file's key-value metadata.
+        schema: The writer's schema as JSON values.
+        record_count: How many records there are.
+        blocks: All records, encoded and uncompressed.
+    """
+
+    location: str
+    metadata: Mapping[str, bytes]
+    schema: Any
+    record_count: int
+    blocks: tuple[bytes, ...]
+
+    def text(self, key: str) -> str | None:
+        """A metadata value as text, or None."""
+        value = self.metadata.get(key)
+        return None if value is None else value.decode("utf-8", "replace")
+
+
+def parse_container(data: bytes, location: str) -> AvroContainer:
+    """Take a container file apart.
+
+    Raises:
+        CorruptFileError: It is empty, no Avro file, cut short, or damaged.
+        UnsupportedError: The codec is unknown.
+    """
+    if not data:
+        raise CorruptFileError(f"{location} is empty, expected an Avro file", path=location)
+    if not data.startswith(MAGIC):
+        raise CorruptFileError(f"{location} is not an Avro file", path=location)
+    try:
+        metadata, at = read_header(data)
+        schema = json.loads(metadata["avro.schema"])
+        codec = metadata.get("avro.codec", b"null").decode()
+        count, blocks = _blocks(data, at, decompressor(codec, location))
+    except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
+        raise CorruptFileError(
+            f"{location} is a truncated or damaged Avro file ({error or type(error).__name__})",
+            path=location,
+        ) from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise CorruptFileError(f"{location} holds no records", path=location)
+    return AvroContainer(location, metadata, schema, count, blocks)
+
+
+def plain_form(
+    container: AvroContainer, names: Mapping[int, str], *, fixed_as_bytes: bool = False
+) -> Any:
+    """The plain form of a file's schema; see `avro.plain_schema`.
+
+    Raises:
+        CorruptFileError: The schema is no Avro schema.
+    """
+    try:
+        return plain_schema(container.schema, names, fixed_as_bytes=fixed_as_bytes)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"{container.location} has a schema that is no Avro schema "
+            f"({type(error).__name__}: {error})",
+            path=container.location,
+        ) from error
+
+
+def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
+    """Decode all records as dictionaries.
+
+    Args:
+        container: The file.
+        schema: The plain form of its schema.
+
+    Raises:
+        CorruptFileError: The records do not decode.
+    """
+    import fastavro
+
+    try:
+        records = list(fastavro.reader(BytesIO(_uncompressed(container, schema))))
+    except Exception as error:  # damaged bytes surface as errors of many kinds
+        raise _damaged(container, error) from error
+    return records  # type: ignore[return-value]
+
+
+def fits_exactly(container: AvroContainer, schema: Any) -> bool:
+    """Whether the records end where the file's content does, read under this plain schema."""
+    import fastavro
+
+    content = b"".join(container.blocks)
+    body, parsed = BytesIO(content), fastavro.parse_schema(schema)
+    try:
+        for _ in range(container.record_count):
+            fastavro.schemaless_reader(body, parsed, None)
+    except Exception:  # noqa: BLE001 - bytes of another layout surface as errors of many kinds
+        return False
+    return body.tell() == len(content)
+
+
+def read_table(
+    container: AvroContainer, schema: Any, columns: Container[str] | None = None
+) -> pa.Table:
+    """Decode all records into Arrow columns, one chunk each.
+
+    Args:
+        container: The file.
+        schema: The plain form of its schema.
+        columns: Which fields of the records to decode, the others are skipped; None is all.
+
+    Raises:
+        CorruptFileError: The records do not decode.
+    """
+    import pyarrow as pa
+
+    fields = schema["fields"]
+    if columns is not None:
+        fields = [field for field in fields if field["name"] in columns]
+    if is_simple(schema):
+        import polars as pl
+        from polars.exceptions import PanicException
+
+        try:
+            frame = pl.read_avro(
+                BytesIO(_uncompressed(container, schema)), columns=[f["name"] for f in fields]
+            )
+        except (Exception, PanicException) as error:
+            raise _damaged(container, error) from error
+        if frame.height != container.record_count:
+            raise _damaged(container, None)
+        # Of a frame that is in one piece already it would make a copy.
+        whole = frame if max(frame.n_chunks("all"), default=1) == 1 else frame.rechunk()
+        return whole.to_arrow()
+    records = read_records(container, schema)
+    chosen = {**schema, "fields": fields}
+    try:
+        rows = [_row(chosen, record) for record in records]
+        return pa.Table.from_pylist(rows, pa.schema(_arrow_fields(chosen))).combine_chunks()
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise _damaged(container, error) from error
+
+
+def write_container(
+    schema: Any,
+    plain: Any,
+    records: Iterable[Mapping[str, Any]],
+    metadata: Mapping[str, str],
+    *,
+    codec: str = "gzip",
+    level: int | None = None,
+) -> bytes:
+    """Encode records as a container file.
+
+    Args:
+        schema: The schema that the file states.
+        plain: Its plain form; the records use the names in there.
+        records: The records, as `avro_encoder.encoder` takes them.
+        metadata: Further key-value metadata.
+        codec: A value of Iceberg's `write.manifest.compression-codec`.
+        level: The compression level; None is the codec's usual one.
+    """
+    writer = ContainerWriter(schema, plain, metadata, codec=codec, level=level)
+    for record in records:
+        writer.add(record)
+    return writer.finish()
+
+
+class ContainerWriter:
+    """A container file in the making; see `write_container`."""
+
+    def __init__(
+        self,
+        schema: Any,
+        plain: Any,
+        metadata: Mapping[str, str],
+        *,
+        codec: str = "gzip",
+        level: int | None = None,
+    ) -> None:
+        name, self._compress = compressor(codec, level)
+        self._sync = os.urandom(SYNC_SIZE)
+        self._encode = encoder(plain)
+        self._block: list[bytes] = []
+        self._block_bytes = 0
+        self._out = BytesIO()
+        texts = {"avro.schema": _compact(schema), "avro.codec": name, **metadata}
+        self._out.write(header_bytes(texts, self._sync))
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Append one record."""
+        self.add_encoded(self._encode(record))
+
+    def add_encoded(self, encoded: bytes) -> None:
+        """Append one record that is encoded already."""
+        self._block.append(encoded)
+        self._block_bytes += len(encoded)
+        if self._block_bytes >= _BLOCK_BYTES:
+            self._flush()
+
+    def encode(self, record: Mapping[str, Any]) -> bytes:
+        """One record, for `pack`; nothing is appended."""
+        return self._encode(record)
+
+    def pack(self, records: Iterable[bytes]) -> bytes:
+        """Encoded records as the content of a block, for `add_block`; nothing is appended."""
+        return self._compress(b"".join(records))
+
+    def add_block(self, count: int, packed: bytes) -> None:
+        """Append a block of so many records, packed for any file of this schema and codec."""
+        self._flush()
+        self._out.write(encode_long(count) + encode_bytes(packed))
+        self._out.write(self._sync)
+
+    def size(self) -> int:
+        """The length of the file so far, not counting what is not compressed yet."""
+        return self._out.tell()
+
+    def finish(self) -> bytes:
+        """The whole file."""
+        self._flush()
+        return self._out.getvalue()
+
+    def _flush(self) -> None:
+        if self._block:
+            block, self._block, self._block_bytes = self._block, [], 0
+            self.add_block(len(block), self.pack(block))
+
+
+def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFileError:
+    reason = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
+    return CorruptFileError(
+        f"{container.location} holds records that do not decode{reason}", path=container.location
+    )
+
+
+def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """The metadata at the beginning of a file, and where the marker behind it stands.
+
+    Raises:
+        IndexError: The bytes end before it.
+        ValueError: They do, or are no metadata.
+    """
+    metadata: dict[str, bytes] = {}
+    at = len(MAGIC)
+    while True:
+        count, at = read_long(data, at)
+        if count == 0:
+            return metadata, at
+        if count < 0:
+            count = -count
+            _, at = read_long(data, at)
+        for _ in range(count):
+            key, at = _read_bytes(data, at)
+            metadata[key.decode()], at = _read_bytes(data, at)
+
+
+def _blocks(
+    data: bytes, at: int, decompress: Callable[[bytes], bytes]
+) -> tuple[int, tuple[bytes, ...]]:
+    sync = _slice(data, at, SYNC_SIZE)
+    at += SYNC_SIZE
+    total, parts = 0, []
+    while at < len(data):
+        count, at = read_long(data, at)
+        block, at = _read_bytes(data, at)
+        if count < 0 or _slice(data, at, SYNC_SIZE) != sync:
+            raise ValueError("a block does not end where it should")
+        at += SYNC_SIZE
+        total += count
+        parts.append(decompress(block))
+    return total, tuple(parts)
+
+
+def _uncompressed(container: AvroContainer, schema: Any) -> bytes:
+    sync = bytes(SYNC_SIZE)
+    header = header_bytes({"avro.schema": _compact(schema), "avro.codec": "null"}, sync)
+    if not container.record_count:
+        return header
+    length = sum(map(len, container.blocks))
+    sizes = encode_long(container.record_count) + encode_long(length)
+    return b"".join((header, sizes, *container.blocks, sync))
+
+
+def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
+    """How a container file begins: magic number, metadata and the marker between its blocks."""
+    parts = [MAGIC, encode_long(len(metadata))]
+    for key, value in metadata.items():
+        parts += (encode_string(key), encode_string(value))
+    return b"".join((*parts, encode_long(0), sync))
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it.
+
+    Raises:
+        IndexError: The bytes end before it does.
+        ValueError: It is too long.
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number is too long")
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = read_long(data, at)
+    return _slice(data, at, size), at + size
+
+
+def _slice(data: bytes, at: int, size: int) -> bytes:
+    if size < 0 or at + size > len(data):
+        raise ValueError("it ends too early")
+    return data[at : at + size]
+
+
+def _compact(schema: Any) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_simple(schema: Any) -> bool:
+    """Whether the fast reader knows this layout: it aborts on the ones it does not."""
+    if isinstance(schema, str):
+        return schema in _ARROW_ALIASES
+    if isinstance(schema, list):
+        return len(schema) == 2 and "null" in schema and all(map(is_simple, _branches(schema)))
+    if schema["type"] == "record":
+        return all(is_simple(field["type"]) for field in schema["fields"])
+    if schema["type"] == "array":
+        return is_simple(schema["items"])
+    return bool(schema["type"] == "fixed")
+
+
+def _branches(schema: Any) -> list[Any]:
+    union = schema if isinstance(schema, list) else [schema]
+    return [branch for branch in union if branch != "null"]
+
+
+def _row(schema: Any, value: Any) -> Any:
+    """A record that Arrow takes: a map with text keys becomes key-value records."""
+    branches = _branches(schema)
+    if value is None or not branches or not isinstance(branches[0], dict):
+        return value
+    kind = branches[0]
+    if kind["type"] == "record":
+        return {f["name"]: _row(f["type"], value[f["name"]]) for f in kind["fields"]}
+    if kind["type"] == "array":
+        return [_row(kind["items"], item) for item in value]
+    if kind["type"] == "map":
+        return [{"key": int(k), "value": _row(kind["values"], v)} for k, v in value.items()]
+    return value
+
+
+def _arrow_fields(schema: Any) -> list[Any]:
+    import pyarrow as pa
+
+    return [pa.field(f["name"], _arrow_type(f["type"])) for f in schema["fields"]]
+
+
+def _arrow_type(schema: Any) -> pa.DataType:
+    import pyarrow as pa
+
+    branches = _branches(schema)
+    if not branches:
+        return pa.null()
+    kind = branches[0]
+    if len(branches) > 1:
+        raise ValueError(f"a field has one of several types: {schema}")
+    if isinstance(kind, str):
+        return pa.type_for_alias(_ARROW_ALIASES[kind])
+    if kind["type"] == "record":
+        return pa.struct(_arrow_fields(kind))
+    if kind["type"] == "array":
+        return pa.large_list(_arrow_type(kind["items"]))
+    if kind["type"] == "map":
+        values = pa.field("value", _arrow_type(kind["values"]))
+        return pa.large_list(pa.struct([pa.field("key", pa.int32()), values]))
+    return pa.large_binary() if kind["type"] == "fixed" else pa.large_string()

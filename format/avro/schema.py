@@ -1,0 +1,322 @@
+"""Iceberg types as Avro schemas and back (spec: Appendix A, Avro).
+
+Field ids are kept in `field-id`, `element-id`, `key-id`, `value-id`; a map whose keys are no
+strings is an array of key-value records with the logical type `map`; a name that Avro does not
+allow is escaped, and the true one is kept in `iceberg-field-name`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from icecomb.format.errors import SchemaError
+from icecomb.format.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_PRIMITIVES: Final[dict[type[PrimitiveType], Any]] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    StringType: "string",
+    BinaryType: "bytes",
+    DateType: {"type": "int", "logicalType": "date"},
+    TimeType: {"type": "long", "logicalType": "time-micros"},
+    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    UUIDType: {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"},
+}
+_SIMPLE: Final[dict[str, PrimitiveType]] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "bytes": BinaryType(),
+}
+_VALID_NAME: Final = re.compile(r"[^\W\d]\w*")
+
+
+def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
+    """The Avro schema of a record, as JSON values.
+
+    Args:
+        struct: The record's fields; an optional one becomes a union with null first.
+        name: The record's name.
+    """
+    return _record(struct, name, set())
+
+
+def avro_name(name: str) -> str:
+    """A field name that Avro allows, escaped like Iceberg Java does.
+
+    A leading digit is preceded by `_`; any other character becomes `_x` and its hexadecimal
+    UTF-16 code units.
+
+    >>> avro_name("1st"), avro_name("a b-c")
+    ('_1st', 'a_x20b_x2Dc')
+    """
+    if _VALID_NAME.fullmatch(name):
+        return name
+    escaped = [
+        char if (char.isalnum() and (i or char.isalpha())) or char == "_" else _escape(char)
+        for i, char in enumerate(name)
+    ]
+    return "".join(escaped)
+
+
+def decimal_size(precision: int) -> int:
+    """How many bytes a decimal of this many digits needs in two's complement."""
+    greatest: int = 10**precision - 1
+    return (greatest.bit_length() + 8) // 8
+
+
+def iceberg_type(schema: Any) -> PrimitiveType | None:
+    """The Iceberg type of an Avro primitive; None for Avro's `null`.
+
+    Args:
+        schema: Without the union that makes a field optional.
+
+    Raises:
+        SchemaError: Iceberg has no such primitive type.
+    """
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    logical = schema.get("logicalType") if isinstance(schema, dict) else None
+    found: PrimitiveType | None = None
+    if kind == "null":
+        return None
+    if logical == "decimal":
+        found = DecimalType(schema["precision"], schema.get("scale", 0))
+    elif logical == "uuid":
+        found = UUIDType()
+    elif logical == "date" and kind == "int":
+        found = DateType()
+    elif logical == "time-micros" and kind == "long":
+        found = TimeType()
+    elif logical in ("timestamp-micros", "local-timestamp-micros") and kind == "long":
+        found = TimestamptzType() if schema.get("adjust-to-utc") else TimestampType()
+    elif kind == "fixed":
+        found = FixedType(schema["size"])
+    elif isinstance(kind, str):
+        found = _SIMPLE.get(kind)
+    if found is None:
+        raise SchemaError(f"no Iceberg type is stored as {schema!r} in Avro")
+    return found
+
+
+def to_avro(field_type: IcebergType, value: Any) -> Any:
+    """An internal value as Avro stores it: decimals and UUIDs as bytes, the rest as it is."""
+    if value is None:
+        return None
+    if isinstance(field_type, DecimalType):
+        return _unscaled(value, field_type).to_bytes(
+            decimal_size(field_type.precision), "big", signed=True
+        )
+    if isinstance(field_type, UUIDType):
+        return value.bytes
+    return value
+
+
+def from_avro(field_type: IcebergType | None, value: Any) -> Any:
+    """The internal value of what Avro stored; the reverse of `to_avro`."""
+    if value is None or field_type is None:
+        return None
+    if isinstance(field_type, DecimalType):
+        unscaled = int.from_bytes(value, "big", signed=True)
+        digits = tuple(map(int, str(abs(unscaled))))
+        return Decimal((int(unscaled < 0), digits, -field_type.scale))
+    if isinstance(field_type, UUIDType):
+        return UUID(value) if isinstance(value, str) else UUID(bytes=value)
+    return value
+
+
+def plain_schema(schema: Any, names: Mapping[int, str], *, fixed_as_bytes: bool = False) -> Any:
+    """The same layout of bytes with everything told by field ids.
+
+    Logical types, defaults and documentation are left out, references to named types are written
+    out, and each field is named by its id: `names[id]`, or `f<id>` when it has none there.
+    Fields without an id keep their names, as do the two of a key-value record.
+
+    Args:
+        schema: A writer's schema.
+        names: The names of known field ids.
+        fixed_as_bytes: Read `fixed` without a logical type as `bytes`, a length in front:
+            Iceberg Java 1.11 declares the former and writes the latter.
+    """
+    plain = _plain(schema, names, {}, [0])
+    return _fixed_as_bytes(plain) if fixed_as_bytes else plain
+
+
+def _unscaled(value: Decimal, field_type: DecimalType) -> int:
+    # arithmetic on Decimal would round to the digits of the thread's context
+    sign, digits, exponent = value.as_tuple()
+    shift = field_type.scale + int(exponent)
+    whole = int("".join(map(str, digits)))
+    if shift < 0 and whole % 10**-shift:
+        raise SchemaError(f"{value} has more digits than {field_type}")
+    unscaled: int = whole * 10**shift if shift >= 0 else whole // 10**-shift
+    if unscaled >= 10**field_type.precision:
+        raise SchemaError(f"{value} has more digits than {field_type}")
+    return -unscaled if sign else unscaled
+
+
+def _record(struct: StructType, name: str, seen: set[str]) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [_field(field, seen) for field in struct.fields],
+    }
+
+
+def _field(field: NestedField, seen: set[str]) -> dict[str, Any]:
+    name = avro_name(field.name)
+    inner = _convert(field.field_type, field.field_id, seen)
+    out: dict[str, Any] = {"name": name, "type": inner if field.required else ["null", inner]}
+    if not field.required:
+        out["default"] = None
+    if name != field.name:
+        out["iceberg-field-name"] = field.name
+    out["field-id"] = field.field_id
+    return out
+
+
+def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
+    if isinstance(field_type, StructType):
+        return _record(field_type, f"r{field_id}", seen)
+    if isinstance(field_type, ListType):
+        items = _convert(field_type.element_type, field_type.element_id, seen)
+        if not field_type.element_required:
+            items = ["null", items]
+        return {"type": "array", "items": items, "element-id": field_type.element_id}
+    if isinstance(field_type, MapType):
+        return _map(field_type, seen)
+    if isinstance(field_type, DecimalType):
+        precision, scale = field_type.precision, field_type.scale
+        decimal = {
+            "type": "fixed",
+            "name": f"decimal_{precision}_{scale}",
+            "size": decimal_size(precision),
+            "logicalType": "decimal",
+            "precision": precision,
+            "scale": scale,
+        }
+        return _named(decimal, field_id, seen)
+    if isinstance(field_type, FixedType):
+        size = len(field_type)
+        fixed = {"type": "fixed", "name": f"fixed_{size}", "size": size}
+        return _named(fixed, field_id, seen)
+    plain = _PRIMITIVES.get(type(field_type))  # type: ignore[arg-type]
+    if plain is None:
+        raise SchemaError(f"no Avro schema for the type {field_type}")
+    return _named(plain, field_id, seen) if isinstance(plain, dict) else plain
+
+
+def _map(field_type: MapType, seen: set[str]) -> dict[str, Any]:
+    if isinstance(field_type.key_type, StringType):
+        values = _convert(field_type.value_type, field_type.value_id, seen)
+        if not field_type.value_required:
+            values = ["null", values]
+        ids = {"key-id": field_type.key_id, "value-id": field_type.value_id}
+        return {"type": "map", "values": values, **ids}
+    pair = StructType((field_type.key_field, field_type.value_field))
+    name = f"k{field_type.key_id}_v{field_type.value_id}"
+    return {"type": "array", "items": _record(pair, name, seen), "logicalType": "map"}
+
+
+def _named(schema: dict[str, Any], field_id: int, seen: set[str]) -> Any:
+    name = schema.get("name")
+    if name in seen:
+        # not every reader finds a type by the name it had before
+        return {**schema, "name": f"{name}_{field_id}"}
+    if name is not None:
+        seen.add(name)
+    return dict(schema)
+
+
+def _escape(char: str) -> str:
+    if char.isdigit():
+        return f"_{char}"
+    units = char.encode("utf-16-be", "surrogatepass").hex().upper()
+    return "".join(f"_x{units[i : i + 4].lstrip('0') or '0'}" for i in range(0, len(units), 4))
+
+
+def _plain(schema: Any, names: Mapping[int, str], known: dict[str, Any], counter: list[int]) -> Any:
+    if isinstance(schema, str):
+        # a name that is used again stands for the whole type; namespaces tell nothing apart here
+        named = known.get(schema.rpartition(".")[2])
+        return schema if named is None else _plain(named, names, known, counter)
+    if isinstance(schema, list):
+        return [_plain(branch, names, known, counter) for branch in schema]
+    kind = schema["type"]
+    if "name" in schema:
+        known[schema["name"].rpartition(".")[2]] = schema
+    if kind in ("record", "error"):
+        counter[0] += 1
+        name = f"r{counter[0]}"
+        pair = {field["name"] for field in schema["fields"]} == {"key", "value"}
+        fields = [
+            {
+                "name": field["name"] if pair else _plain_name(field, names),
+                "type": _plain(field["type"], names, known, counter),
+            }
+            for field in schema["fields"]
+        ]
+        return {"type": "record", "name": name, "fields": fields}
+    if kind == "array":
+        return {"type": "array", "items": _plain(schema["items"], names, known, counter)}
+    if kind == "map":
+        return {"type": "map", "values": _plain(schema["values"], names, known, counter)}
+    if kind == "fixed":
+        counter[0] += 1
+        name = f"{'logical' if 'logicalType' in schema else 'r'}{counter[0]}"
+        return {"type": "fixed", "name": name, "size": schema["size"]}
+    if kind == "enum":
+        counter[0] += 1
+        return {"type": "enum", "name": f"r{counter[0]}", "symbols": schema["symbols"]}
+    return _plain(kind, names, known, counter)
+
+
+def _fixed_as_bytes(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return [_fixed_as_bytes(branch) for branch in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if plain["type"] == "fixed":
+        return plain if plain["name"].startswith("logical") else "bytes"
+    if plain["type"] == "record":
+        fields = [{**field, "type": _fixed_as_bytes(field["type"])} for field in plain["fields"]]
+        return {**plain, "fields": fields}
+    return plain
+
+
+def _plain_name(field: Mapping[str, Any], names: Mapping[int, str]) -> str:
+    field_id = field.get("field-id")
+    if field_id is None:
+        return str(field["name"])
+    return names.get(int(field_id), f"f{field_id}")

@@ -1,0 +1,206 @@
+"""Expressions as JSON, in the form Iceberg's REST catalogs and scan reports use.
+
+    {"type": "and", "left": {"type": "gt-eq", "term": "id", "value": 5}, "right": true}
+
+Dates and times are ISO 8601 strings, decimals and UUIDs strings, binary values hexadecimal strings,
+infinite numbers the strings `Infinity` and `-Infinity`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundSetPredicate,
+    unbind,
+)
+from icecomb.format.expressions.expression import (
+    LITERAL_OPERATIONS,
+    SET_OPERATIONS,
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    LiteralPredicate,
+    Not,
+    Operation,
+    Or,
+    SetPredicate,
+    UnaryPredicate,
+    conjunction,
+    disjunction,
+    literal_predicate,
+    set_predicate,
+    unary_predicate,
+)
+from icecomb.format.expressions.term import Reference, Term, UnboundTransform
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import BinaryType, FixedType, PrimitiveType
+
+_OPERATIONS = {operation.value: operation for operation in Operation}
+
+
+def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
+    """The expression as JSON values; a bound one with its literals in the column's type."""
+    if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
+        return isinstance(expression, AlwaysTrue)
+    if isinstance(expression, (And, Or)):
+        kind = "and" if isinstance(expression, And) else "or"
+        return _nested(kind, [to_json(operand) for operand in expression.operands])
+    if isinstance(expression, Not):
+        return {"type": "not", "child": to_json(expression.child)}
+    if isinstance(expression, BoundPredicate):
+        return _bound_to_json(expression)
+    if isinstance(expression, UnaryPredicate):
+        return _predicate(expression.operation, expression.term)
+    if isinstance(expression, LiteralPredicate):
+        value = _literal_to_json(_unit(expression.term, expression.literal))
+        return _predicate(expression.operation, expression.term, value=value)
+    if isinstance(expression, SetPredicate):
+        literals = sorted(expression.literals, key=repr)
+        values = [_literal_to_json(_unit(expression.term, value)) for value in literals]
+        return _predicate(expression.operation, expression.term, values=values)
+    raise ExpressionError(f"Not an expression: {expression!r}")
+
+
+def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
+    """Read an unbound expression.
+
+    Args:
+        raw: JSON values.
+        schema: Where given, strings compared with its binary columns are read as hexadecimal.
+
+    Raises:
+        ExpressionError: This is not the JSON form of an expression.
+    """
+    if isinstance(raw, bool):
+        return AlwaysTrue() if raw else AlwaysFalse()
+    if not isinstance(raw, dict):
+        raise ExpressionError(f"Not the JSON of an expression: {raw!r}")
+    kind = raw.get("type")
+    if kind in ("true", "false"):
+        return AlwaysTrue() if kind == "true" else AlwaysFalse()
+    if kind in ("and", "or"):
+        sides = [from_json(_member(raw, side), schema) for side in ("left", "right")]
+        return conjunction(sides) if kind == "and" else disjunction(sides)
+    if kind == "not":
+        return Not(from_json(_member(raw, "child"), schema))
+    operation = _OPERATIONS.get(kind) if isinstance(kind, str) else None
+    if operation is None:
+        raise ExpressionError(f"Unknown type of expression in JSON: {kind!r}")
+    return _predicate_from_json(operation, raw, schema)
+
+
+def _predicate_from_json(
+    operation: Operation, raw: dict[str, Any], schema: Schema | None
+) -> BooleanExpression:
+    term = _term_from_json(_member(raw, "term"))
+    if operation in SET_OPERATIONS:
+        values = _member(raw, "values")
+        if not isinstance(values, list):
+            raise ExpressionError(f"Not a list of values in JSON: {values!r}")
+        literals = [_literal_from_json(value, term, schema) for value in values]
+        return set_predicate(operation, term, literals)
+    if operation in LITERAL_OPERATIONS:
+        literal = _literal_from_json(_member(raw, "value"), term, schema)
+        return literal_predicate(operation, term, literal)
+    return unary_predicate(operation, term)
+
+
+def _term_from_json(raw: Any) -> Term:
+    if isinstance(raw, dict) and raw.get("type") == "reference":
+        raw = _member(raw, "term")
+    if isinstance(raw, dict) and raw.get("type") == "transform":
+        transform, column = _member(raw, "transform"), _term_from_json(_member(raw, "term"))
+        if isinstance(transform, str) and isinstance(column, Reference):
+            return UnboundTransform(parse_transform(transform), column)
+    if not isinstance(raw, str):
+        raise ExpressionError(f"Not the name of a column in JSON: {raw!r}")
+    return Reference(raw)
+
+
+def _unit(term: Term, literal: Any) -> Any:
+    return term.unit_literal(literal) if isinstance(term, UnboundTransform) else literal
+
+
+def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str, Any]:
+    # Halved, so that a long list does not nest deeper than JSON readers go.
+    if len(operands) == 1:
+        return operands[0]
+    middle = len(operands) // 2
+    left, right = _nested(kind, operands[:middle]), _nested(kind, operands[middle:])
+    return {"type": kind, "left": left, "right": right}
+
+
+def _predicate(operation: Operation, term: Term, **literals: Any) -> dict[str, Any]:
+    if isinstance(term, Reference):
+        return {"type": operation.value, "term": term.name, **literals}
+    transformed = {
+        "type": "transform",
+        "transform": term.transform.to_json(),
+        "term": term.reference.name,
+    }
+    return {"type": operation.value, "term": transformed, **literals}
+
+
+def _bound_to_json(predicate: BoundPredicate) -> bool | dict[str, Any]:
+    field_type = predicate.term.field_type
+    term = predicate.term.unbound()
+    if isinstance(predicate, BoundLiteralPredicate):
+        value = _typed_to_json(field_type, predicate.literal)
+        return _predicate(predicate.operation, term, value=value)
+    if isinstance(predicate, BoundSetPredicate):
+        values = [_typed_to_json(field_type, value) for value in sorted(predicate.literals)]
+        return _predicate(predicate.operation, term, values=values)
+    return to_json(unbind(predicate))
+
+
+def _typed_to_json(field_type: Any, value: Any) -> Any:
+    from icecomb.format.spec import single_value
+
+    if isinstance(value, float) and math.isinf(value):
+        return _literal_to_json(value)
+    if isinstance(field_type, (BinaryType, FixedType)):
+        return value.hex()
+    assert isinstance(field_type, PrimitiveType)  # noqa: S101 - binding refuses other columns
+    return single_value.to_json(field_type, value)
+
+
+def _literal_to_json(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    return str(value)
+
+
+def _literal_from_json(value: Any, term: Term, schema: Schema | None) -> Any:
+    name = term.name if isinstance(term, Reference) else term.reference.name
+    if not isinstance(value, (bool, int, float, str)):
+        raise ExpressionError(f"Not a value to compare {name!r} with in JSON: {value!r}")
+    if isinstance(value, str) and schema is not None and schema.contains(name):
+        if not isinstance(schema.find_type(name), (BinaryType, FixedType)):
+            return value
+        try:
+            return bytes.fromhex(value)
+        except ValueError as error:
+            raise ExpressionError(
+                f"Not the hexadecimal value of binary column {name!r} in JSON: {value!r}"
+            ) from error
+    return value
+
+
+def _member(raw: dict[str, Any], key: str) -> Any:
+    if key not in raw:
+        raise ExpressionError(f"Expression in JSON lacks {key!r}: {raw!r}")
+    return raw[key]

@@ -1,0 +1,142 @@
+"""Filters written with polars (`pl.col("a") > 3`) as expressions of ours, for reading less.
+
+polars tells what is in an expression as JSON only, whose form it does not promise. What is not
+understood is left out: the result selects every row that the filter selects, and maybe more, so
+polars has to filter once more. Comparisons with numbers keep NaN, which polars takes for the
+greatest number.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.expression import (
+    AlwaysTrue,
+    BooleanExpression,
+    IsNaN,
+    IsNull,
+    NotNull,
+    Operation,
+    StartsWith,
+    disjunction,
+    literal_predicate,
+    set_predicate,
+)
+from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from icecomb.format.spec.schema import Schema
+
+_COMPARISONS: Final = {
+    "Eq": Operation.EQ,
+    "Lt": Operation.LT,
+    "LtEq": Operation.LT_EQ,
+    "Gt": Operation.GT,
+    "GtEq": Operation.GT_EQ,
+}
+
+
+def implied_by(predicate: pl.Expr, schema: Schema) -> BooleanExpression:
+    """An expression that is true wherever a filter of polars is.
+
+    Args:
+        predicate: The filter, after polars has brought its literals to the types of the columns.
+        schema: The columns.
+    """
+    return _Translator(schema).implied(json.loads(predicate.meta.serialize(format="json")))
+
+
+class _Translator:
+    def __init__(self, schema: Schema) -> None:
+        self._types = {f.name: f.field_type for f in schema.fields}
+        self._schema = schema
+
+    def implied(self, node: Any) -> BooleanExpression:
+        kind, content = _only(node)
+        if kind == "BinaryExpr" and content.get("op") in {"And", "LogicalAnd"}:
+            return self.implied(content["left"]) & self.implied(content["right"])
+        if kind == "BinaryExpr" and content.get("op") in {"Or", "LogicalOr"}:
+            return self.implied(content["left"]) | self.implied(content["right"])
+        try:
+            found = self._predicate(kind, content)
+            if found is not None:
+                bind(self._schema, found, True)
+                return found
+        except (ExpressionError, KeyError, TypeError, ValueError):
+            pass
+        return AlwaysTrue()
+
+    def _predicate(self, kind: str, content: Any) -> BooleanExpression | None:
+        if kind == "BinaryExpr" and content["op"] in _COMPARISONS:
+            name = self._column(content["left"])
+            (value,) = _values(content["right"])
+            if name is None or value is None:
+                return None
+            compared = literal_predicate(_COMPARISONS[content["op"]], name, value)
+            return self._or_nan(name, compared)
+        if kind == "Function":
+            return self._function(content["function"], content["input"])
+        return None
+
+    def _function(self, function: Any, inputs: list[Any]) -> BooleanExpression | None:
+        name = self._column(inputs[0])
+        if name is None:
+            return None
+        family, which = _only(function)
+        if family == "StringExpr" and which == "StartsWith":
+            (prefix,) = _values(inputs[1])
+            return StartsWith(name, prefix)
+        if family != "Boolean":
+            return None
+        if which == "IsNull":
+            return IsNull(name)
+        if which == "IsNotNull":
+            return NotNull(name)
+        if _only(which) == ("IsIn", {"nulls_equal": False}):
+            (values,) = _values(inputs[1])
+            known = [v for v in values if v is not None]
+            return self._or_nan(name, set_predicate(Operation.IN, name, known))
+        if _only(which)[0] == "IsBetween":
+            (low,), (high,) = _values(inputs[1]), _values(inputs[2])
+            at_least = literal_predicate(Operation.GT_EQ, name, low)
+            return self._or_nan(name, at_least & literal_predicate(Operation.LT_EQ, name, high))
+        return None
+
+    def _or_nan(self, name: str, compared: BooleanExpression) -> BooleanExpression:
+        if isinstance(self._types[name], (DoubleType, FloatType)):
+            return disjunction([compared, IsNaN(name)])
+        return compared
+
+    def _column(self, node: Any) -> str | None:
+        kind, name = _only(node)
+        known = kind == "Column" and isinstance(self._types.get(name), PrimitiveType)
+        # A dot in a column's name would be taken for the way into a struct.
+        return name if known and "." not in name else None
+
+
+def _only(node: Any) -> tuple[str, Any]:
+    """The one entry of a JSON object; of a text, the text and nothing."""
+    if isinstance(node, dict) and len(node) == 1:
+        return next(iter(node.items()))
+    return (node, None) if isinstance(node, str) else ("", {})
+
+
+def _values(node: Any) -> list[Any]:
+    """What a constant is worth, by polars itself."""
+    from io import BytesIO
+
+    import polars as pl
+
+    if _only(node)[0] != "Literal":
+        raise ValueError("not a constant")
+    try:
+        expression = pl.Expr.deserialize(BytesIO(json.dumps(node).encode()), format="json")
+        found: list[Any] = pl.select(expression).to_series().to_list()
+    except pl.exceptions.PolarsError as error:  # of NaN, which JSON does not have
+        raise ValueError(str(error)) from error
+    return found

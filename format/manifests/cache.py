@@ -1,0 +1,158 @@
+"""Decoded manifests that are kept: in memory, and in a folder if one is configured.
+
+Manifests never change, so what was decoded once stays right. Properties of a `FileIO` decide how
+much is kept, and where.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+
+from icecomb.format.manifests.manifest import ManifestFile
+from icecomb.format.spec.property import flag, number, text
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.manifests.store import ManifestStore
+
+CACHE_ENABLED: Final = flag(
+    "io.manifest.cache-enabled", "Whether decoded manifests are kept.", default=True
+)
+CACHE_BYTES: Final = number(
+    "io.manifest.cache.max-total-bytes", 256 << 20, "How much memory they may take.", least=0
+)
+CACHE_FOLDER: Final = text(
+    "io.manifest.cache.folder", "A local folder that later processes find them in.", "a folder"
+)
+STORE_BYTES: Final = number(
+    "io.manifest.cache.folder-max-total-bytes", 4 << 30, "How much it may hold.", least=0
+)
+
+
+class Sized(Protocol):
+    """What can be kept."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, in bytes."""
+
+
+_S = TypeVar("_S", bound=Sized)
+
+
+class ManifestCache:
+    """Decoded manifests, the least recently used ones dropped first; safe for threads.
+
+    Args:
+        limit: How many bytes of columns to keep in memory.
+        store: Where they are looked for after that, and kept, too.
+    """
+
+    def __init__(
+        self, limit: int = CACHE_BYTES.default, store: ManifestStore | None = None
+    ) -> None:
+        self.limit = limit
+        self.store = store
+        self._kept: OrderedDict[tuple[Any, ...], Sized] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
+        """The manifest's columns if they are here with these statistics."""
+        key = cache_key(manifest)
+        found = cast("ManifestColumns | None", self._recall(key))
+        if found is not None and statistics <= found.statistics:
+            return found
+        stored = None if self.store is None else self.store.find(manifest, statistics)
+        if stored is not None:
+            self._remember(key, stored)
+        return stored
+
+    def keep(self, columns: ManifestColumns) -> None:
+        """Remember a manifest."""
+        self._remember(cache_key(columns.manifest), columns)
+        if self.store is not None:
+            self.store.keep(columns)
+
+    def derived(self, key: tuple[Any, ...], make: Callable[[], _S]) -> _S:
+        """What was made of manifests before, in memory only; made if it is not here.
+
+        Args:
+            key: What it depends on: a name, and keys of manifests.
+            make: Makes it; it must not change after that.
+        """
+        found = cast("_S | None", self._recall(key))
+        if found is None:
+            found = make()
+            self._remember(key, found)
+        return found
+
+    def clear(self) -> None:
+        """Forget what is in memory."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    def _recall(self, key: tuple[Any, ...]) -> Sized | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def _remember(self, key: tuple[Any, ...], value: Sized) -> None:
+        size = value.nbytes
+        with self._lock:
+            replaced = self._kept.pop(key, None)
+            if replaced is not None:
+                self._bytes -= replaced.nbytes
+            if size > self.limit:
+                return
+            self._kept[key] = value
+            self._bytes += size
+            while self._bytes > self.limit:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+
+def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
+    """What decoded columns depend on: the file, and what its entries inherit."""
+    return (
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.partition_spec_id,
+    )
+
+
+def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
+    """The cache of this process that these properties of a `FileIO` ask for; None for none.
+
+    Raises:
+        ConfigurationError: A property makes no sense.
+    """
+    if not CACHE_ENABLED.of(properties):
+        return None
+    limit = CACHE_BYTES.of(properties)
+    folder = CACHE_FOLDER.of(properties)
+    if not folder:
+        return MANIFEST_CACHE if limit == CACHE_BYTES.default else _cache(limit, None, 0)
+    return _cache(limit, folder, STORE_BYTES.of(properties))
+
+
+@cache
+def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
+    if folder is None:
+        return ManifestCache(limit)
+    from icecomb.format.manifests.store import ManifestStore
+
+    return ManifestCache(limit, ManifestStore(folder, stored))
+
+
+MANIFEST_CACHE: Final = ManifestCache()
+"""What this process has decoded, with the default properties."""

@@ -1,0 +1,288 @@
+"""Decoding a manifest into columns, whatever writer it is from (spec: Manifests).
+
+Fields are found by their ids, and only the ones that were asked for are decoded. What an entry
+inherits from the manifest is filled in for all rows at once (spec: Sequence Number Inheritance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.avro.container import (
+    AvroContainer,
+    fits_exactly,
+    parse_container,
+    plain_form,
+    read_table,
+)
+from icecomb.format.avro.schema import from_avro, iceberg_type
+from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.manifests.columns import (
+    ENTRY_COLUMNS,
+    FILE_COLUMNS,
+    LIST_COLUMNS,
+    ManifestColumns,
+    PartitionColumn,
+)
+from icecomb.format.manifests.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from icecomb.format.manifests.schema import ENTRY_NAMES, STATISTICS
+from icecomb.format.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.partition import PartitionSpec
+
+_FILE: Final = "data_file_"
+"""Stands before the names of a file's fields where those of its entry stand, too."""
+_REQUIRED: Final = ("file_path", "file_format", "record_count", "file_size_in_bytes")
+
+
+def decode_manifest(
+    data: bytes,
+    manifest: ManifestFile,
+    statistics: Iterable[str] = STATISTICS,
+    *,
+    spec: PartitionSpec | None = None,
+) -> ManifestColumns:
+    """Decode the bytes of a manifest; see `read_manifest_columns`."""
+    location = manifest.manifest_path
+    container = parse_container(data, location)
+    plain = plain_form(container, ENTRY_NAMES)
+    other = plain_form(container, ENTRY_NAMES, fixed_as_bytes=True)
+    if other != plain and not fits_exactly(container, plain):
+        plain = other
+    chosen = [name for name in STATISTICS if name in set(statistics)]
+    wanted = {_FILE + name for name in (*FILE_COLUMNS, *LIST_COLUMNS, "partition", *chosen)}
+    table = read_table(container, _flat(plain, location), wanted | set(ENTRY_COLUMNS))
+    file = {
+        name.removeprefix(_FILE): _only_chunk(table.column(name))
+        for name in table.column_names
+        if name in wanted
+    }
+    try:
+        columns = _entry_columns(table, manifest) | _file_columns(file, table.num_rows, location)
+        columns |= {name: _statistic(file, name, table.num_rows) for name in chosen}
+        fields, arrays = _partition_arrays(container, file, spec)
+        _check_codes(columns, location)
+    except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(
+            f"{location} is no manifest that can be read: {error}", path=location
+        ) from error
+    return ManifestColumns(manifest, columns, fields, arrays)
+
+
+def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
+    """The same manifest with its counts taken from the file, for a list that states none."""
+    import numpy as np
+
+    columns = decode_manifest(data, manifest, ())
+    statuses = columns.column("status").to_numpy(zero_copy_only=False)
+    rows = columns.column("record_count").to_numpy(zero_copy_only=False)
+    files = np.bincount(statuses, minlength=3)
+    counts = [int(rows[statuses == status].sum()) for status in range(3)]
+    existing, added, deleted = (status.value for status in ManifestEntryStatus)
+    return replace(
+        manifest,
+        added_files_count=int(files[added]),
+        existing_files_count=int(files[existing]),
+        deleted_files_count=int(files[deleted]),
+        added_rows_count=counts[added],
+        existing_rows_count=counts[existing],
+        deleted_rows_count=counts[deleted],
+    )
+
+
+def _flat(plain: Any, location: str) -> Any:
+    """The same bytes as records whose `data_file` is not nested: only whole fields are skipped."""
+    fields = {field["name"]: field for field in plain["fields"]}
+    file = fields["data_file"]["type"] if {"status", "data_file"} <= set(fields) else None
+    if not isinstance(file, dict) or file["type"] != "record":
+        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+    inner = [{**field, "name": _FILE + field["name"]} for field in file["fields"]]
+    at = list(fields).index("data_file")
+    return {**plain, "fields": [*plain["fields"][:at], *inner, *plain["fields"][at + 1 :]]}
+
+
+def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _entry_columns(table: pa.Table, manifest: ManifestFile) -> dict[str, pa.Array]:
+    from icecomb.format.arrow.array_build import ZERO, scalar
+
+    columns = {
+        name: (
+            _only_chunk(table.column(name)).cast(kind)
+            if name in table.column_names
+            else pa.nulls(table.num_rows, kind)
+        )
+        for name, kind in ENTRY_COLUMNS.items()
+    }
+    if manifest.added_snapshot_id is not None:
+        added_by = scalar(manifest.added_snapshot_id, pa.int64())
+        columns["snapshot_id"] = columns["snapshot_id"].fill_null(added_by)
+    # an existing file must say its own number, except where there were no numbers yet
+    inherits = pc.equal(columns["status"], scalar(ManifestEntryStatus.ADDED.value, pa.int32()))
+    for name in ("sequence_number", "file_sequence_number"):
+        numbers = columns[name]
+        if numbers.null_count:
+            if manifest.sequence_number == 0:
+                columns[name] = numbers.fill_null(ZERO)
+            else:
+                fill = pc.and_(inherits, numbers.is_null())
+                number = scalar(manifest.sequence_number, pa.int64())
+                columns[name] = pc.if_else(fill, number, numbers)
+    return columns
+
+
+def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> dict[str, pa.Array]:
+    from icecomb.format.arrow.array_build import scalar
+
+    for name in _REQUIRED:
+        if name not in file:
+            raise CorruptFileError(
+                f"{location} is no manifest: data_file has no {name}", path=location
+            )
+    columns = {
+        name: file[name].cast(kind) if name in file else pa.nulls(count, kind)
+        for name, kind in FILE_COLUMNS.items()
+    }
+    data = scalar(DataFileContent.DATA.value, pa.int32())
+    columns["content"] = columns["content"].fill_null(data)
+    for name, item in LIST_COLUMNS.items():
+        kind = pa.large_list(pa.type_for_alias(item))
+        columns[name] = file[name].cast(kind) if name in file else pa.nulls(count, kind)
+    formats = set(pc.unique(columns["file_format"]).to_pylist())
+    unknown = sorted(name for name in formats if str(name).upper() not in FileFormat.__members__)
+    if unknown:
+        raise CorruptFileError(
+            f"{location} tracks files of the unknown format {unknown[0]!r}", path=location
+        )
+    return columns
+
+
+def _check_codes(columns: Mapping[str, pa.Array], location: str) -> None:
+    from icecomb.format.arrow.array_build import scalar
+
+    least, most = scalar(0, pa.int32()), scalar(2, pa.int32())
+    for name in ("status", "content"):
+        known = pc.and_(pc.greater_equal(columns[name], least), pc.less_equal(columns[name], most))
+        if len(known) and not pc.all(known, skip_nulls=False).as_py():
+            raise CorruptFileError(f"{location} holds an entry of unknown {name}", path=location)
+
+
+def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:
+    value = pa.large_binary() if name.endswith("bounds") else pa.int64()
+    if name not in file:
+        kind = pa.struct([("key", pa.int32()), ("value", value)])
+        return pa.nulls(count, pa.large_list(kind))
+    lists = file[name]
+    pair = lists.type.value_type if pa.types.is_large_list(lists.type) else None
+    if pair is None or not pa.types.is_struct(pair) or pair.num_fields != 2:
+        raise SchemaError(f"{name} is no map")
+    return lists
+
+
+def _partition_arrays(
+    container: AvroContainer, file: Mapping[str, pa.Array], spec: PartitionSpec | None
+) -> tuple[tuple[PartitionColumn, ...], tuple[pa.Array, ...]]:
+    declared = _partition_fields(container.schema)
+    if not declared:
+        return (), ()
+    partition = file["partition"]
+    pairs = [
+        (column, _typed(column.field_type, partition.field(index)))
+        for index, column in enumerate(declared)
+    ]
+    if spec is not None:
+        by_id = {column.field_id: (column, array) for column, array in pairs}
+        ids = [field.field_id for field in spec.fields]
+        if set(ids) == set(by_id):
+            pairs = [by_id[field_id] for field_id in ids]
+    return tuple(column for column, _ in pairs), tuple(array for _, array in pairs)
+
+
+def _partition_fields(schema: Any) -> list[PartitionColumn]:
+    known: dict[str, Any] = {}
+    file = _child(_child_records(schema, known), 2, "data_file")
+    partition = _child(_child_records(file, known), 102, "partition")
+    out = []
+    for field in _child_records(partition, known):
+        kind = field["type"]
+        branches = kind if isinstance(kind, list) else [kind]
+        inner = next((branch for branch in branches if branch != "null"), "null")
+        if isinstance(inner, dict) and "name" in inner:
+            known[inner["name"]] = inner
+        elif isinstance(inner, str) and inner in known:
+            inner = known[inner]
+        out.append(PartitionColumn(field.get("field-id"), field["name"], iceberg_type(inner)))
+    return out
+
+
+def _child_records(schema: Any, known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    branches = schema if isinstance(schema, list) else [schema]
+    record = next(known.get(b, b) if isinstance(b, str) else b for b in branches if b != "null")
+    return list(record["fields"])
+
+
+def _child(fields: list[dict[str, Any]], field_id: int, name: str) -> Any:
+    for field in fields:
+        if field.get("field-id", field_id if field["name"] == name else None) == field_id:
+            return field["type"]
+    raise SchemaError(f"there is no {name}")
+
+
+def _typed(field_type: PrimitiveType | None, array: pa.Array) -> pa.Array:
+    if isinstance(field_type, (DecimalType, UUIDType)):
+        # few values, many files: convert each value once
+        encoded = array.dictionary_encode()
+        values = [from_avro(field_type, value) for value in encoded.dictionary.to_pylist()]
+        if isinstance(field_type, UUIDType):
+            kind: pa.DataType = pa.binary(16)
+            values = [value.bytes for value in values]
+        else:
+            kind = pa.decimal128(field_type.precision, field_type.scale)
+        return pa.array(values, kind).take(encoded.indices)
+    return array if field_type is None else array.cast(_arrow_type(field_type))
+
+
+def _arrow_type(field_type: PrimitiveType) -> pa.DataType:
+    if isinstance(field_type, (IntegerType, DateType)):
+        return pa.int32()
+    if isinstance(field_type, (LongType, TimeType, TimestampType, TimestamptzType)):
+        return pa.int64()
+    if isinstance(field_type, BooleanType):
+        return pa.bool_()
+    if isinstance(field_type, FloatType):
+        return pa.float32()
+    if isinstance(field_type, DoubleType):
+        return pa.float64()
+    if isinstance(field_type, StringType):
+        return pa.large_string()
+    return pa.binary(len(field_type)) if isinstance(field_type, FixedType) else pa.large_binary()

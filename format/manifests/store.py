@@ -1,0 +1,186 @@
+"""Decoded manifests in a local folder, for processes to come: an Arrow file a manifest.
+
+Files are mapped into memory, so only what a question touches is read. A file appears complete or
+not at all and ends with a checksum: several processes may share a folder, and a damaged file is
+made anew. What cannot be stored is not: the folder only saves time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+from isal import isal_zlib
+
+from icecomb.format.manifests.cache import cache_key
+from icecomb.format.manifests.columns import ManifestColumns, PartitionColumn
+from icecomb.format.manifests.manifest import ManifestFile
+from icecomb.format.spec.types import PrimitiveType, parse_type
+
+_LOG = logging.getLogger(__name__)
+_LAYOUT: Final = b"icecomb.manifest.1"
+"""Changed with the layout of the files, so that processes of two releases do not meet."""
+_DESCRIPTION: Final = b"icecomb.manifest"
+_PARTITION: Final = "partition."
+_CHECKSUM_BYTES: Final = 4
+_SUFFIX: Final = ".arrow"
+_ROOM: Final = 0.9
+"""How full the folder is after files were dropped."""
+_WRITING_NS: Final = 600 * 10**9
+"""How long a file may take to be written before its writer counts as dead."""
+
+
+class ManifestStore:
+    """A folder of decoded manifests, the least recently used ones dropped first.
+
+    Args:
+        folder: Where; made when it is needed, for this user only.
+        limit: How many bytes it may hold.
+    """
+
+    def __init__(self, folder: str | Path, limit: int) -> None:
+        self.folder = Path(folder).expanduser()
+        self.limit = limit
+        self._bytes: int | None = None
+        self._lock = Lock()
+
+    def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
+        """The manifest's columns if they are here, whole, with these statistics."""
+        path = self._path(manifest)
+        try:
+            with pa.memory_map(str(path)) as mapped:
+                content = mapped.read_buffer()
+        except OSError:
+            return None
+        try:
+            found = _decode(content, manifest)
+        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            _LOG.warning("%s is damaged and is made anew: %s", path, error)
+            return None
+        if not statistics <= found.statistics:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return found
+
+    def keep(self, columns: ManifestColumns) -> None:
+        """Store a manifest, in place of what is stored of it."""
+        try:
+            encoded = _encode(columns)
+            checksum = isal_zlib.crc32(encoded).to_bytes(_CHECKSUM_BYTES, "little")
+            size = encoded.size + _CHECKSUM_BYTES
+            if size > self.limit:
+                return
+            self._make_room(size)
+            self._write(self._path(columns.manifest), encoded, checksum)
+        except OSError as error:
+            self._bytes = None
+            _LOG.warning("%s takes no decoded manifest: %s", self.folder, error)
+
+    def _path(self, manifest: ManifestFile) -> Path:
+        name = hashlib.sha256(repr((_LAYOUT, cache_key(manifest))).encode())
+        return self.folder / (name.hexdigest() + _SUFFIX)
+
+    def _write(self, path: Path, content: pa.Buffer, checksum: bytes) -> None:
+        descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(content)
+                out.write(checksum)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def _make_room(self, size: int) -> None:
+        with self._lock:
+            if self._bytes is None or self._bytes + size > self.limit:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._bytes = self._drop_old(size)
+            self._bytes += size
+
+    def _drop_old(self, size: int) -> int:
+        """Drop files until another one fits; returns how many bytes are left."""
+        found, being_written = [], 0
+        written_off = time.time_ns() - _WRITING_NS
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith((_SUFFIX, ".tmp")):
+                    with contextlib.suppress(FileNotFoundError):
+                        status = entry.stat()
+                        if entry.name.endswith(".tmp") and status.st_mtime_ns > written_off:
+                            being_written += status.st_size
+                        else:
+                            found.append((status.st_mtime_ns, status.st_size, entry.path))
+        held = being_written + sum(length for _, length, _ in found)
+        if held + size <= self.limit:
+            return held
+        for _, length, path in sorted(found):
+            if held + size <= self.limit * _ROOM:
+                break
+            Path(path).unlink(missing_ok=True)
+            held -= length
+        return held
+
+
+def _encode(columns: ManifestColumns) -> pa.Buffer:
+    names = columns.names
+    arrays = [columns.column(name) for name in names]
+    fields = columns.partition_columns
+    arrays += [columns.partition(at) for at in range(len(fields))]
+    names += [f"{_PARTITION}{at}" for at in range(len(fields))]
+    description = {
+        "key": cache_key(columns.manifest),
+        "partition": [_field_to_json(field) for field in fields],
+    }
+    schema = pa.schema(
+        [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)],
+        {_DESCRIPTION: json.dumps(description)},
+    )
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return out.getvalue()
+
+
+def _decode(content: pa.Buffer, manifest: ManifestFile) -> ManifestColumns:
+    end = content.size - _CHECKSUM_BYTES
+    if end <= 0:
+        raise ValueError("it is too short")
+    body = content.slice(0, end)
+    checksum = content.slice(end).to_pybytes()
+    if isal_zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "little") != checksum:
+        raise ValueError("its checksum is wrong")
+    with pa.ipc.open_file(body) as reader:
+        batch = reader.get_batch(0)
+    description = json.loads(batch.schema.metadata[_DESCRIPTION])
+    if description["key"] != list(cache_key(manifest)):
+        raise ValueError("it is of another manifest")
+    fields = tuple(map(_field_from_json, description["partition"]))
+    partition = tuple(batch.column(f"{_PARTITION}{at}") for at in range(len(fields)))
+    columns = {
+        name: batch.column(name) for name in batch.schema.names if not name.startswith(_PARTITION)
+    }
+    return ManifestColumns(manifest, columns, fields, partition)
+
+
+def _field_to_json(field: PartitionColumn) -> list[Any]:
+    kind = None if field.field_type is None else str(field.field_type)
+    return [field.field_id, field.name, kind]
+
+
+def _field_from_json(raw: list[Any]) -> PartitionColumn:
+    field_id, name, kind = raw
+    field_type = None if kind is None else parse_type(kind)
+    if field_type is not None and not isinstance(field_type, PrimitiveType):
+        raise ValueError(f"a partition field of type {kind}")
+    return PartitionColumn(field_id, name, field_type)

@@ -1,0 +1,387 @@
+"""Writing manifests of format versions 1 and 2 (spec: Manifests, Sequence Number Inheritance)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icecomb.format.avro.container import ContainerWriter
+from icecomb.format.avro.schema import avro_schema, plain_schema, to_avro
+from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.manifests.manifest import (
+    UNASSIGNED_SEQ,
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+    check_data_file,
+)
+from icecomb.format.manifests.schema import (
+    BLOCK_SIZE_IN_BYTES,
+    ENTRY_NAMES,
+    entry_type,
+    stored_partition,
+)
+from icecomb.format.spec.single_value import to_bytes
+from icecomb.format.spec.types import (
+    DoubleType,
+    FloatType,
+    PrimitiveType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.types import NestedField
+    from icecomb.format.storage.file_io import FileIO
+
+_ADDED, _EXISTING, _DELETED = (
+    ManifestEntryStatus.ADDED,
+    ManifestEntryStatus.EXISTING,
+    ManifestEntryStatus.DELETED,
+)
+
+
+class EncodedEntry(NamedTuple):
+    """An entry as the record of a manifest, and what the manifest's list says about it.
+
+    Attributes:
+        record: The record, for a manifest of the spec and format version it was encoded for.
+        status: Existing, added or deleted.
+        record_count: Rows in the file.
+        sequence_number: The data sequence number; None where it is inherited.
+        partition: The file's partition.
+    """
+
+    record: bytes
+    status: ManifestEntryStatus
+    record_count: int
+    sequence_number: int | None
+    partition: tuple[Any, ...]
+
+
+class ManifestWriter:
+    """One manifest in the making.
+
+    Args:
+        format_version: 1 or 2.
+        spec: The partition spec of all the files.
+        schema: The table's schema.
+        snapshot_id: The snapshot that adds the manifest.
+        content: Data files or delete files.
+        codec: A value of `write.manifest.compression-codec`.
+        level: The compression level, or None.
+    """
+
+    def __init__(
+        self,
+        format_version: int,
+        spec: PartitionSpec,
+        schema: Schema,
+        snapshot_id: int,
+        *,
+        content: ManifestContent = ManifestContent.DATA,
+        codec: str = "gzip",
+        level: int | None = None,
+    ) -> None:
+        if format_version == 1 and content is not ManifestContent.DATA:
+            raise ValidationError("format version 1 has no delete files")
+        self._version = format_version
+        self._spec = spec
+        self._snapshot_id = snapshot_id
+        self._content = content
+        self._partition = spec.partition_type(schema)
+        self._partition_names = [f"f{field.field_id}" for field in self._partition.fields]
+        self._files = dict.fromkeys(ManifestEntryStatus, 0)
+        self._rows = dict.fromkeys(ManifestEntryStatus, 0)
+        self._min_sequence_number: int | None = None
+        self._summaries = [
+            _Summary(field.field_type)
+            for field in self._partition.fields
+            if isinstance(field.field_type, PrimitiveType)
+        ]
+        stored = entry_type(format_version, stored_partition(self._partition))
+        avro = avro_schema(stored, "manifest_entry")
+        struct = entry_type(format_version, self._partition)
+        metadata = _metadata(format_version, spec, schema, struct, content)
+        self._out = ContainerWriter(
+            avro, plain_schema(avro, ENTRY_NAMES), metadata, codec=codec, level=level
+        )
+
+    def add(self, file: DataFile, sequence_number: int | None = None) -> None:
+        """Track a new file.
+
+        Args:
+            file: The file.
+            sequence_number: A data sequence number of the past, for a file that replaces older
+                ones; None is that of the commit, whatever it will be.
+        """
+        inherits = sequence_number is None or sequence_number == UNASSIGNED_SEQ
+        number = None if inherits else sequence_number
+        self._write(_ADDED, self._snapshot_id, number, None, file)
+
+    def existing(self, entry: ManifestEntry) -> None:
+        """Keep a file of an earlier snapshot, with the numbers it has."""
+        self._carry(_EXISTING, entry.snapshot_id, entry)
+
+    def delete(self, entry: ManifestEntry) -> None:
+        """Mark a file of an earlier snapshot as deleted in this one."""
+        self._carry(_DELETED, self._snapshot_id, entry)
+
+    def add_entry(self, entry: ManifestEntry) -> None:
+        """Write an entry as it is, but for what an added one inherits when it is read."""
+        if entry.status is _ADDED and entry.snapshot_id in (None, self._snapshot_id):
+            self.add(entry.data_file, entry.sequence_number)
+        else:
+            self._carry(entry.status, entry.snapshot_id, entry)
+
+    def add_encoded(self, entry: EncodedEntry) -> None:
+        """Write an entry that `EntryEncoder` made for such a manifest."""
+        self._out.add_encoded(entry.record)
+        self._count(entry.status, entry.sequence_number, entry.record_count, entry.partition)
+
+    def size(self) -> int:
+        """The length in bytes so far, about."""
+        return self._out.size()
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries there are."""
+        return sum(self._files.values())
+
+    def finish(self, io: FileIO, location: str) -> ManifestFile:
+        """Write the file.
+
+        Returns:
+            What a manifest list says about it; its sequence number is assigned there.
+        """
+        data = self._out.finish()
+        io.create(location, data)
+        least = self._min_sequence_number
+        return ManifestFile(
+            manifest_path=location,
+            manifest_length=len(data),
+            partition_spec_id=self._spec.spec_id,
+            content=self._content,
+            sequence_number=UNASSIGNED_SEQ,
+            min_sequence_number=UNASSIGNED_SEQ if least is None else least,
+            added_snapshot_id=self._snapshot_id,
+            added_files_count=self._files[_ADDED],
+            existing_files_count=self._files[_EXISTING],
+            deleted_files_count=self._files[_DELETED],
+            added_rows_count=self._rows[_ADDED],
+            existing_rows_count=self._rows[_EXISTING],
+            deleted_rows_count=self._rows[_DELETED],
+            partitions=tuple(summary.value() for summary in self._summaries),
+        )
+
+    def _carry(
+        self, status: ManifestEntryStatus, snapshot_id: int | None, entry: ManifestEntry
+    ) -> None:
+        if self._version > 1 and entry.sequence_number is None:
+            path = entry.data_file.file_path
+            raise ValidationError(f"file {path!r} has no sequence number to keep", path=path)
+        self._write(
+            status, snapshot_id, entry.sequence_number, entry.file_sequence_number, entry.data_file
+        )
+
+    def _write(
+        self,
+        status: ManifestEntryStatus,
+        snapshot_id: int | None,
+        sequence_number: int | None,
+        file_sequence_number: int | None,
+        file: DataFile,
+    ) -> None:
+        check_entry(file, self._content, self._spec)
+        record = {
+            "status": status.value,
+            "snapshot_id": snapshot_id,
+            "data_file": self._file_record(file),
+        }
+        if self._version > 1:
+            record["sequence_number"] = sequence_number
+            record["file_sequence_number"] = file_sequence_number
+        self._out.add(record)
+        self._count(status, sequence_number, file.record_count, file.partition)
+
+    def _count(
+        self,
+        status: ManifestEntryStatus,
+        sequence_number: int | None,
+        record_count: int,
+        partition: tuple[Any, ...],
+    ) -> None:
+        self._files[status] += 1
+        self._rows[status] += record_count
+        if status is not _DELETED and sequence_number is not None:
+            least = self._min_sequence_number
+            self._min_sequence_number = (
+                sequence_number if least is None else min(least, sequence_number)
+            )
+        for summary, value in zip(self._summaries, partition, strict=True):
+            summary.add(value)
+
+    def _file_record(self, file: DataFile) -> dict[str, Any]:
+        fields = zip(self._partition_names, self._partition.fields, file.partition, strict=True)
+        return {
+            "content": file.content.value,
+            "file_path": file.file_path,
+            "file_format": file.file_format.value,
+            "partition": {
+                name: _partition_value(field, value, file) for name, field, value in fields
+            },
+            "record_count": file.record_count,
+            "file_size_in_bytes": file.file_size_in_bytes,
+            "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
+            "column_sizes": file.column_sizes,
+            "value_counts": file.value_counts,
+            "null_value_counts": file.null_value_counts,
+            "nan_value_counts": file.nan_value_counts,
+            "lower_bounds": file.lower_bounds,
+            "upper_bounds": file.upper_bounds,
+            "key_metadata": file.key_metadata,
+            "split_offsets": file.split_offsets,
+            "equality_ids": file.equality_ids,
+            "sort_order_id": file.sort_order_id,
+            "referenced_data_file": file.referenced_data_file,
+        }
+
+
+def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -> None:
+    """Refuse a file that a manifest of this content and spec cannot track.
+
+    Raises:
+        ValidationError: Says which file and why.
+    """
+    check_data_file(file)
+    problem = None
+    if (file.content is DataFileContent.DATA) is not (content is ManifestContent.DATA):
+        problem = f"of content {file.content.name} does not belong into a manifest of " + (
+            "data files" if content is ManifestContent.DATA else "delete files"
+        )
+    elif len(file.partition) != len(spec.fields):
+        problem = (
+            f"has {len(file.partition)} partition values, "
+            f"spec {spec.spec_id} has {len(spec.fields)} fields"
+        )
+    if problem:
+        raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
+
+
+def _partition_value(field: NestedField, value: Any, file: DataFile) -> Any:
+    try:
+        return to_avro(field.field_type, value)
+    except SchemaError as problem:
+        raise ValidationError(
+            f"Data file {file.file_path} cannot belong to the partition {field.name}={value}: "
+            f"{problem.message}",
+            hint="Partition by another transform, or give the column more digits.",
+            path=file.file_path,
+        ) from problem
+
+
+def write_manifest(
+    io: FileIO,
+    location: str,
+    entries: Iterable[ManifestEntry],
+    *,
+    format_version: int,
+    spec: PartitionSpec,
+    schema: Schema,
+    snapshot_id: int,
+    content: ManifestContent = ManifestContent.DATA,
+    codec: str = "gzip",
+) -> ManifestFile:
+    """Write entries as one manifest; see `ManifestWriter` and `ManifestWriter.add_entry`."""
+    writer = ManifestWriter(format_version, spec, schema, snapshot_id, content=content, codec=codec)
+    for entry in entries:
+        writer.add_entry(entry)
+    return writer.finish(io, location)
+
+
+def assign_sequence_number(
+    manifest: ManifestFile, snapshot_id: int, sequence_number: int
+) -> ManifestFile:
+    """A manifest as the list of this commit must state it.
+
+    Raises:
+        ValidationError: It has no number, yet another snapshot wrote it.
+    """
+    if UNASSIGNED_SEQ not in (manifest.sequence_number, manifest.min_sequence_number):
+        return manifest
+    if manifest.added_snapshot_id != snapshot_id:
+        raise ValidationError(
+            f"manifest {manifest.manifest_path} of snapshot {manifest.added_snapshot_id} has no "
+            f"sequence number and cannot get that of snapshot {snapshot_id}"
+        )
+    least = manifest.min_sequence_number
+    return replace(
+        manifest,
+        sequence_number=sequence_number,
+        min_sequence_number=sequence_number if least == UNASSIGNED_SEQ else least,
+    )
+
+
+class _Summary:
+    """The running summary of one partition field."""
+
+    def __init__(self, field_type: PrimitiveType) -> None:
+        self._type = field_type
+        self._floating = isinstance(field_type, (FloatType, DoubleType))
+        self._null = self._nan = False
+        self._bounds: tuple[Any, Any] | None = None
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            self._null = True
+        elif self._floating and math.isnan(value):
+            self._nan = True
+        elif self._bounds is None:
+            self._bounds = (value, value)
+        else:
+            low, high = self._bounds
+            if self._order(value) < self._order(low):
+                self._bounds = (value, high)
+            elif self._order(value) > self._order(high):
+                self._bounds = (low, value)
+
+    def value(self) -> PartitionFieldSummary:
+        if self._bounds is None:
+            return PartitionFieldSummary(self._null, self._nan)
+        low, high = (to_bytes(self._type, bound) for bound in self._bounds)
+        return PartitionFieldSummary(self._null, self._nan, low, high)
+
+    def _order(self, value: Any) -> Any:
+        # the specification's order of floats has -0.0 before 0.0
+        return (value, math.copysign(1.0, value)) if self._floating else value
+
+
+def _metadata(
+    format_version: int,
+    spec: PartitionSpec,
+    schema: Schema,
+    struct: StructType,
+    content: ManifestContent,
+) -> dict[str, str]:
+    metadata = {
+        "schema": _json(schema.to_json()),
+        "partition-spec": _json([field.to_json() for field in spec.fields]),
+        "partition-spec-id": str(spec.spec_id),
+        "format-version": str(format_version),
+        "iceberg.schema": _json({**struct.to_json(), "schema-id": 0}),
+    }
+    if format_version > 1:
+        metadata["content"] = "data" if content is ManifestContent.DATA else "deletes"
+    return metadata
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,374 @@
+"""Branches, tags, and what the current snapshot is (spec: Snapshot References)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.argument import MAX_LONG, checked_int, checked_text
+from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
+from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
+from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
+from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from icecomb.format.spec.temporal import human_timestamptz
+from icecomb.format.spec.update import (
+    Changes,
+    RemoveSnapshotRefUpdate,
+    SetSnapshotRefUpdate,
+    update_table_metadata,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Self
+
+    from icecomb.format.operation.cherry_pick import CherryPick
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_BRANCH, _TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG
+
+
+class ManageSnapshots(RecordedUpdate["RefEdit"]):
+    """Makes, moves and removes branches and tags; rolls `main` back, or picks a snapshot into it.
+
+    Calls work on what the calls before them left. A branch or tag that another writer moved
+    meanwhile is not overwritten: the commit fails.
+
+    Args:
+        base: The table.
+        io: Reads and writes manifests; only `cherry_pick` needs it.
+        commit: See `PendingUpdate`.
+    """
+
+    def __init__(
+        self, base: TableMetadata, io: FileIO | None = None, commit: Commit | None = None
+    ) -> None:
+        super().__init__(base, commit)
+        self._io = io
+        self._picks: list[CherryPick] = []
+
+    def create_branch(
+        self,
+        snapshot_id: int,
+        branch_name: str,
+        max_ref_age_ms: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+    ) -> Self:
+        """Make a branch.
+
+        Args:
+            snapshot_id: Its head.
+            branch_name: Its name, which is free.
+            max_ref_age_ms: Expiration removes it when its head is older, in milliseconds.
+            max_snapshot_age_ms: Expiration removes its snapshots when they are older.
+            min_snapshots_to_keep: Expiration leaves so many of its snapshots in any case.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: The name is taken.
+        """
+        ref = SnapshotRef(
+            snapshot_id, _BRANCH, min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms
+        )
+        self._record(lambda edit: edit.create(branch_name, ref))
+        return self
+
+    def create_tag(
+        self, snapshot_id: int, tag_name: str, max_ref_age_ms: int | None = None
+    ) -> Self:
+        """Make a tag; see `create_branch`."""
+        ref = SnapshotRef(snapshot_id, _TAG, max_ref_age_ms=max_ref_age_ms)
+        self._record(lambda edit: edit.create(tag_name, ref))
+        return self
+
+    def replace_branch(self, snapshot_id: int, branch_name: str) -> Self:
+        """Point a branch to another snapshot, whatever it is; its limits stay."""
+        return self._move(branch_name, _BRANCH, snapshot_id)
+
+    def replace_tag(self, snapshot_id: int, tag_name: str) -> Self:
+        """Point a tag to another snapshot."""
+        return self._move(tag_name, _TAG, snapshot_id)
+
+    def remove_branch(self, branch_name: str) -> Self:
+        """Remove a branch; its snapshots stay until they expire.
+
+        Raises:
+            NoSuchSnapshotError: There is no such branch.
+            ValidationError: It is `main`, or a tag.
+        """
+        return self._remove(branch_name, _BRANCH)
+
+    def remove_tag(self, tag_name: str) -> Self:
+        """Remove a tag; see `remove_branch`."""
+        return self._remove(tag_name, _TAG)
+
+    def rename_branch(self, branch_name: str, new_name: str) -> Self:
+        """Give a branch another name, which is free; `main` keeps its own."""
+        seen = self._edit.ref(branch_name, _BRANCH)
+
+        def rename(edit: RefEdit) -> None:
+            edit.remove(branch_name, _BRANCH, seen.snapshot_id)
+            edit.create(new_name, seen)
+
+        if checked_text("name of a branch or tag", new_name) in self._edit.metadata.refs:
+            raise ValidationError(f"There is a branch or tag {new_name!r} already")
+        self._record(rename)
+        return self
+
+    def fast_forward(self, branch_name: str, to: str) -> Self:
+        """Move a branch to the snapshot of another branch or tag, which came from its own head.
+
+        A branch that does not exist is made.
+
+        Raises:
+            ValidationError: The branch has snapshots that the other one has not.
+        """
+        self._record(lambda edit: edit.fast_forward(branch_name, to))
+        return self
+
+    def set_min_snapshots_to_keep(self, branch_name: str, min_snapshots_to_keep: int) -> Self:
+        """Let expiration leave so many snapshots of a branch in any case."""
+        return self._limit(branch_name, _BRANCH, min_snapshots_to_keep=min_snapshots_to_keep)
+
+    def set_max_snapshot_age_ms(self, branch_name: str, max_snapshot_age_ms: int) -> Self:
+        """Let expiration remove snapshots of a branch that are older, in milliseconds."""
+        return self._limit(branch_name, _BRANCH, max_snapshot_age_ms=max_snapshot_age_ms)
+
+    def set_max_ref_age_ms(self, ref_name: str, max_ref_age_ms: int) -> Self:
+        """Let expiration remove a branch or tag whose snapshot is older, in milliseconds."""
+        return self._limit(ref_name, None, max_ref_age_ms=max_ref_age_ms)
+
+    def set_current_snapshot(
+        self, snapshot_id: int | None = None, ref_name: str | None = None
+    ) -> Self:
+        """Point `main` to any snapshot, given by its id or by a branch or tag.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot, branch or tag.
+            ValidationError: Not exactly one of both is given.
+        """
+        if (snapshot_id is None) is (ref_name is None):
+            raise ValidationError("Give either snapshot_id or ref_name")
+        target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
+        return self._set_main(0 if target is None else target)
+
+    def rollback_to_snapshot(self, snapshot_id: int) -> Self:
+        """Point `main` back to one of its earlier snapshots.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: It is no ancestor of the current snapshot.
+        """
+        metadata = self._edit.metadata
+        self._edit.check_snapshot(snapshot_id)
+        if not is_ancestor(metadata, snapshot_id, metadata.current_snapshot_id):
+            raise ValidationError(
+                f"Cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one",
+                hint="set_current_snapshot takes any snapshot.",
+            )
+        return self._set_main(snapshot_id)
+
+    def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
+        """Point `main` back to its newest snapshot that is older than a time.
+
+        Args:
+            timestamp_ms: Milliseconds since the epoch; the snapshot is strictly older.
+
+        Raises:
+            NoSuchSnapshotError: No ancestor of the current snapshot is so old.
+        """
+        metadata = self._edit.metadata
+        timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
+        found = latest_ancestor_before(metadata, timestamp_ms, metadata.current_snapshot_id)
+        if found is None:
+            raise NoSuchSnapshotError(
+                "Cannot roll back: no ancestor of the current snapshot is older than "
+                f"{human_timestamptz(timestamp_ms * 1000)}, or those that are have expired",
+                hint="Look at the table's snapshots for the times it knows.",
+                timestamp_ms=timestamp_ms,
+            )
+        return self._set_main(found.snapshot_id)
+
+    def cherry_pick(self, snapshot_id: int) -> Self:
+        """Make a snapshot's changes again on `main`; see `CherryPick`.
+
+        Raises:
+            NoSuchSnapshotError: There is no such snapshot.
+            ValidationError: It cannot be picked, or was picked before.
+        """
+        from icecomb.format.operation.cherry_pick import CherryPick
+
+        if self._io is None:
+            raise ValidationError("Cannot cherry-pick without access to the table's files")
+        pick = CherryPick(self._io, snapshot_id)
+        self._picks.append(pick)
+        self._record(lambda edit: edit.stage(pick.apply(edit.metadata)))
+        return self
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `PendingUpdate.apply`."""
+        edit = self._replayed(base)
+        return Changes(tuple(edit.requirements), tuple(edit.updates))
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `PendingUpdate.clean_up`."""
+        for pick in self._picks:
+            pick.clean_up(committed)
+
+    def _begin(self, base: TableMetadata) -> RefEdit:
+        return RefEdit(base)
+
+    def _move(self, name: str, kind: SnapshotRefType, snapshot_id: int) -> Self:
+        seen = self._edit.ref(name, kind).snapshot_id
+        self._record(lambda edit: edit.move(name, kind, snapshot_id, seen))
+        return self
+
+    def _remove(self, name: str, kind: SnapshotRefType) -> Self:
+        seen = self._edit.ref(name, kind).snapshot_id
+        self._record(lambda edit: edit.remove(name, kind, seen))
+        return self
+
+    def _limit(self, name: str, kind: SnapshotRefType | None, **limits: int) -> Self:
+        self._record(lambda edit: edit.limit(name, kind, limits))
+        return self
+
+    def _set_main(self, snapshot_id: int) -> Self:
+        seen = self._edit.metadata.current_snapshot_id
+        self._record(lambda edit: edit.set_main(snapshot_id, seen))
+        return self
+
+
+class RefEdit:
+    """References in the making.
+
+    Args:
+        base: The table.
+
+    Attributes:
+        metadata: The table after the changes so far.
+        requirements: What must hold of the base.
+        updates: The changes.
+    """
+
+    def __init__(self, base: TableMetadata) -> None:
+        self._base = base
+        self.metadata = base
+        self.requirements: list[Any] = [AssertTableUUID(base.table_uuid)]
+        self.updates: list[Any] = []
+
+    def stage(self, changes: Changes) -> None:
+        """Make changes after those made so far."""
+        self.metadata = update_table_metadata(self.metadata, changes.updates)
+        self.updates += changes.updates
+        for requirement in changes.requirements:
+            if isinstance(requirement, AssertRefSnapshotId):
+                self._require(requirement.ref)
+
+    def ref(self, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:
+        """A branch or tag.
+
+        Raises:
+            NoSuchSnapshotError: There is none of this name.
+            ValidationError: It is of the other kind.
+        """
+        found = self.metadata.refs.get(checked_text("name of a branch or tag", name))
+        if found is None:
+            what = kind.value if kind else "branch or tag"
+            names = ", ".join(self.metadata.refs)
+            raise NoSuchSnapshotError(
+                f"The table has no {what} {name!r}",
+                hint=f"Branches and tags are: {names}" if names else None,
+            )
+        if kind is not None and found.snapshot_ref_type is not kind:
+            raise ValidationError(f"{name!r} is a {found.snapshot_ref_type}, no {kind}")
+        return found
+
+    def check_snapshot(self, snapshot_id: int) -> None:
+        """Refuse a snapshot that does not exist.
+
+        Raises:
+            NoSuchSnapshotError: It does not.
+        """
+        snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
+        if not self.metadata.has_snapshot(snapshot_id):
+            raise NoSuchSnapshotError(f"The table has no snapshot {snapshot_id}")
+
+    def create(self, name: str, ref: SnapshotRef) -> None:
+        """Make a branch or tag."""
+        self.check_snapshot(ref.snapshot_id)
+        if not checked_text("name of a branch or tag", name):
+            raise ValidationError("A branch or tag needs a name")
+        if name in self.metadata.refs:
+            raise ValidationError(f"There is a branch or tag {name!r} already")
+        self._set(name, ref)
+
+    def move(self, name: str, kind: SnapshotRefType, snapshot_id: int, seen: int | None) -> None:
+        """Point a branch or tag elsewhere, unless others moved it."""
+        ref = self.ref(name, kind)
+        self.check_snapshot(snapshot_id)
+        self._check_seen(name, seen)
+        self._set(name, replace(ref, snapshot_id=snapshot_id))
+
+    def set_main(self, snapshot_id: int, seen: int | None) -> None:
+        """Point `main` to a snapshot, unless others moved it."""
+        self.check_snapshot(snapshot_id)
+        self._check_seen(MAIN_BRANCH, seen)
+        ref = self.metadata.refs.get(MAIN_BRANCH) or SnapshotRef(snapshot_id)
+        self._set(MAIN_BRANCH, replace(ref, snapshot_id=snapshot_id))
+
+    def remove(self, name: str, kind: SnapshotRefType, seen: int | None) -> None:
+        """Remove a branch or tag, unless others moved it."""
+        self.ref(name, kind)
+        if name == MAIN_BRANCH:
+            raise ValidationError("The branch main cannot be removed or renamed")
+        self._check_seen(name, seen)
+        self._require(name)
+        self._change(RemoveSnapshotRefUpdate(name))
+
+    def fast_forward(self, name: str, to: str) -> None:
+        """Move a branch forward."""
+        target = self.ref(to).snapshot_id
+        if checked_text("name of a branch", name) not in self.metadata.refs:
+            self.create(name, SnapshotRef(target))
+            return
+        ref = self.ref(name, _BRANCH)
+        if not is_ancestor(self.metadata, ref.snapshot_id, target):
+            raise ValidationError(
+                f"Cannot fast-forward {name!r}: its snapshot {ref.snapshot_id} is no ancestor of "
+                f"{target}, where {to!r} points to"
+            )
+        self._set(name, replace(ref, snapshot_id=target))
+
+    def limit(self, name: str, kind: SnapshotRefType | None, limits: Mapping[str, Any]) -> None:
+        """Change how long a reference and its snapshots live."""
+        self._set(name, replace(self.ref(name, kind), **limits))
+
+    def _check_seen(self, name: str, seen: int | None) -> None:
+        ref = self.metadata.refs.get(name)
+        found = None if ref is None else ref.snapshot_id
+        if name == MAIN_BRANCH:
+            found = self.metadata.current_snapshot_id
+        if found != seen:
+            raise CommitFailedError(
+                f"{name!r} was moved from snapshot {seen} to {found} by another writer",
+                hint="Refresh the table, and decide again.",
+            )
+
+    def _set(self, name: str, ref: SnapshotRef) -> None:
+        ref.check_limits(self.metadata.refs.get(name))
+        self._require(name)
+        self._change(SetSnapshotRefUpdate.of(name, ref))
+
+    def _change(self, update: Any) -> None:
+        self.metadata = update_table_metadata(self.metadata, (update,))
+        self.updates.append(update)
+
+    def _require(self, name: str) -> None:
+        ref = self._base.refs.get(name)
+        requirement = AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+        if requirement not in self.requirements:
+            self.requirements.append(requirement)

@@ -1,0 +1,309 @@
+"""Avro data files as record batches with their place in the file.
+
+Blocks of rows are decoded into columns by polars, or row by row by fastavro where there are types
+that polars does not know (maps, enumerations, decimals of any length).
+Field ids stand in the schema (`field-id`, `element-id`, `key-id`, `value-id`; spec: Avro); files
+of Hive have none and are read through the name mapping.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any, TypeAlias
+
+import fastavro
+import pyarrow as pa
+
+from icecomb.format.avro.container import header_bytes
+from icecomb.format.avro.container_stream import ContainerStream
+from icecomb.format.avro.encoder import encode_long
+from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.rows.avro.decoder import columnar_layout, decoded_columns
+from icecomb.format.rows.parquet.reader import reading
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.spec.arrow_schema import FIELD_ID_KEY
+from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.types import IcebergType
+from icecomb.format.storage.file_io import FileIO
+
+Convert: TypeAlias = Callable[[Any], Any]
+_Column: TypeAlias = tuple[int, pa.Field, Convert | None]
+"""A column's number in the file, its field, and how fastavro's values become Arrow's."""
+_SYNC = bytes(16)
+
+_PLAIN = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "uuid": pa.binary(16),
+}
+
+
+class AvroReader:
+    """An open Avro file.
+
+    Args:
+        io: Where the file lies.
+        location: The file.
+        name_mapping: The table's name mapping, for a file without field ids.
+        size: The length its manifest states; a shorter file is refused.
+
+    Raises:
+        CorruptFileError: It is not an Avro file, or is shorter than stated.
+        FileMissingError: There is no such file.
+        UnsupportedError: Its schema has a type that Iceberg does not have.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        name_mapping: NameMapping | None = None,
+        size: int | None = None,
+    ) -> None:
+        self.location = location
+        self._source = io.open_input(location, size)
+        actual = self._source.size()
+        if size is not None and actual < size:
+            raise CorruptFileError(
+                f"Data file {location} has {actual} bytes, its manifest says {size}",
+                hint="The file was cut; restore it, or remove it from the table.",
+                path=location,
+            )
+        stream = self._stream()
+        with _decoding(location):
+            schema: Any = fastavro.parse_schema(stream.schema, _write_hint=False, _force=True)
+            shape = _Shape(location)
+            self._columns = [shape.field(f) for f in schema["fields"]]
+            self._schema = schema
+            self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
+        arrow = pa.schema([f for f, _ in self._columns])
+        self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
+        """One group, which belongs to the part that holds the first byte."""
+        return [0] if start == 0 and (length is None or length > 0) else []
+
+    def statistics(
+        self, field_id: int, field_type: IcebergType
+    ) -> Callable[[int], ChunkStatistics | None] | None:
+        """None: Avro files have no statistics."""
+        del field_id, field_type
+        return None
+
+    def batches(
+        self,
+        columns: Sequence[int],
+        row_groups: Sequence[int],
+        batch_size: int,
+        *,
+        use_threads: bool = True,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Read columns of the whole file.
+
+        Args:
+            columns: Numbers of physical columns.
+            row_groups: The one group, or none.
+            batch_size: The most rows a batch has.
+            use_threads: Not used: rows are decoded by the calling thread.
+        """
+        del use_threads
+        if not row_groups:
+            return
+        wanted = set(columns)
+        chosen = [
+            (number, *column)
+            for number, (column, field) in enumerate(zip(self._columns, self.fields, strict=True))
+            if wanted.intersection(field.leaves)
+        ]
+        position = 0
+        for rows, blocks in self._chunks(batch_size):
+            with _decoding(self.location):
+                found = self._decoded(rows, blocks, chosen)
+            for start in range(0, rows, batch_size):
+                yield position + start, found.slice(start, batch_size)
+            position += rows
+
+    def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Neighbouring blocks, uncompressed, with how many rows they have together."""
+        rows, parts = 0, list[bytes]()
+        blocks = self._stream().blocks()
+        while True:
+            with reading(self.location):
+                block = next(blocks, None)
+            if block is None:
+                break
+            rows += block[0]
+            parts.append(block[1])
+            if rows >= batch_size:
+                yield rows, parts
+                rows, parts = 0, []
+        if rows:
+            yield rows, parts
+
+    def _stream(self) -> ContainerStream:
+        """The file from its beginning."""
+        with reading(self.location):
+            self._source.seek(0)
+            return ContainerStream(self._source, self.location)
+
+    def _decoded(self, rows: int, blocks: list[bytes], chosen: list[_Column]) -> pa.RecordBatch:
+        if not chosen:
+            return pa.record_batch([pa.nulls(rows)], ["_"]).select([])
+        if self._layout is not None:
+            found = decoded_columns(self.location, self._layout, rows, blocks, chosen)
+            if found is not None:
+                return found
+        length = sum(map(len, blocks))
+        header = header_bytes(
+            {"avro.schema": json.dumps(self._schema), "avro.codec": "null"}, _SYNC
+        )
+        sizes = encode_long(rows) + encode_long(length)
+        data = BytesIO(b"".join((header, sizes, *blocks, _SYNC)))
+        records: list[Any] = list(fastavro.reader(data))
+        return _batch([(f, c) for _, f, c in chosen], records)
+
+
+class _Shape:
+    """Arrow fields of an Avro schema, with how values become what Arrow takes."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._named: dict[str, Any] = {}
+
+    def field(self, raw: dict[str, Any]) -> tuple[pa.Field, Convert | None]:
+        """A field of a record."""
+        kind, nullable, convert = self._type(raw["type"])
+        metadata = _id(raw, "field-id")
+        return pa.field(raw["name"], kind, nullable, metadata), convert
+
+    def _type(self, raw: Any) -> tuple[pa.DataType, bool, Convert | None]:
+        """The Arrow type, whether it may be null, and the conversion."""
+        if isinstance(raw, list):
+            branches = [b for b in raw if b != "null"]
+            if len(branches) != 1:
+                raise UnsupportedError(
+                    f"Avro file {self._location} has a union of several types: {raw}",
+                    path=self._location,
+                )
+            kind, _, convert = self._type(branches[0])
+            return kind, len(branches) < len(raw), convert
+        if isinstance(raw, str):
+            if raw in _PLAIN:
+                return _PLAIN[raw], raw == "null", None
+            return self._type(self._named[raw])
+        kind, convert = self._complex(raw)
+        return kind, False, convert
+
+    def _complex(self, raw: dict[str, Any]) -> tuple[pa.DataType, Convert | None]:
+        name, logical = raw["type"], raw.get("logicalType")
+        if "name" in raw:
+            self._named[raw["name"]] = raw
+        if logical == "decimal":
+            return pa.decimal128(raw["precision"], raw.get("scale", 0)), None
+        if logical == "uuid":
+            return _LOGICAL["uuid"], _uuid_bytes
+        if logical in _LOGICAL:
+            return _LOGICAL[logical], None
+        if name == "record":
+            parts = [self.field(f) for f in raw["fields"]]
+            return pa.struct([f for f, _ in parts]), _record(parts)
+        if name == "array":
+            return self._array(raw, is_map=logical == "map")
+        if name == "map":
+            kind, nullable, convert = self._type(raw["values"])
+            key = pa.field("key", pa.string(), nullable=False, metadata=_id(raw, "key-id"))
+            value = pa.field("value", kind, nullable, _id(raw, "value-id"))
+            return pa.map_(key, value), lambda m: [
+                (k, v if convert is None or v is None else convert(v)) for k, v in m.items()
+            ]
+        if name == "fixed":
+            return pa.binary(raw["size"]), None
+        if name == "enum":
+            return pa.string(), None
+        kind, _, convert = self._type(name)
+        return kind, convert
+
+    def _array(self, raw: dict[str, Any], *, is_map: bool) -> tuple[pa.DataType, Convert | None]:
+        kind, nullable, convert = self._type(raw["items"])
+        if is_map:
+            key, value = kind.field(0), kind.field(1)
+            pair = convert or (lambda entry: entry)
+            return pa.map_(key.with_nullable(False), value), lambda entries: [
+                tuple(pair(e).values()) for e in entries
+            ]
+        element = pa.field("element", kind, nullable, _id(raw, "element-id"))
+        if convert is None:
+            return pa.list_(element), None
+        return pa.list_(element), lambda items: [i if i is None else convert(i) for i in items]
+
+
+def _id(raw: dict[str, Any], key: str) -> dict[bytes, bytes] | None:
+    return {FIELD_ID_KEY: str(raw[key]).encode()} if key in raw else None
+
+
+def _uuid_bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, uuid.UUID) else uuid.UUID(value)).bytes
+
+
+def _record(parts: list[tuple[pa.Field, Convert | None]]) -> Convert | None:
+    converts = [(f.name, c) for f, c in parts if c is not None]
+    if not converts:
+        return None
+
+    def convert(record: dict[str, Any]) -> dict[str, Any]:
+        changed = {n: c(record[n]) for n, c in converts if record[n] is not None}
+        return {**record, **changed}
+
+    return convert
+
+
+def _batch(
+    columns: list[tuple[pa.Field, Convert | None]], rows: list[dict[str, Any]]
+) -> pa.RecordBatch:
+    arrays = []
+    for field, convert in columns:
+        values = [r[field.name] for r in rows]
+        if convert is not None:
+            values = [v if v is None else convert(v) for v in values]
+        arrays.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([f for f, _ in columns]))
+
+
+@contextmanager
+def _decoding(location: str) -> Iterator[None]:
+    """Name the file in errors of fastavro, which raises whatever its decoders meet."""
+    try:
+        yield
+    except (IcecombError, MemoryError):
+        raise
+    except Exception as problem:
+        detail = str(problem) or type(problem).__name__
+        raise CorruptFileError(f"Cannot read data file {location}: {detail}", path=location) from (
+            problem
+        )

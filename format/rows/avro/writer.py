@@ -1,0 +1,139 @@
+"""Avro data files with field ids at every depth (spec: Appendix A, Avro).
+
+Settings come from the table's properties of Iceberg Java (`write.avro.*`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.avro.arrow_encoder import encode_rows
+from icecomb.format.avro.codec import compressor
+from icecomb.format.avro.container import header_bytes
+from icecomb.format.avro.encoder import encode_long
+from icecomb.format.avro.schema import avro_schema
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.arrow_metrics import ArrowMetrics
+from icecomb.format.rows.data_metrics import Metrics
+from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
+from icecomb.format.rows.write.write_property import compression_level
+from icecomb.format.spec.table_property import AVRO_CODEC, AVRO_LEVEL
+from icecomb.format.spec.types import StructType
+
+_SYNC_BYTES = 16
+_BLOCK_BYTES = 64_000
+_RECORD_NAME = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroOptions:
+    """How Avro files are written.
+
+    Args:
+        compression: Iceberg's name of the codec.
+        level: The codec's level, None for its default.
+    """
+
+    compression: str = "gzip"
+    level: int | None = None
+
+    @property
+    def file_format(self) -> FileFormat:
+        """Avro."""
+        return FileFormat.AVRO
+
+    @property
+    def row_group_bytes(self) -> int:
+        """See `FileOptions.row_group_bytes`; blocks are made by the writer itself."""
+        return self.buffer_bytes
+
+    @property
+    def row_group_rows(self) -> int:
+        """See `FileOptions.row_group_rows`."""
+        return 1 << 16
+
+    @property
+    def buffer_bytes(self) -> int:
+        """See `FileOptions.buffer_bytes`: encoding takes a few times as much."""
+        return 4 << 20
+
+    def fitting(self, target_bytes: int, open_bytes: int) -> AvroOptions:
+        """See `FileOptions.fitting`; an open file keeps nothing between blocks."""
+        del target_bytes, open_bytes
+        return self
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> AvroOptions:
+        """The options that a table's properties set.
+
+        Raises:
+            ConfigurationError: The codec is unknown, or the level is no number.
+        """
+        codec = AVRO_CODEC.of(properties)
+        plain = codec in ("uncompressed", "none")
+        return cls(codec, compression_level(AVRO_LEVEL, properties, "NONE" if plain else codec))
+
+    def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
+        """See `FileOptions.open`."""
+        return AvroFileWriter(stream, settings, self)
+
+
+class AvroFileWriter:
+    """Writes one Avro file.
+
+    Args:
+        stream: Where the file goes; the caller closes it.
+        settings: The columns, and what is kept about them.
+        options: How to write.
+    """
+
+    def __init__(self, stream: BinaryIO, settings: FileSettings, options: AvroOptions) -> None:
+        self._stream = stream
+        self._fields = settings.schema.fields
+        self._metrics = ArrowMetrics(settings.schema, settings.metrics)
+        self._sync = os.urandom(_SYNC_BYTES)
+        codec, self._compress = compressor(options.compression, options.level)
+        schema = avro_schema(StructType(self._fields), _RECORD_NAME)
+        header = {
+            "avro.schema": json.dumps(schema, ensure_ascii=False),
+            "avro.codec": codec,
+            "iceberg.schema": json.dumps(settings.schema.to_json()),
+        }
+        stream.write(header_bytes(header, self._sync))
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far."""
+        return self._stream.tell()
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write batches, whose columns have the table's types."""
+        for batch in batches:
+            if batch.num_rows:
+                self._metrics.add(batch)
+                self._write(batch)
+
+    def close(self) -> Metrics:
+        """The metrics that were counted on the way; an Avro file has no end of its own."""
+        return self._metrics.result()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        rows = encode_rows(self._fields, batch.columns, batch.num_rows)
+        ends = np.cumsum(rows.lengths)
+        first = begin = 0
+        while first < len(ends):
+            full = int(np.searchsorted(ends, begin + _BLOCK_BYTES))
+            after = min(full + 1, len(ends))
+            end = int(ends[after - 1])
+            block = self._compress(rows.data[begin:end].tobytes())
+            self._stream.write(encode_long(after - first) + encode_long(len(block)))
+            self._stream.write(block)
+            self._stream.write(self._sync)
+            first, begin = after, end

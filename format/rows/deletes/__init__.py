@@ -1,0 +1,1 @@
+"""Delete files, by position and by equality: read, applied and written."""

@@ -1,0 +1,226 @@
+"""Equality deletes: rows that equal a key in a delete file (spec: Equality Delete Files).
+
+Nulls are equal to each other here, and so are NaNs. Delete files that compare the same columns are
+one set of keys. Which delete files apply to a data file the plan decides, by sequence numbers.
+Nothing is done per row in Python: values become codes, and codes are looked up in sorted arrays.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow.value_codes import ValueCodes
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.read.arrow_projection import FileField, Projection
+from icecomb.format.rows.read.data_file_reader import open_data_file
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.schema import Schema, prune
+from icecomb.format.spec.types import NestedField, StructType
+from icecomb.format.storage.file_io import FileIO
+
+_BATCH_ROWS = 1 << 17
+
+
+class ColumnPlaces:
+    """Where columns asked for by id stand in batches; those not selected are read besides.
+
+    Args:
+        field_ids: The ids, also of fields in structs.
+        projected: The columns that are selected, which come first.
+        metadata: The table, some schema of which has each id.
+    """
+
+    def __init__(
+        self,
+        field_ids: Sequence[int],
+        projected: Sequence[NestedField],
+        metadata: TableMetadata,
+    ) -> None:
+        places = {f.field_id: i for i, f in enumerate(projected)}
+        self.extra: list[NestedField] = []
+        self._paths: dict[int, tuple[int, list[int]]] = {}
+        for field_id in dict.fromkeys(field_ids):
+            place = places.get(field_id)
+            if place is not None:
+                self._paths[field_id] = (place, [])
+                continue
+            (column,) = prune(_schema_with(metadata, field_id), {field_id}).fields
+            at = len(projected) + len(self.extra)
+            self._paths[field_id] = (at, _descent(column, field_id))
+            # A column that was dropped may be missing, whatever it was when it was there.
+            self.extra.append(replace(column, required=False))
+
+    def arrays(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
+        """The columns by field id."""
+        return {
+            field_id: pc.struct_field(batch.column(at), path) if path else batch.column(at)
+            for field_id, (at, path) in self._paths.items()
+        }
+
+
+class KeySet:
+    """The keys of delete files that compare the same columns.
+
+    Args:
+        field_ids: The columns.
+        columns: Their values, one array a column, a key a row.
+    """
+
+    def __init__(self, field_ids: tuple[int, ...], columns: Sequence[pa.Array]) -> None:
+        self.field_ids = field_ids
+        self._values = [ValueCodes(_plain(c).unique()) for c in columns]
+        self._levels: list[npt.NDArray[np.int64]] = []
+        if len(columns) > 1:
+            codes = self._values[0].of(_plain(columns[0]))
+            for column, values in zip(columns[1:], self._values[1:], strict=True):
+                pairs = codes * values.count + values.of(_plain(column))
+                level, codes = np.unique(pairs, return_inverse=True)
+                self._levels.append(level)
+                codes = codes.reshape(-1)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes, in bytes."""
+        return sum(v.nbytes for v in self._values) + sum(level.nbytes for level in self._levels)
+
+    def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
+        """Which rows have one of the keys.
+
+        Args:
+            arrays: The columns by field id.
+        """
+        columns = [_plain(arrays[i]) for i in self.field_ids]
+        codes = self._values[0].of(columns[0])
+        found = codes >= 0
+        for column, values, level in zip(columns[1:], self._values[1:], self._levels, strict=True):
+            inner = values.of(column)
+            pairs = codes * values.count + inner
+            codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
+            found &= (inner >= 0) & (level[codes] == pairs)
+        return pa.array(found)
+
+
+class EqualityDeletes:
+    """The key sets of equality delete files, read as they are asked for and kept within bounds.
+
+    Args:
+        io: Where the files lie.
+        metadata: The table.
+        capacity: How much memory the sets that are kept take at most, in bytes; the last one is
+            kept in any case.
+    """
+
+    def __init__(self, io: FileIO, metadata: TableMetadata, capacity: int = 1 << 28) -> None:
+        self._io = io
+        self._metadata = metadata
+        self._capacity = capacity
+        self._lock = Lock()
+        self._reading: dict[tuple[str, ...], Lock] = {}
+        self._kept: OrderedDict[tuple[str, ...], KeySet | None] = OrderedDict()
+
+    def of(self, delete_files: Sequence[DataFile]) -> list[KeySet]:
+        """The key sets of equality delete files, one for each set of columns.
+
+        Raises:
+            CorruptFileError: A delete file does not say or does not have its columns.
+        """
+        groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
+        for file in delete_files:
+            if not file.equality_ids:
+                raise CorruptFileError(
+                    f"Equality delete file {file.file_path} does not say what it compares",
+                    path=file.file_path,
+                )
+            groups[tuple(sorted(file.equality_ids))].append(file)
+        found = (self._key_set(ids, files) for ids, files in groups.items())
+        return [keys for keys in found if keys is not None]
+
+    def _key_set(self, field_ids: tuple[int, ...], files: list[DataFile]) -> KeySet | None:
+        name = tuple(sorted(f.file_path for f in files))
+        with self._lock:
+            turn = self._reading.setdefault(name, Lock())
+        with turn:
+            with self._lock:
+                if name in self._kept:
+                    self._kept.move_to_end(name)
+                    return self._kept[name]
+            columns = self._columns(field_ids, files)
+            keys = KeySet(field_ids, columns) if len(columns[0]) else None
+            with self._lock:
+                self._kept[name] = keys
+                self._shrink()
+            return keys
+
+    def _shrink(self) -> None:
+        sizes = [0 if keys is None else keys.nbytes for keys in self._kept.values()]
+        total = sum(sizes)
+        for size in sizes[:-1]:
+            if total <= self._capacity:
+                return
+            self._kept.popitem(last=False)
+            total -= size
+
+    def _columns(self, field_ids: tuple[int, ...], files: list[DataFile]) -> list[pa.Array]:
+        parts: list[list[pa.Array]] = [[] for _ in field_ids]
+        for file in files:
+            for arrays in self._read(field_ids, file):
+                for part, field_id in zip(parts, field_ids, strict=True):
+                    part.append(arrays[field_id])
+        if not parts[0]:
+            return [pa.array([], pa.null()) for _ in field_ids]
+        return [pa.chunked_array(part).combine_chunks() for part in parts]
+
+    def _read(self, field_ids: tuple[int, ...], file: DataFile) -> Iterator[dict[int, pa.Array]]:
+        places = ColumnPlaces(field_ids, (), self._metadata)
+        reader = open_data_file(self._io, file, self._metadata.name_mapping())
+        try:
+            missing = set(field_ids) - set(_ids(reader.fields))
+            if missing:
+                raise CorruptFileError(
+                    f"Equality delete file {file.file_path} has no column of field id "
+                    f"{min(missing)}",
+                    path=file.file_path,
+                )
+            projection = Projection(places.extra, reader.fields, {})
+            for position, batch in reader.batches(
+                projection.leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
+            ):
+                yield places.arrays(projection.apply(batch, position))
+        finally:
+            reader.close()
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _ids(fields: Sequence[FileField]) -> Iterator[int]:
+    for f in fields:
+        if f.field_id is not None:
+            yield f.field_id
+        yield from _ids(f.children)
+
+
+def _schema_with(metadata: TableMetadata, field_id: int) -> Schema:
+    """The current schema if it has a field, else the latest that has: scans go back in time."""
+    current = metadata.schema()
+    older = (s for s in reversed(metadata.schemas) if s.contains(field_id))
+    return current if current.contains(field_id) else next(older, current)
+
+
+def _descent(column: NestedField, field_id: int) -> list[int]:
+    """The indices that lead from a column, pruned to one field, to that field."""
+    descent = []
+    while column.field_id != field_id and isinstance(column.field_type, StructType):
+        (column,) = column.field_type.fields
+        descent.append(0)
+    return descent

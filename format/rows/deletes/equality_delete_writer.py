@@ -1,0 +1,165 @@
+"""Equality delete files: rows are deleted by their values (spec: Equality Delete Files)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.read.arrow_projection import Projection
+from icecomb.format.rows.write.data_writer import frame_projection
+from icecomb.format.rows.write.file_settings import (
+    FileSettings,
+    delete_properties,
+    load_file_options,
+)
+from icecomb.format.rows.write.frame_check import check_required
+from icecomb.format.rows.write.location_provider import load_location_provider
+from icecomb.format.rows.write.partition_writer import PartitionWriter
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_TARGET_FILE_BYTES,
+)
+from icecomb.format.spec.transform import VoidTransform
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.storage.file_io import FileIO
+
+
+class EqualityDeleteWriter:
+    """Writes which values the rows to delete have, into files of one partition each.
+
+    Deletes of a partition apply to older rows of that partition only; those of a spec without
+    fields to all older rows of the table. Format and size are those of position delete files.
+
+    Args:
+        io: Where the files go.
+        metadata: The table.
+        operation_id: The common part of the file names.
+        columns: The names of the columns that are compared.
+        spec_id: The partition spec; by default the current one.
+
+    Raises:
+        ValidationError: There is no such column or spec, or a column has no values of its own, or
+            lies in another one.
+        ConfigurationError: The format is unknown, or how to write makes no sense.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        operation_id: str,
+        columns: Sequence[str],
+        *,
+        spec_id: int | None = None,
+    ) -> None:
+        schema = metadata.schema()
+        spec = metadata.spec() if spec_id is None else metadata.spec_by_id(spec_id)
+        compared = _compared(schema, columns)
+        self._schema = _with_sources(schema, spec, compared)
+        properties = delete_properties(metadata.properties)
+        chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
+        settings = FileSettings(
+            self._schema,
+            load_file_options(chosen, properties),
+            MetricsConfig.from_properties(properties, schema),
+            content=DataFileContent.EQUALITY_DELETES,
+            equality_ids=compared,
+        )
+        self._files = PartitionWriter(
+            io,
+            load_location_provider(metadata.location, properties),
+            settings,
+            spec,
+            target=DELETE_TARGET_FILE_BYTES.of(properties),
+            name=lambda number: f"{0:05d}-0-{operation_id}-{number:05d}-deletes",
+        )
+        self._projections: dict[pa.Schema, Projection] = {}
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are written: those compared, and what partitions are made of."""
+        return self._schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Delete rows that have the values of one of these rows; nulls are equal.
+
+        Args:
+            batch: The rows. Columns go by name; those that are not needed are left out.
+
+        Raises:
+            SchemaError: A column is missing, or does not fit.
+            ValidationError: A required column holds a null.
+        """
+        if not batch.num_rows:
+            return
+        needed = {f.name for f in self._schema.fields}
+        rows = batch.select([name for name in batch.schema.names if name in needed])
+        self._check_complete(rows)
+        found = self._projections.get(rows.schema)
+        if found is None:
+            found = self._projections[rows.schema] = frame_projection(self._schema, rows.schema)
+        fitted = found.apply(rows, 0)
+        check_required(self._schema, fitted)
+        self._files.write(fitted)
+
+    def close(self) -> list[DataFile]:
+        """Finish all files and return them."""
+        return self._files.close()
+
+    def abort(self, problem: BaseException) -> None:
+        """Remove every file of this writer, finished or not."""
+        self._files.abort(problem)
+
+    def _check_complete(self, rows: pa.RecordBatch) -> None:
+        # A column that is missing must not read as "delete where it is null".
+        missing = [f.name for f in self._schema.fields if f.name not in rows.schema.names]
+        if missing:
+            raise ValidationError(
+                f"equality deletes need column {missing[0]!r}, which the rows do not have",
+                hint="Columns that are compared, and those of the partition spec, must be given.",
+                column=missing[0],
+            )
+
+
+def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
+    if not columns:
+        raise ValidationError("equality deletes must compare at least one column")
+    ids = []
+    for name in columns:
+        field = schema.find_field(name)
+        # Iceberg Java 1.11 passes over columns in structs, and so deletes rows that differ in them.
+        if not field.field_type.is_primitive or field not in schema.fields:
+            raise ValidationError(
+                f"equality deletes cannot compare column {name!r} ({field.field_type})",
+                hint="Name columns of the table itself that have one value a row.",
+                column=name,
+            )
+        ids.append(field.field_id)
+    return tuple(dict.fromkeys(ids))
+
+
+def _with_sources(schema: Schema, spec: PartitionSpec, compared: Sequence[int]) -> Schema:
+    """The table's columns that hold the compared ones and the sources of the partition spec."""
+    wanted = [
+        *compared,
+        *(f.source_id for f in spec.fields if not isinstance(f.transform, VoidTransform)),
+    ]
+    tops = {_top(schema, number) for number in wanted}
+    return Schema(tuple(f for f in schema.fields if f.field_id in tops))
+
+
+def _top(schema: Schema, field_id: int) -> int:
+    parent = schema.find_parent_id(field_id)
+    while parent is not None:
+        field_id, parent = parent, schema.find_parent_id(parent)
+    return field_id

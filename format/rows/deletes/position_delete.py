@@ -1,0 +1,169 @@
+"""Position deletes: which rows of a data file are deleted (spec: Position Delete Files)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.read.data_file_reader import DataFileReader, open_data_file
+from icecomb.format.spec.name_mapping import MappedField, NameMapping
+from icecomb.format.spec.types import NestedField
+from icecomb.format.storage.file_io import FileIO
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+_BATCH_ROWS = 1 << 18
+_NAMES = NameMapping(
+    tuple(MappedField(f.field_id, (f.name,)) for f in (DELETE_FILE_PATH, DELETE_FILE_POS))
+)
+
+
+class PositionDeletes:
+    """The deleted positions of data files, read from delete files as they are asked for.
+
+    A delete file that serves several data files is read once and kept, within bounds.
+
+    Args:
+        io: Where the delete files lie.
+        capacity: How many positions are kept in memory at most, 8 bytes each.
+    """
+
+    def __init__(self, io: FileIO, capacity: int = 1 << 24) -> None:
+        self._io = io
+        self._capacity = capacity
+        self._lock = Lock()
+        self._reading: dict[str, Lock] = {}
+        self._kept: OrderedDict[str, Mapping[str, Positions]] = OrderedDict()
+        self._size = 0
+
+    def of(self, data_file: DataFile, delete_files: Iterable[DataFile]) -> Positions | None:
+        """The deleted positions of a data file, ascending and each once; None for none.
+
+        Args:
+            data_file: The data file.
+            delete_files: The position delete files that apply to it.
+        """
+        path = data_file.file_path
+        found = [self._from_file(path, d) for d in delete_files]
+        positions = [p for p in found if len(p)]
+        if not positions:
+            return None
+        return np.unique(np.concatenate(positions))
+
+    def _from_file(self, path: str, delete_file: DataFile) -> Positions:
+        if _only_target(delete_file) == path:
+            return _read_positions(self._io, delete_file)
+        with self._lock:
+            turn = self._reading.setdefault(delete_file.file_path, Lock())
+        with turn:
+            by_path = self._kept.get(delete_file.file_path)
+            if by_path is None:
+                by_path = _read_by_path(self._io, delete_file)
+                self._keep(delete_file.file_path, by_path)
+        return by_path.get(path, np.empty(0, np.int64))
+
+    def _keep(self, location: str, by_path: Mapping[str, Positions]) -> None:
+        with self._lock:
+            self._kept[location] = by_path
+            self._size += _count(by_path)
+            while self._size > self._capacity and len(self._kept) > 1:
+                _, dropped = self._kept.popitem(last=False)
+                self._size -= _count(dropped)
+
+
+def live_mask(deleted: Positions, position: int, rows: int) -> npt.NDArray[np.bool_] | None:
+    """Which rows of a batch are not deleted; None when all are live.
+
+    Args:
+        deleted: Deleted positions of the file, ascending.
+        position: The number of the batch's first row in the file.
+        rows: The batch's rows.
+    """
+    begin, end = np.searchsorted(deleted, (position, position + rows))
+    if begin == end:
+        return None
+    mask = np.ones(rows, np.bool_)
+    mask[deleted[begin:end] - position] = False
+    return mask
+
+
+def _count(by_path: Mapping[str, Positions]) -> int:
+    return sum(len(p) for p in by_path.values())
+
+
+def _only_target(delete_file: DataFile) -> str | None:
+    """The data file all rows of a delete file are about, if its metrics prove that."""
+    if delete_file.referenced_data_file is not None:
+        return delete_file.referenced_data_file
+    lower = (delete_file.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    upper = (delete_file.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def _read_positions(io: FileIO, delete_file: DataFile) -> Positions:
+    table = _read(io, delete_file, with_path=False)
+    return np.asarray(table.column(0).combine_chunks().to_numpy(zero_copy_only=False), np.int64)
+
+
+def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
+    table = _read(io, delete_file, with_path=True).unify_dictionaries()
+    if not table.num_rows:
+        return {}
+    paths = table.column(0).combine_chunks()
+    codes = np.asarray(paths.indices)
+    positions = np.asarray(table.column(1).combine_chunks())
+    order = np.argsort(codes, kind="stable")
+    names = paths.dictionary.to_pylist()
+    starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    return {
+        name: positions[order[starts[i] : starts[i + 1]]].copy() for i, name in enumerate(names)
+    }
+
+
+def _read(io: FileIO, delete_file: DataFile, *, with_path: bool) -> pa.Table:
+    reader = open_data_file(io, delete_file, _NAMES, dictionaries=(DELETE_FILE_PATH.name,))
+    wanted = (DELETE_FILE_PATH, DELETE_FILE_POS) if with_path else (DELETE_FILE_POS,)
+    try:
+        columns = [_column(reader, f) for f in wanted]
+        leaves = [leaf for c in columns for leaf in c.leaves]
+        batches = [
+            _normalised(batch, columns)
+            for _, batch in reader.batches(
+                leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
+            )
+        ]
+    finally:
+        reader.close()
+    kinds = (pa.dictionary(pa.int32(), pa.string()), pa.int64())[-len(wanted) :]
+    schema = pa.schema([pa.field(f.name, k) for f, k in zip(wanted, kinds, strict=True)])
+    return pa.Table.from_batches(batches, schema)
+
+
+def _column(reader: DataFileReader, wanted: NestedField) -> FileField:
+    found = next((f for f in reader.fields if f.field_id == wanted.field_id), None)
+    if found is None:
+        raise CorruptFileError(
+            f"Delete file {reader.location} has no column {wanted.name}", path=reader.location
+        )
+    return found
+
+
+def _normalised(batch: pa.RecordBatch, columns: list[FileField]) -> pa.RecordBatch:
+    arrays = [batch.column(c.name) for c in columns]
+    if len(arrays) == 2:
+        path = arrays[0]
+        if path.type != pa.dictionary(pa.int32(), pa.string()):
+            plain = path.dictionary_decode() if pa.types.is_dictionary(path.type) else path
+            arrays[0] = plain.cast(pa.string()).dictionary_encode()
+    names = [DELETE_FILE_PATH.name, DELETE_FILE_POS.name][-len(arrays) :]
+    return pa.RecordBatch.from_arrays(arrays, names)

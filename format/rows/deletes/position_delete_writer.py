@@ -1,0 +1,209 @@
+"""Position delete files: which rows of which data files are deleted (spec: Position Delete Files).
+
+The rows of a file are sorted by data file and position, as the specification asks for. Its bounds
+are whole paths, so that readers find by them which data files it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.data_metrics import MetricsConfig, MetricsKind, MetricsMode
+from icecomb.format.rows.deletes.position_delete import Positions
+from icecomb.format.rows.metadata_columns import (
+    DELETE_FILE_PATH,
+    DELETE_FILE_POS,
+    DELETE_FILE_ROW_ID,
+)
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.write.file_settings import (
+    FileSettings,
+    delete_properties,
+    load_file_options,
+)
+from icecomb.format.rows.write.location_provider import load_location_provider
+from icecomb.format.rows.write.rolling_writer import OpenDataFile, RollingWriter
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.partition import partition_key
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_GRANULARITY,
+    DELETE_TARGET_FILE_BYTES,
+)
+from icecomb.format.spec.types import NestedField, StructType
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_ROWS: Final = 1 << 18
+"""Rows of a batch: each repeats a path."""
+_FULL: Final = MetricsMode(MetricsKind.FULL)
+
+
+class PositionDeleteWriter:
+    """Writes position delete files: of one data file each, or of one partition each.
+
+    Which of both, the table property `write.delete.granularity` says: `file`, the default as in
+    Spark, or `partition`. The format is that of `write.delete.format.default`, without it that of
+    data files; how it is written, `write.delete.parquet.*` say (and so on), and `write.parquet.*`
+    where these are not set. Files are of about `write.delete.target-file-size-bytes`.
+
+    Args:
+        io: Where the files go.
+        metadata: The table.
+        operation_id: The common part of the file names.
+        rows: Whether the deleted rows are stored, too: the optional column `row`, with the
+            columns of the table's current schema. Then each `add` gives them.
+
+    Raises:
+        ConfigurationError: The format or granularity is unknown, or how to write makes no sense.
+    """
+
+    def __init__(
+        self, io: FileIO, metadata: TableMetadata, operation_id: str, *, rows: bool = False
+    ) -> None:
+        properties = delete_properties(metadata.properties)
+        self._by_file = DELETE_GRANULARITY.of(properties) == "file"
+        self._io = io
+        self._metadata = metadata
+        self._operation_id = operation_id
+        self._schema = _schema(metadata.schema() if rows else None)
+        self._arrow = schema_to_pyarrow(self._schema, include_field_ids=False)
+        self._target = DELETE_TARGET_FILE_BYTES.of(properties)
+        chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
+        options = load_file_options(chosen, properties)
+        if isinstance(options, ParquetOptions):
+            # Paths are long in memory; and bloom filters are meant for the table's columns.
+            few = min(options.row_group_rows, _ROWS)
+            options = replace(options, row_group_rows=few, bloom_filters={})
+        self._settings = FileSettings(
+            self._schema,
+            options.fitting(self._target, self._target),
+            _metrics(metadata, rows=rows),
+            content=DataFileContent.POSITION_DELETES,
+        )
+        self._locations = load_location_provider(metadata.location, properties)
+        self._numbers = count(1)
+        self._waiting: dict[tuple[Any, ...], list[_Deletes]] = {}
+        self._done: list[DataFile] = []
+
+    def add(self, file: DataFile, positions: Positions, rows: pa.Table | None = None) -> None:
+        """Delete rows of a data file.
+
+        Args:
+            file: The data file; it is given once.
+            positions: Which rows, ascending.
+            rows: The rows themselves, in the columns and types of the table's current schema.
+
+        Raises:
+            ValidationError: Rows are missing, or are given to a writer without them.
+        """
+        if self._stores_rows != (rows is not None):
+            wanted = "needs" if self._stores_rows else "takes no"
+            raise ValidationError(f"a writer of position deletes {wanted} deleted rows")
+        if not len(positions):
+            return
+        deletes = (file, positions, rows)
+        if self._by_file:
+            self._write([deletes])
+        else:
+            key = (file.spec_id, partition_key(file.partition))
+            self._waiting.setdefault(key, []).append(deletes)
+
+    def close(self) -> list[DataFile]:
+        """Finish all files and return them."""
+        while self._waiting:
+            _, deletes = self._waiting.popitem()
+            self._write(deletes)
+        return self._done
+
+    def abort(self) -> None:
+        """Remove every file of this writer."""
+        self._waiting.clear()
+        self._io.delete([f.file_path for f in self._done])
+        self._done = []
+
+    @property
+    def _stores_rows(self) -> bool:
+        return len(self._schema.fields) > 2
+
+    def _write(self, deletes: list[_Deletes]) -> None:
+        deletes.sort(key=lambda item: item[0].file_path.encode())
+        first = deletes[0][0]
+        writer = RollingWriter(lambda: self._open(first), self._settings, self._target)
+        try:
+            for batch in self._batches(deletes):
+                writer.add(batch)
+            written = writer.close()
+        except BaseException as problem:
+            self._io.delete([f.file_path for f in writer.abort(problem)])
+            raise
+        self._done += [_referring(f) for f in written]
+
+    def _open(self, file: DataFile) -> OpenDataFile:
+        spec = self._metadata.spec_by_id(file.spec_id)
+        folder = None
+        if file.partition:
+            folder = spec.partition_to_path(file.partition, self._metadata.schema())
+        extension = self._settings.options.file_format.value.lower()
+        number = next(self._numbers)
+        name = f"{0:05d}-0-{self._operation_id}-{number:05d}-deletes.{extension}"
+        location = self._locations.new_data_location(name, folder)
+        return OpenDataFile(self._io, location, self._settings, spec, file.partition)
+
+    def _batches(self, deletes: Iterable[_Deletes]) -> Iterator[pa.RecordBatch]:
+        for file, positions, rows in deletes:
+            path = pa.scalar(file.file_path, pa.string())
+            for start in range(0, len(positions), _ROWS):
+                part = pa.array(positions[start : start + _ROWS], pa.int64())
+                columns = [pa.repeat(path, len(part)), part]
+                if rows is not None:
+                    columns.append(_struct(rows.slice(start, len(part)), self._arrow.field(2)))
+                yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
+
+
+_Deletes = tuple[DataFile, Positions, pa.Table | None]
+
+
+def _schema(row: Schema | None) -> Schema:
+    fields = (DELETE_FILE_PATH, DELETE_FILE_POS)
+    if row is None:
+        return Schema(fields)
+    # Each delete of a file that has rows at all has one.
+    return Schema(
+        (*fields, NestedField(DELETE_FILE_ROW_ID, "row", StructType(row.fields), required=True))
+    )
+
+
+def _metrics(metadata: TableMetadata, *, rows: bool) -> MetricsConfig:
+    """Whole paths and positions; of deleted rows what is kept of rows."""
+    own = {DELETE_FILE_PATH.field_id: _FULL, DELETE_FILE_POS.field_id: _FULL}
+    if not rows:
+        return MetricsConfig(modes=own)
+    of_rows = MetricsConfig.from_properties(metadata.properties, metadata.schema())
+    return MetricsConfig(of_rows.default, {**of_rows.modes, **own})
+
+
+def _struct(rows: pa.Table, field: pa.Field) -> pa.StructArray:
+    (batch,) = rows.combine_chunks().to_batches()
+    fields = [field.type.field(i) for i in range(field.type.num_fields)]
+    return pa.StructArray.from_arrays(batch.columns, fields=fields)
+
+
+def _referring(file: DataFile) -> DataFile:
+    """The file with the one data file that all its deletes refer to, if so."""
+    number = DELETE_FILE_PATH.field_id
+    lower = (file.lower_bounds or {}).get(number)
+    if lower is None or lower != (file.upper_bounds or {}).get(number):
+        return file
+    return replace(file, referenced_data_file=lower.decode())

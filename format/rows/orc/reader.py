@@ -1,0 +1,181 @@
+"""ORC data files as record batches with their place in the file.
+
+Field ids stand in the type attribute `iceberg.id` (spec: ORC); files of Hive have none and are read
+through the name mapping. A stripe is read at a time, and only if its statistics allow a row that is
+looked for. pyarrow reads timestamps as nanoseconds and refuses years before 1678 and after 2261: a
+stripe that has some is read in another way (`orc_fallback`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+
+import pyarrow as pa
+from pyarrow import orc
+
+from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.rows.orc.tail import OrcTail
+from icecomb.format.rows.parquet.reader import empty_batches, reading
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.spec.arrow_schema import child_fields
+from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.types import IcebergType
+from icecomb.format.storage.file_io import FileIO
+
+_PLACE_NAME = re.compile(r"_col\d+")
+
+
+class OrcReader:
+    """An open ORC file.
+
+    Args:
+        io: Where the file lies.
+        location: The file.
+        name_mapping: The table's name mapping, for a file without field ids.
+        size: The length its manifest states; a shorter file is refused.
+
+    Raises:
+        CorruptFileError: It is not an ORC file, or is shorter than stated.
+        FileMissingError: There is no such file.
+        UnsupportedError: Its columns have no names, as in files of Hive before version 2.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        name_mapping: NameMapping | None = None,
+        size: int | None = None,
+    ) -> None:
+        self.location = location
+        self._source = io.open_input(location, size)
+        actual = self._source.size()
+        if size is not None and actual < size:
+            raise CorruptFileError(
+                f"Data file {location} has {actual} bytes, its manifest says {size}",
+                hint="The file was cut; restore it, or remove it from the table.",
+                path=location,
+            )
+        with reading(location):
+            self._file = orc.ORCFile(self._source)
+            schema = self._file.schema
+            tail = self._file.reader.serialized_file_tail()
+        try:
+            self._tail = OrcTail(tail)
+        except ValueError as problem:
+            raise CorruptFileError(
+                f"Cannot read data file {location}: {problem}", path=location
+            ) from problem
+        self._statistics_loaded = False
+        if len(schema) and all(_PLACE_NAME.fullmatch(name) for name in schema.names):
+            raise UnsupportedError(
+                f"The columns of ORC file {location} have numbers for names (_col0, ...)",
+                hint="Hive before version 2 wrote such files; rewrite them with a later one.",
+                path=location,
+            )
+        self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
+        """The stripes that begin in a range of bytes, as Iceberg Java splits files."""
+        end = self._source.size() if length is None else start + length
+        return [n for n, stripe in enumerate(self._tail.stripes) if start <= stripe.offset < end]
+
+    def statistics(
+        self, field_id: int, field_type: IcebergType
+    ) -> Callable[[int], ChunkStatistics | None] | None:
+        """The statistics of a column by stripe, None when it has no one value a row."""
+        numbers = dict(_numbers(self.fields))
+        if field_id not in numbers or self._tail.type_count != _count(self.fields) + 1:
+            return None
+        self._load_statistics()
+        number = numbers[field_id]
+        return lambda stripe: self._tail.chunk(stripe, number, field_type)
+
+    def batches(
+        self,
+        columns: Sequence[int],
+        row_groups: Sequence[int],
+        batch_size: int,
+        *,
+        use_threads: bool = True,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Read columns of some stripes.
+
+        Args:
+            columns: Numbers of physical columns; none gives batches with rows and no columns.
+            row_groups: The stripes.
+            batch_size: The most rows a batch has.
+            use_threads: Not used: stripes are decoded by the calling thread.
+        """
+        del use_threads
+        wanted = set(columns)
+        names = [f.name for f in self.fields if wanted.intersection(f.leaves)]
+        starts = list(accumulate((s.rows for s in self._tail.stripes), initial=0))
+        for number in row_groups:
+            if not names:
+                rows = self._tail.stripes[number].rows
+                yield from empty_batches(starts[number], rows, batch_size)
+                continue
+            with reading(self.location):
+                stripe = self._stripe(number, names)
+            for start in range(0, stripe.num_rows, batch_size):
+                yield starts[number] + start, stripe.slice(start, batch_size)
+
+    def _stripe(self, number: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            return self._file.read_stripe(number, columns=names)
+        except pa.ArrowInvalid:
+            places = {f.name: n for n, f in enumerate(self.fields) if f.name in names}
+            timed = [
+                name for name, n in places.items() if _has_timestamp(self.fields[n].arrow_type)
+            ]
+            if not timed:
+                raise
+        from icecomb.format.rows.orc.fallback import read_columns
+
+        schema, numbers = self._file.schema, [places[name] for name in timed]
+        arrays = read_columns(self._source, self.location, schema, number, numbers)
+        found = dict(zip(timed, arrays, strict=True))
+        others = [name for name in names if name not in found]
+        if others:
+            rest = self._file.read_stripe(number, columns=others)
+            found |= {name: rest.column(name) for name in others}
+        return pa.record_batch({name: found[name] for name in names})
+
+    def _load_statistics(self) -> None:
+        if self._statistics_loaded:
+            return
+        self._statistics_loaded = True
+        start, end = self._tail.metadata_range
+        with reading(self.location):
+            section = self._source.read_at(end - start, start)
+        # Without statistics every stripe is read.
+        with suppress(ValueError):
+            self._tail.load_statistics(section)
+
+
+def _numbers(fields: Sequence[FileField]) -> Iterator[tuple[int, int]]:
+    """Field ids with the numbers of their types, of fields that have one value a row."""
+    number = 1
+    for f in fields:
+        if not f.children and f.field_id is not None:
+            yield f.field_id, number
+        elif pa.types.is_struct(f.arrow_type):
+            yield from ((inner, number + n) for inner, n in _numbers(f.children))
+        number += 1 + _count(f.children)
+
+
+def _has_timestamp(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
+
+
+def _count(fields: Sequence[FileField]) -> int:
+    return sum(1 + _count(f.children) for f in fields)

@@ -1,0 +1,256 @@
+"""The tail of an ORC file: where its stripes begin, and their statistics (ORC specification v1).
+
+pyarrow reads a stripe by its number but does not say where it lies nor what is in it. What it
+hands out is the footer as a protocol buffer message, of which the few fields needed are read here.
+Statistics that cannot be trusted are not used: text by writers before HIVE-8732, NaN as a bound,
+timestamps nearer than a day, because writers disagree on the zone they are in.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.spec.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+
+Message: TypeAlias = Mapping[int, Sequence[Any]]
+"""The values of a protocol buffer message by field number, undecoded."""
+
+_DAY: Final = 86_400_000_000
+_TEXT_KINDS: Final = frozenset((7, 16))
+_INTEGER_KINDS: Final = frozenset((1, 2, 3, 4))
+_TIMESTAMP_KINDS: Final = frozenset((9, 18))
+_INTEGERS, _DOUBLES, _TEXTS, _DECIMALS, _DATES, _TIMESTAMPS = 2, 3, 4, 6, 7, 9
+_TRUSTED_TEXT: Final = 1
+_TRUSTED_TIMES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """A stripe.
+
+    Args:
+        offset: Where it begins, in bytes.
+        rows: How many rows it has.
+    """
+
+    offset: int
+    rows: int
+
+
+class OrcTail:
+    """What the tail of a file says.
+
+    Args:
+        serialized: The tail as pyarrow hands it out.
+
+    Raises:
+        ValueError: It is no tail of an ORC file.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        tail = _message(serialized)
+        self._script, footer = _message(_bytes(tail, 1)), _message(_bytes(tail, 2))
+        self._kinds = [_number(_message(raw), 1) for raw in footer.get(4, ())]
+        self._statistics: list[Sequence[bytes]] = []
+        self.stripes = tuple(
+            Stripe(_number(m, 1), _number(m, 5)) for m in map(_message, footer.get(3, ()))
+        )
+        end = _number(tail, 3) - 1 - _number(tail, 4) - _number(self._script, 1)
+        self.metadata_range = (end - _number(self._script, 5), end)
+        """Where the statistics of the stripes lie, in bytes."""
+
+    @property
+    def type_count(self) -> int:
+        """How many types there are, at every depth, the row itself included."""
+        return len(self._kinds)
+
+    def load_statistics(self, section: bytes) -> None:
+        """Take the statistics of the stripes from their section of the file.
+
+        Raises:
+            ValueError: They cannot be decoded.
+        """
+        try:
+            metadata = _message(self._unpacked(section))
+        except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
+            raise ValueError(f"stripe statistics: {error}") from error
+        found = [_message(raw).get(1, ()) for raw in metadata.get(1, ())]
+        if len(found) == len(self.stripes):
+            self._statistics = found
+
+    def chunk(self, stripe: int, column: int, kind: IcebergType) -> ChunkStatistics | None:
+        """What is known about a column in a stripe, None for nothing.
+
+        Args:
+            stripe: The number of the stripe.
+            column: The number of the column's type, counted depth-first, the row being 0.
+            kind: The type of the table's column.
+        """
+        if not self._statistics or column >= len(self._statistics[stripe]):
+            return None
+        rows = self.stripes[stripe].rows
+        try:
+            column_statistics = _message(self._statistics[stripe][column])
+            if 1 not in column_statistics:
+                return None
+            nulls = rows - _number(column_statistics, 1)
+            lower, upper = self._bounds(column_statistics, self._kinds[column], kind)
+        except (ValueError, IndexError, struct.error, InvalidOperation):
+            return None
+        if nulls < 0:
+            return None
+        return ChunkStatistics(rows, nulls, lower, upper)
+
+    def _bounds(self, known: Message, stored: int, kind: IcebergType) -> tuple[Any, Any]:
+        version = _number(self._script, 6)
+        if isinstance(kind, (IntegerType, LongType, TimeType)) and stored in _INTEGER_KINDS:
+            return _signed(known, _INTEGERS)
+        if isinstance(kind, DateType):
+            return _signed(known, _DATES)
+        if isinstance(kind, (FloatType, DoubleType)):
+            return _doubles(known)
+        if isinstance(kind, StringType) and stored in _TEXT_KINDS and version >= _TRUSTED_TEXT:
+            return _texts(known)
+        if isinstance(kind, DecimalType):
+            return _decimals(known)
+        zoned = isinstance(kind, (TimestampType, TimestamptzType))
+        if zoned and stored in _TIMESTAMP_KINDS and version >= _TRUSTED_TIMES:
+            lower, upper = _signed(known, _TIMESTAMPS, 3)
+            if lower is not None and upper is not None:
+                return lower * 1000 - _DAY, (upper + 1) * 1000 + _DAY
+        return None, None
+
+    def _unpacked(self, section: bytes) -> bytes:
+        codec = _number(self._script, 2)
+        if codec == 0:
+            return section
+        parts, at = [], 0
+        while at < len(section):
+            header = int.from_bytes(section[at : at + 3], "little")
+            chunk = section[at + 3 : at + 3 + (header >> 1)]
+            at += 3 + (header >> 1)
+            parts.append(chunk if header & 1 else _unpacked(codec, chunk))
+        return b"".join(parts)
+
+
+def _unpacked(codec: int, chunk: bytes) -> bytes:
+    if codec == 1:
+        return zlib.decompress(chunk, -zlib.MAX_WBITS)
+    if codec == 2:
+        size, _ = _varint(chunk, 0)
+        return bytes(pa.decompress(chunk, size, codec="snappy", asbytes=True))
+    if codec == 5:
+        with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
+            return bytes(stream.read())
+    raise ValueError(f"codec {codec}")
+
+
+def _message(data: bytes) -> Message:
+    """Split a message into its fields (Protocol Buffers encoding)."""
+    fields: defaultdict[int, list[Any]] = defaultdict(list)
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        wire = key & 7
+        value: int | bytes
+        if wire == 0:
+            value, at = _varint(data, at)
+        else:
+            if wire == 2:
+                size, at = _varint(data, at)
+            elif wire in (1, 5):
+                size = 8 if wire == 1 else 4
+            else:
+                raise ValueError(f"wire type {wire}")
+            if at + size > len(data):
+                raise ValueError("a message ends too early")
+            value = data[at : at + size]
+            at += size
+        fields[key >> 3].append(value)
+    return fields
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ValueError("a number does not end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _number(message: Message, field: int) -> int:
+    value = message.get(field, (0,))[-1]
+    if not isinstance(value, int):
+        raise ValueError(f"field {field} is no number")  # noqa: TRY004 - of the file, not of an argument
+    return value
+
+
+def _bytes(message: Message, field: int) -> bytes:
+    value = message.get(field, (b"",))[-1]
+    if not isinstance(value, bytes):
+        raise ValueError(f"field {field} is no message")  # noqa: TRY004 - the same
+    return value
+
+
+def _pair(known: Message, kind: int, first: int) -> tuple[Any, Any]:
+    inner = _message(_bytes(known, kind))
+    return inner.get(first, (None,))[-1], inner.get(first + 1, (None,))[-1]
+
+
+def _signed(known: Message, kind: int, first: int = 1) -> tuple[int | None, int | None]:
+    lower, upper = _pair(known, kind, first)
+    if lower is None or upper is None:
+        return None, None
+    return (lower >> 1) ^ -(lower & 1), (upper >> 1) ^ -(upper & 1)
+
+
+def _doubles(known: Message) -> tuple[float | None, float | None]:
+    lower, upper = _pair(known, _DOUBLES, 1)
+    if lower is None or upper is None:
+        return None, None
+    low, high = struct.unpack("<d", lower)[0], struct.unpack("<d", upper)[0]
+    if low != low or high != high:  # noqa: PLR0124 - NaN equals nothing
+        return None, None
+    # Either zero may stand for both.
+    return -0.0 if low == 0 else low, 0.0 if high == 0 else high
+
+
+def _texts(known: Message) -> tuple[str | None, str | None]:
+    lower, upper = _pair(known, _TEXTS, 1)
+    return (
+        None if lower is None else lower.decode(),
+        None if upper is None else upper.decode(),
+    )
+
+
+def _decimals(known: Message) -> tuple[Decimal | None, Decimal | None]:
+    lower, upper = _pair(known, _DECIMALS, 1)
+    if lower is None or upper is None:
+        return None, None
+    return Decimal(lower.decode()), Decimal(upper.decode())

@@ -1,0 +1,337 @@
+"""ORC data files: field ids at every depth as type attributes (spec: Appendix A, ORC).
+
+Settings come from the table's properties of Iceberg Java (`write.orc.*`). Times are stored as whole
+numbers, UUIDs and fixed as bytes, each with the attribute that tells so. Timestamps before 1970
+must be whole seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import orc
+
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.arrow_metrics import ArrowMetrics
+from icecomb.format.rows.data_metrics import Metrics
+from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
+from icecomb.format.spec import table_property as known
+from icecomb.format.spec.arrow_schema import ORC_FIELD_ID_KEY, type_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
+    FixedType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimeType,
+    UUIDType,
+)
+
+_CODECS = {
+    "zlib": "zlib",
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_DICTIONARY_THRESHOLD = 0.8
+"""A column whose distinct values are fewer than this part of its values gets a dictionary."""
+_LEAST_STRIPE = 64 << 10
+_STRIPES = 8
+"""So many stripes at least make a file of the target size: its length is known by stripes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrcOptions:
+    """How ORC files are written.
+
+    Args:
+        compression: pyarrow's name of the codec.
+        strategy: `speed` or `compression`.
+        stripe_bytes: The length of a stripe, about.
+        batch_rows: Rows that are encoded at once.
+        bloom_columns: The names of the columns with a bloom filter.
+        bloom_fpp: Their false-positive probability.
+    """
+
+    compression: str = "zlib"
+    strategy: str = "speed"
+    stripe_bytes: int = known.ORC_STRIPE_BYTES.default
+    batch_rows: int = known.ORC_BATCH_ROWS.default
+    bloom_columns: tuple[str, ...] = ()
+    bloom_fpp: float = known.ORC_BLOOM_FPP.default
+
+    @property
+    def file_format(self) -> FileFormat:
+        """ORC."""
+        return FileFormat.ORC
+
+    @property
+    def row_group_bytes(self) -> int:
+        """See `FileOptions.row_group_bytes`; stripes are made by the writer itself."""
+        return self.stripe_bytes
+
+    @property
+    def row_group_rows(self) -> int:
+        """See `FileOptions.row_group_rows`."""
+        return 1 << 17
+
+    @property
+    def buffer_bytes(self) -> int:
+        """See `FileOptions.buffer_bytes`."""
+        return 8 << 20
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
+        """The options that a table's properties set.
+
+        Raises:
+            ConfigurationError: A codec or strategy is unknown, or a number is none.
+        """
+        names = (known.ORC_BLOOM_COLUMNS.of(properties) or "").split(",")
+        return cls(
+            _CODECS[known.ORC_CODEC.of(properties)],
+            known.ORC_STRATEGY.of(properties),
+            known.ORC_STRIPE_BYTES.of(properties),
+            known.ORC_BATCH_ROWS.of(properties),
+            tuple(filter(None, map(str.strip, names))),
+            known.ORC_BLOOM_FPP.of(properties),
+        )
+
+    def fitting(self, target_bytes: int, open_bytes: int) -> OrcOptions:
+        """See `FileOptions.fitting`: an open file keeps a stripe until it is full."""
+        most = max(min(target_bytes // _STRIPES, open_bytes), _LEAST_STRIPE)
+        return replace(self, stripe_bytes=min(self.stripe_bytes, most))
+
+    def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
+        """See `FileOptions.open`."""
+        return OrcFileWriter(stream, settings, self)
+
+
+class OrcFileWriter:
+    """Writes one ORC file.
+
+    Args:
+        stream: Where the file goes; the caller closes it.
+        settings: The columns, and what is kept about them.
+        options: How to write.
+    """
+
+    def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
+        self._stream = _PatientStream(stream)
+        self._unfinished = options.stripe_bytes // 2
+        self._metrics = ArrowMetrics(settings.schema, settings.metrics)
+        self._schema = pa.schema([_field(f) for f in settings.schema.fields])
+        self._writer = orc.ORCWriter(
+            pa.PythonFile(self._stream, "wb"),
+            compression=options.compression,
+            compression_strategy=options.strategy,
+            stripe_size=options.stripe_bytes,
+            batch_size=options.batch_rows,
+            dictionary_key_size_threshold=_DICTIONARY_THRESHOLD,
+            bloom_filter_columns=_column_ids(settings.schema, options.bloom_columns) or None,
+            bloom_filter_fpp=options.bloom_fpp,
+        )
+        self._empty = True
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the finished stripes, and of half a stripe that is not finished."""
+        return self._stream.tell() + self._unfinished
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write batches, whose columns have the table's types."""
+        for batch in batches:
+            self._metrics.add(batch)
+            self._write(pa.Table.from_batches([batch]))
+
+    def close(self) -> Metrics:
+        """Write the last stripe and the footer; the metrics were counted on the way."""
+        if self._empty:
+            self._write(self._schema.empty_table())
+        self._writer.close()
+        self._stream.check()
+        return self._metrics.result()
+
+    def _write(self, table: pa.Table) -> None:
+        columns = [
+            _whole(column.cast(f.type))
+            for column, f in zip(table.columns, self._schema, strict=True)
+        ]
+        for column, f in zip(columns, self._schema, strict=True):
+            for chunk in column.chunks:
+                _check_moments(chunk, f.name)
+        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        self._stream.check()
+        self._empty = False
+
+
+class _PatientStream:
+    """A stream whose errors wait until they are asked for.
+
+    pyarrow's ORC writer ends the process when its stream fails, and it writes what it has left when
+    it is dropped.
+    """
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._length = stream.tell()
+        self._problem: BaseException | None = None
+
+    def write(self, data: bytes) -> int:
+        """Write, or keep the first problem and write no more."""
+        if self._problem is None:
+            try:
+                self._stream.write(data)
+            except BaseException as problem:  # noqa: BLE001 - raised by `check`
+                self._problem = problem
+        self._length += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """The length so far."""
+        return self._length
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The stream belongs to another, who closes it."""
+
+    def check(self) -> None:
+        """Raise the problem there was."""
+        if self._problem is not None:
+            raise self._problem
+
+
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as a copy if it is nested: of a slice of structs pyarrow writes other rows.
+
+    Of a struct in a null struct it writes other values, too, unless what is inside is null.
+    """
+    if not column.type.num_fields:
+        return column
+    copied = column.take(pa.array(np.arange(len(column))))
+    return pa.chunked_array([_null_inside(chunk) for chunk in copied.chunks], column.type)
+
+
+def _null_inside(array: pa.Array) -> pa.Array:
+    """The array with nulls in what is inside of null structs, at any depth."""
+    kind = array.type
+    if not kind.num_fields:
+        return array
+    if pa.types.is_struct(kind):
+        children = [_null_inside(child) for child in array.flatten()]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        fields = [kind.key_field, kind.item_field]
+        entries = [_null_inside(array.keys), _null_inside(array.items)]
+        inside = pa.StructArray.from_arrays(entries, fields=fields)
+    else:
+        inside = _null_inside(array.values)
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), buffers, array.null_count, array.offset, [inside]
+    )
+
+
+def _check_moments(array: pa.Array, path: str) -> None:
+    """Refuse timestamps that pyarrow would write so that others read them as other ones.
+
+    Before 1970 it gives a part of a second a negative number of nanoseconds.
+
+    Raises:
+        UnsupportedError: There is one.
+    """
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        micros = np.asarray(array.view(pa.int64()).drop_null())
+        wrong = micros[(micros < 0) & (micros % 1_000_000 != 0)]
+        if len(wrong):
+            raise UnsupportedError(
+                f"Column {path!r} has timestamps before 1970 that are not whole seconds "
+                f"({int(wrong[0])} microseconds): they cannot be written to ORC",
+                hint="Write Parquet, or round them.",
+                column=path,
+            )
+    elif pa.types.is_struct(kind):
+        for i in range(kind.num_fields):
+            _check_moments(array.field(i), f"{path}.{kind.field(i).name}")
+    elif pa.types.is_map(kind):
+        _check_moments(array.keys, f"{path}.key")
+        _check_moments(array.items, f"{path}.value")
+    elif pa.types.is_list(kind):
+        _check_moments(array.values, f"{path}.element")
+
+
+def _field(field: NestedField) -> pa.Field:
+    kind = field.field_type
+    attributes = {
+        ORC_FIELD_ID_KEY: str(field.field_id).encode(),
+        b"iceberg.required": str(field.required).lower().encode(),
+        **_attributes(kind),
+    }
+    return pa.field(field.name, _type(kind), not field.required, attributes)
+
+
+def _type(kind: IcebergType) -> pa.DataType:
+    """The Arrow type that becomes the ORC type of the specification."""
+    if isinstance(kind, StructType):
+        return pa.struct([_field(f) for f in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(_field(kind.element_field))
+    if isinstance(kind, MapType):
+        return pa.map_(_field(kind.key_field), _field(kind.value_field))
+    if isinstance(kind, TimeType):
+        return pa.int64()
+    if isinstance(kind, UUIDType | FixedType):
+        return pa.binary()
+    return type_to_pyarrow(kind)
+
+
+def _attributes(kind: IcebergType) -> dict[bytes, bytes]:
+    if isinstance(kind, IntegerType):
+        return {}
+    if isinstance(kind, LongType):
+        return {b"iceberg.long-type": b"LONG"}
+    if isinstance(kind, TimeType):
+        return {b"iceberg.long-type": b"TIME"}
+    if isinstance(kind, UUIDType):
+        return {b"iceberg.binary-type": b"UUID"}
+    if isinstance(kind, FixedType):
+        return {
+            b"iceberg.binary-type": b"FIXED",
+            b"iceberg.length": str(len(kind)).encode(),
+        }
+    return {}
+
+
+def _column_ids(schema: Schema, names: Sequence[str]) -> list[int]:
+    """The numbers of columns in the file, which counts all types before their inner ones."""
+    wanted = {schema.find_field(name).field_id for name in names if schema.contains(name)}
+    return [i for i, f in enumerate(_in_order(schema.fields), 1) if f.field_id in wanted]
+
+
+def _in_order(fields: Sequence[NestedField]) -> Iterator[NestedField]:
+    for f in fields:
+        yield f
+        kind = f.field_type
+        if isinstance(kind, StructType):
+            yield from _in_order(kind.fields)
+        elif isinstance(kind, ListType):
+            yield from _in_order((kind.element_field,))
+        elif isinstance(kind, MapType):
+            yield from _in_order((kind.key_field, kind.value_field))

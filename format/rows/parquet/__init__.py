@@ -1,0 +1,1 @@
+"""Data and delete files in Parquet."""

@@ -1,0 +1,52 @@
+"""Which columns of a Parquet file get a dictionary, by a sample of their values.
+
+Parquet writers build a dictionary for every column and give it up once it is too large. In each
+row group of each file that work is lost again, which is most of the cost of writing many
+partitions. A sample tells beforehand which columns have too many different values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.rows.parquet.path import parquet_paths
+from icecomb.format.spec.types import NestedField
+
+_SAMPLE_ROWS = 1 << 14
+_FEWEST_ROWS = 1 << 10
+
+
+def dictionary_columns(
+    fields: tuple[NestedField, ...], batch: pa.RecordBatch, limit: int
+) -> list[str]:
+    """The Parquet paths of the columns that get a dictionary.
+
+    Args:
+        fields: The table's columns.
+        batch: Rows to sample, in the columns' order.
+        limit: How many bytes a dictionary may have.
+    """
+    sample = batch
+    if batch.num_rows > _SAMPLE_ROWS:
+        sample = batch.take(pa.array(np.linspace(0, batch.num_rows - 1, _SAMPLE_ROWS).astype(int)))
+    chosen: list[str] = []
+    for f, array in zip(fields, sample.columns, strict=True):
+        if not f.field_type.is_primitive or _repeats(array, limit):
+            chosen.extend(parquet_paths((f,)).values())
+    return chosen
+
+
+def _repeats(array: pa.Array, limit: int) -> bool:
+    """Whether a dictionary of all values would probably fit."""
+    values = array.storage if isinstance(array, pa.ExtensionArray) else array
+    rows = len(values) - values.null_count
+    if rows < _FEWEST_ROWS:
+        return True
+    most = limit / max(values.nbytes / rows, 1)
+    # Of `most` equally frequent values, so many different ones are expected among the sample.
+    expected = most * -math.expm1(-rows / most)
+    return bool(pc.count_distinct(values).as_py() <= expected)

@@ -1,0 +1,141 @@
+"""How Parquet files are written, by the properties of Iceberg Java (`write.parquet.*`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO
+
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.write.write_property import compression_level
+from icecomb.format.spec import table_property as known
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
+
+_CODECS = {
+    "zstd": "ZSTD",
+    "gzip": "GZIP",
+    "snappy": "SNAPPY",
+    "lz4": "LZ4",
+    "brotli": "BROTLI",
+    "uncompressed": "NONE",
+    "none": "NONE",
+}
+_PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
+_BLOCK_BYTES = 32
+"""A bloom filter consists of blocks of this length; their number is a power of two."""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """The bloom filter of a column.
+
+    Args:
+        fpp: The false-positive probability it is made for.
+        ndv: How many distinct values a row group has; None for as many as rows.
+    """
+
+    fpp: float = known.PARQUET_BLOOM_FPP.default
+    ndv: int | None = None
+
+    def values(self, rows: int, max_bytes: int) -> int:
+        """For how many distinct values the filter of a row group is made.
+
+        Args:
+            rows: Rows of the row group.
+            max_bytes: How long a filter may be.
+        """
+        wanted = rows if self.ndv is None else self.ndv
+        blocks = 1 << max(int(math.log2(max_bytes / _BLOCK_BYTES)), 0)
+        # Parquet format, Bloom Filter: bits of a filter of n values with 8 bits each set.
+        bits_per_value = -8 / math.log(1 - self.fpp ** (1 / 8))
+        return max(min(wanted, int(blocks * _BLOCK_BYTES * 8 / bits_per_value)), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How Parquet files are written.
+
+    Args:
+        compression: pyarrow's name of the codec.
+        level: The codec's level, None for its default.
+        row_group_bytes: The length of a row group in the file, at most about.
+        row_group_rows: Rows of a row group, at most.
+        page_bytes: Values of a page, at most about.
+        page_rows: Rows of a page, at most: the grain at which readers skip.
+        page_version: The version of data pages, `1.0` or `2.0`.
+        dictionary_bytes: A dictionary larger than this is given up.
+        dictionaries: By column name, whether there is a dictionary; where nothing is said, a
+            sample of the values decides.
+        statistics: By column name, whether there are statistics; else there are.
+        bloom_filters: Bloom filters by column name.
+        bloom_max_bytes: The length of a bloom filter, at most.
+    """
+
+    compression: str = "ZSTD"
+    level: int | None = None
+    row_group_bytes: int = known.PARQUET_ROW_GROUP_BYTES.default
+    row_group_rows: int = known.PARQUET_ROW_GROUP_ROWS.default
+    page_bytes: int = known.PARQUET_PAGE_BYTES.default
+    page_rows: int = known.PARQUET_PAGE_ROWS.default
+    page_version: str = "1.0"
+    dictionary_bytes: int = known.PARQUET_DICTIONARY_BYTES.default
+    dictionaries: Mapping[str, bool] = field(default_factory=dict)
+    statistics: Mapping[str, bool] = field(default_factory=dict)
+    bloom_filters: Mapping[str, BloomFilter] = field(default_factory=dict)
+    bloom_max_bytes: int = known.PARQUET_BLOOM_MAX_BYTES.default
+
+    @property
+    def file_format(self) -> FileFormat:
+        """Parquet."""
+        return FileFormat.PARQUET
+
+    @property
+    def buffer_bytes(self) -> int:
+        """See `FileOptions.buffer_bytes`: a row group is written as a whole."""
+        return max(self.row_group_bytes, 128 << 20)
+
+    def fitting(self, target_bytes: int, open_bytes: int) -> ParquetOptions:
+        """See `FileOptions.fitting`; an open file keeps nothing between row groups."""
+        del target_bytes, open_bytes
+        return self
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> ParquetOptions:
+        """The options that a table's properties set.
+
+        Options of columns that the table does not have (any more) are passed over, as by Iceberg
+        Java.
+
+        Raises:
+            ConfigurationError: A codec is unknown or a number is none.
+        """
+        codec = _CODECS[known.PARQUET_CODEC.of(properties)]
+        fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
+        ndv = known.PARQUET_BLOOM_NDV.of_each(properties)
+        return cls(
+            codec,
+            compression_level(known.PARQUET_LEVEL, properties, codec),
+            known.PARQUET_ROW_GROUP_BYTES.of(properties),
+            known.PARQUET_ROW_GROUP_ROWS.of(properties),
+            known.PARQUET_PAGE_BYTES.of(properties),
+            known.PARQUET_PAGE_ROWS.of(properties),
+            _PAGE_VERSIONS[known.PARQUET_PAGE_VERSION.of(properties)],
+            known.PARQUET_DICTIONARY_BYTES.of(properties),
+            known.PARQUET_DICTIONARY.of_each(properties),
+            known.PARQUET_STATISTICS.of_each(properties),
+            {
+                name: BloomFilter(fpp.get(name, known.PARQUET_BLOOM_FPP.default), ndv.get(name))
+                for name, enabled in known.PARQUET_BLOOM.of_each(properties).items()
+                if enabled
+            },
+            known.PARQUET_BLOOM_MAX_BYTES.of(properties),
+        )
+
+    def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
+        """See `FileOptions.open`."""
+        from icecomb.format.rows.parquet.writer import ParquetFileWriter
+
+        return ParquetFileWriter(stream, settings, self)

@@ -1,0 +1,131 @@
+"""Parquet data files: field ids at every depth, page index, microsecond timestamps, no INT96."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.parquet.path import parquet_paths
+from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.write.file_settings import FileSettings
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import BooleanType, DoubleType, FloatType, NestedField, StructType
+
+
+class ParquetFileWriter:
+    """Writes one Parquet file; every call writes one row group.
+
+    Args:
+        stream: Where the file goes; the caller closes it.
+        settings: The columns, and what is kept about them.
+        options: How to write.
+    """
+
+    def __init__(self, stream: BinaryIO, settings: FileSettings, options: ParquetOptions) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._options = options
+        self._nan_paths = list(_floating(settings.schema.fields, ()))
+        self._nan_counts = dict.fromkeys((number for number, _ in self._nan_paths), 0)
+        self._writer: pq.ParquetWriter | None = None
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far."""
+        return self._stream.tell()
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write batches, whose columns have the table's types, as a row group."""
+        table = pa.Table.from_batches(batches)
+        if self._writer is None:
+            # The first row group tells how large bloom filters have to be.
+            self._writer = self._open(table.num_rows)
+        for number, path in self._nan_paths:
+            self._nan_counts[number] += _count_nan(table, path)
+        self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def close(self) -> Metrics:
+        """Write the footer; what it says is the metrics."""
+        writer = self._writer or self._open(0)
+        writer.close()
+        footer = writer.writer.metadata
+        schema = self._settings.schema
+        fields = file_fields(footer.schema.to_arrow_schema(), None, "the file being written")
+        return parquet_metrics(footer, fields, schema, self._settings.metrics, self._nan_counts)
+
+    def _open(self, rows: int) -> pq.ParquetWriter:
+        options, schema = self._options, self._settings.schema
+        paths = parquet_paths(schema.fields)
+        statistics = _columns(schema, options.statistics, paths)
+        writer = pq.ParquetWriter(
+            self._stream,
+            schema_to_pyarrow(schema),
+            version="2.6",
+            compression=options.compression,
+            compression_level=options.level,
+            use_dictionary=self._dictionaries(paths),
+            write_statistics=[p for i, p in paths.items() if statistics.get(i, True)],
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            data_page_size=options.page_bytes,
+            data_page_version=options.page_version,
+            max_rows_per_page=options.page_rows,
+            dictionary_pagesize_limit=options.dictionary_bytes,
+            bloom_filter_options={
+                paths[number]: {
+                    "fpp": bloom.fpp,
+                    "ndv": bloom.values(rows, options.bloom_max_bytes),
+                }
+                for number, bloom in _columns(schema, options.bloom_filters, paths).items()
+                # A bloom filter of two values tells nothing; Parquet has none for them.
+                if not isinstance(schema.find_type(number), BooleanType)
+            }
+            or None,
+        )
+        writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema.to_json())})
+        return writer
+
+    def _dictionaries(self, paths: Mapping[int, str]) -> list[str]:
+        sampled = self._settings.dictionaries
+        chosen = set(paths.values() if sampled is None else sampled)
+        asked = _columns(self._settings.schema, self._options.dictionaries, paths)
+        return [p for i, p in paths.items() if asked.get(i, p in chosen)]
+
+
+def _columns(
+    schema: Schema, by_name: Mapping[str, Any], paths: Mapping[int, str]
+) -> dict[int, Any]:
+    """What is said by column name, by field id; without the columns that do not exist."""
+    ids = {
+        schema.find_field(name).field_id: value
+        for name, value in by_name.items()
+        if schema.contains(name)
+    }
+    return {number: value for number, value in ids.items() if number in paths}
+
+
+def _floating(
+    fields: Sequence[NestedField], path: tuple[int, ...]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Ids and index paths of the columns, outside lists and maps, that can hold NaN."""
+    for index, f in enumerate(fields):
+        if isinstance(f.field_type, (FloatType, DoubleType)):
+            yield f.field_id, (*path, index)
+        elif isinstance(f.field_type, StructType):
+            yield from _floating(f.field_type.fields, (*path, index))
+
+
+def _count_nan(table: pa.Table, path: tuple[int, ...]) -> int:
+    column: Any = table.column(path[0])
+    if len(path) > 1:
+        column = pc.struct_field(column, list(path[1:]))
+    return sum(pc.is_nan(chunk).true_count for chunk in column.chunks)

@@ -1,0 +1,96 @@
+"""One partition type for all files of a table, whatever spec they were written with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.partition import PartitionField
+from icecomb.format.spec.transform import UnknownTransform, VoidTransform
+from icecomb.format.spec.types import NestedField, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+
+
+def partition_union(metadata: TableMetadata) -> StructType:
+    """The partition fields that any spec of a table has ever had, in the order of their ids.
+
+    A field has its latest name. Fields whose column was dropped are left out, as no value of the
+    type is known for sure.
+
+    Raises:
+        ValidationError: Two specs use one id for different things, or a transform is unknown.
+    """
+    schema = metadata.schema()
+    chosen: dict[int, PartitionField] = {}
+    for spec in sorted(metadata.partition_specs, key=lambda spec: -spec.spec_id):
+        for field in spec.fields:
+            if isinstance(field.transform, UnknownTransform):
+                raise ValidationError(
+                    f"Partition field {field} has a transform whose type is not known"
+                )
+            if schema.contains(field.source_id):
+                known = chosen.get(field.field_id)
+                chosen[field.field_id] = field if known is None else _merged(known, field)
+    return StructType(
+        tuple(
+            NestedField(
+                number,
+                field.name,
+                field.transform.result_type(schema.find_type(field.source_id)),
+            )
+            for number, field in sorted(chosen.items())
+        )
+    )
+
+
+def union_columns(
+    columns: ManifestColumns, spec: PartitionSpec, fields: Sequence[NestedField]
+) -> list[pa.Array]:
+    """The partitions of a manifest's files in the types of the union.
+
+    Args:
+        columns: The manifest.
+        spec: Its partition spec.
+        fields: Fields of the union; those the spec lacks are null.
+    """
+    import pyarrow as pa
+
+    from icecomb.format.rows.value_array import internal_to_arrow
+    from icecomb.format.spec.arrow_schema import type_to_pyarrow
+
+    positions = {field.field_id: at for at, field in enumerate(spec.fields)}
+    positions |= {
+        column.field_id: at
+        for at, column in enumerate(columns.partition_columns)
+        if column.field_id is not None
+    }
+    out = []
+    for field in fields:
+        at = positions.get(field.field_id, len(columns.partition_columns))
+        values = None if at >= len(columns.partition_columns) else columns.partition(at)
+        if values is None or values.null_count == len(values):
+            out.append(pa.nulls(len(columns), type_to_pyarrow(field.field_type)))
+        else:
+            assert isinstance(field.field_type, PrimitiveType)  # noqa: S101 - as transforms give
+            out.append(internal_to_arrow(values, field.field_type))
+    return out
+
+
+def _merged(known: PartitionField, field: PartitionField) -> PartitionField:
+    if known.source_id != field.source_id or not (
+        known.transform == field.transform
+        or isinstance(known.transform, VoidTransform)
+        or isinstance(field.transform, VoidTransform)
+    ):
+        raise ValidationError(f"Partition fields {known} and {field} have one id")
+    if isinstance(known.transform, VoidTransform):
+        return replace(known, transform=field.transform)
+    return known

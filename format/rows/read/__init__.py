@@ -1,0 +1,1 @@
+"""Data files become rows: projected, filtered, without those that are deleted."""

@@ -1,0 +1,362 @@
+"""Scan tasks as Arrow data: projected by field id, without deleted rows, filtered exactly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.expressions.binding import bind, bound_references
+from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.deletes.equality_delete import ColumnPlaces, EqualityDeletes, KeySet
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, live_mask
+from icecomb.format.rows.metadata_columns import (
+    FILE_PATH,
+    IS_DELETED,
+    PARTITION,
+    SPEC_ID,
+    partition_value,
+)
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.read.arrow_projection import Projection
+from icecomb.format.rows.read.data_file_reader import DataFileReader, open_data_file
+from icecomb.format.rows.read.row_filter import may_match, row_mask
+from icecomb.format.spec.arrow_schema import child_fields, schema_to_pyarrow
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.scan_task import FileScanTask
+
+BATCH_ROWS = 1 << 17
+_TABLE_BATCH_ROWS = 1 << 20
+"""What is to be held as a whole is made in fewer, larger pieces."""
+_NOT_ASCII = 0x80
+
+
+class ArrowScan:
+    """Reads the tasks of one scan.
+
+    Args:
+        table_metadata: The table.
+        io: Where its files lie.
+        projected_schema: The columns to return; metadata columns by their reserved ids.
+        case_sensitive: Whether names in the tasks' residuals are.
+        limit: The most rows to return, None for all.
+        ordered: Whether rows come in the order of the tasks.
+        batch_size: The most rows in a batch.
+        workers: How many tasks are read at a time; None for one a processor.
+    """
+
+    def __init__(
+        self,
+        table_metadata: TableMetadata,
+        io: FileIO,
+        projected_schema: Schema,
+        *,
+        case_sensitive: bool = True,
+        limit: int | None = None,
+        ordered: bool = True,
+        batch_size: int = BATCH_ROWS,
+        workers: int | None = None,
+    ) -> None:
+        self._metadata = table_metadata
+        self._io = io
+        self._projected = projected_schema
+        self._case_sensitive = case_sensitive
+        self._limit = limit
+        self._ordered = ordered
+        self._batch_size = batch_size
+        self._workers = workers or min(8, os.cpu_count() or 1)
+        self._name_mapping = table_metadata.name_mapping()
+        self._deletes = PositionDeletes(io)
+        self._equality_deletes = EqualityDeletes(io, table_metadata)
+        self._table_schema = table_metadata.schema()
+        places = [f.field_id for f in projected_schema.fields]
+        self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
+        self._with_partition = PARTITION.field_id in places
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return schema_to_pyarrow(self._projected, include_field_ids=False)
+
+    def to_table(self, tasks: Iterable[FileScanTask]) -> pa.Table:
+        """All rows in one table."""
+        rows = self._batch_size
+        # pyarrow cannot read nested values in one piece beyond 2 GiB.
+        if self._limit is None and not any(f.type.num_fields for f in self.schema):
+            rows = max(rows, _TABLE_BATCH_ROWS)
+        # What is to be held anyway need not wait: tasks are decoded side by side.
+        batches = self._batches(tasks, rows, use_threads=self._workers == 1, depth=0)
+        return pa.Table.from_batches(list(batches), self.schema)
+
+    def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        """The rows batch by batch; memory is bounded by the batches in flight, not by the table."""
+        # In order, a task that is ahead soon waits: columns are decoded side by side instead.
+        return self._batches(tasks, self._batch_size, use_threads=self._ordered)
+
+    def to_reader(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
+        """The rows as a stream other Arrow libraries can take over."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_record_batches(tasks))
+
+    def count(self, tasks: Iterable[FileScanTask]) -> int:
+        """How many rows there are; data files are opened only where a filter must look at rows."""
+        total = 0
+        unknown = []
+        for task in tasks:
+            known = self._known_count(task)
+            if known is None:
+                unknown.append(task)
+            else:
+                total += known
+        if unknown:
+            counting = ArrowScan(
+                self._metadata,
+                self._io,
+                Schema() if self._flag is None else Schema((IS_DELETED,)),
+                case_sensitive=self._case_sensitive,
+                ordered=False,
+                workers=self._workers,
+            )
+            total += sum(b.num_rows for b in counting.to_record_batches(unknown))
+        return total if self._limit is None else min(total, self._limit)
+
+    def read(
+        self, task: FileScanTask, *, use_threads: bool = True, batch_size: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one task in the order of its file.
+
+        Args:
+            task: A data file, or a part of one.
+            use_threads: Whether its columns are decoded side by side.
+            batch_size: The most rows in a batch; None for the scan's.
+
+        Raises:
+            CorruptFileError: The data file is damaged or does not fit the table.
+            UnsupportedError: The file's format, or a delete of another kind.
+        """
+        positional, equal = _by_content(task.delete_files)
+        deleted = self._deletes.of(task.file, positional)
+        keys = self._equality_deletes.of(equal)
+        residual = bind(self._table_schema, task.residual, self._case_sensitive)
+        if isinstance(residual, AlwaysFalse):
+            return
+        reader = open_data_file(self._io, task.file, self._name_mapping)
+        try:
+            parts = partial(
+                reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads
+            )
+            yield from self._rows(task, reader, residual, deleted, keys, parts=parts)
+        finally:
+            reader.close()
+
+    def _rows(
+        self,
+        task: FileScanTask,
+        reader: DataFileReader,
+        residual: BooleanExpression,
+        deleted: Positions | None,
+        keys: Sequence[KeySet],
+        *,
+        parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
+    ) -> Iterator[pa.RecordBatch]:
+        constants = file_constants(task.file, task.spec)
+        if self._flag is not None:
+            constants[IS_DELETED.field_id] = False
+        if self._with_partition:
+            value = partition_value(task.spec, task.file.partition, self._metadata)
+            constants[PARTITION.field_id] = value
+        asked = ColumnPlaces(
+            [*bound_references(residual), *(i for k in keys for i in k.field_ids)],
+            self._projected.fields,
+            self._metadata,
+        )
+        projection = Projection((*self._projected.fields, *asked.extra), reader.fields, constants)
+        row_groups = reader.row_groups(task.start, task.length)
+        selective = not isinstance(residual, AlwaysTrue)
+        if selective:
+            row_groups = _matching(row_groups, residual, reader, constants)
+        width = len(self._projected.fields)
+        for position, raw in parts(projection.leaves, row_groups):
+            rows = raw.num_rows
+            check_text(raw, reader.location)
+            batch = projection.apply(raw, position)
+            arrays = asked.arrays(batch) if keys or selective else {}
+            live = _live(deleted, keys, arrays, position, rows)
+            keep = row_mask(residual, arrays, rows) if selective else None
+            if self._flag is not None:
+                if live is not None:
+                    batch = batch.set_column(
+                        self._flag, projection.schema.field(self._flag), pc.invert(live)
+                    )
+            elif live is not None:
+                keep = live if keep is None else pc.and_(keep, live)
+            if asked.extra:
+                batch = batch.select(range(width))
+            if keep is not None:
+                batch = _filtered(batch, keep)
+            if batch.num_rows:
+                yield batch
+
+    def _batches(
+        self, tasks: Iterable[FileScanTask], rows: int, *, use_threads: bool, depth: int = 2
+    ) -> Iterator[pa.RecordBatch]:
+        read = partial(self.read, use_threads=use_threads, batch_size=rows)
+        producers = (partial(read, task) for task in tasks)
+        batches = stream(producers, self._workers, ordered=self._ordered, depth=depth)
+        try:
+            yield from batches if self._limit is None else _limited(batches, self._limit)
+        finally:
+            batches.close()  # type: ignore[attr-defined]  # stream is a generator
+
+    def _known_count(self, task: FileScanTask) -> int | None:
+        residual = bind(self._table_schema, task.residual, self._case_sensitive)
+        if isinstance(residual, AlwaysFalse):
+            return 0
+        whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
+        if not isinstance(residual, AlwaysTrue) or not whole:
+            return None
+        if self._flag is not None:
+            return task.file.record_count
+        positional, equal = _by_content(task.delete_files)
+        if equal:
+            return None
+        deleted = self._deletes.of(task.file, positional)
+        if deleted is None:
+            return task.file.record_count
+        return task.file.record_count - int(np.searchsorted(deleted, task.file.record_count))
+
+
+def read_task(
+    task: FileScanTask, table_metadata: TableMetadata, projected_schema: Schema, io: FileIO
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, in the calling thread."""
+    return ArrowScan(table_metadata, io, projected_schema, workers=1).read(task)
+
+
+def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
+    """Values by field id that hold for every row of a file.
+
+    Identity partition values win over what is in the file, as in Iceberg Java: files of migrated
+    Hive tables do not have these columns. That counts for columns that were dropped, too: snapshots
+    from before have them still, and equality deletes may compare them.
+    """
+    constants: dict[int, Any] = {
+        FILE_PATH.field_id: file.file_path,
+        SPEC_ID.field_id: spec.spec_id,
+    }
+    for field, value in zip(spec.fields, file.partition, strict=True):
+        if isinstance(field.transform, IdentityTransform):
+            constants[field.source_id] = value
+    return constants
+
+
+def check_text(batch: pa.RecordBatch, location: str) -> None:
+    """Refuse text that is not UTF-8: readers of Parquet and ORC take any bytes.
+
+    Raises:
+        CorruptFileError: There is such text.
+    """
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if _has_text(field.type) and not _is_ascii(array):
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid as problem:
+                raise CorruptFileError(
+                    f"Cannot read data file {location}, column {field.name!r}: {problem}",
+                    hint="Its writer used another encoding: rewrite it, or read other columns.",
+                    path=location,
+                    column=field.name,
+                ) from problem
+
+
+def _is_ascii(array: pa.Array) -> bool:
+    """Whether that is plain from the bytes, which is told ten times faster than UTF-8."""
+    if not pa.types.is_string(array.type):
+        return False
+    _, places, content = array.buffers()
+    if not content:
+        return True
+    offsets = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1]
+    used = np.frombuffer(content, np.uint8)[offsets[0] : offsets[-1]]
+    return bool(used.max(initial=0) < _NOT_ASCII)
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind)) or any(_has_text(f.type) for f in child_fields(kind))
+
+
+def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """Position delete files, and equality delete files."""
+    positional: list[DataFile] = []
+    equal: list[DataFile] = []
+    for file in files:
+        (equal if file.content is DataFileContent.EQUALITY_DELETES else positional).append(file)
+    return positional, equal
+
+
+def _live(
+    deleted: Positions | None,
+    keys: Sequence[KeySet],
+    arrays: Mapping[int, pa.Array],
+    position: int,
+    rows: int,
+) -> pa.BooleanArray | None:
+    """Which rows of a batch are not deleted; None when all are live."""
+    mask = None if deleted is None else live_mask(deleted, position, rows)
+    live = None if mask is None else pa.array(mask)
+    for key_set in keys:
+        other = pc.invert(key_set.contains(arrays))
+        live = other if live is None else pc.and_(live, other)
+    return live
+
+
+def _matching(
+    row_groups: Sequence[int],
+    residual: BooleanExpression,
+    reader: DataFileReader,
+    constants: dict[int, Any],
+) -> list[int]:
+    readers = {
+        field_id: reader.statistics(field_id, term.field_type)
+        for field_id, term in bound_references(residual).items()
+        if field_id not in constants
+    }
+
+    def known(group: int) -> Callable[[int], ChunkStatistics | None]:
+        def statistics(field_id: int) -> ChunkStatistics | None:
+            chunk = readers.get(field_id)
+            return None if chunk is None else chunk(group)
+
+        return statistics
+
+    return [g for g in row_groups if may_match(residual, known(g))]
+
+
+def _filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
+    if batch.num_columns:
+        return batch.filter(keep)
+    return pa.record_batch([pa.nulls(keep.true_count)], ["_"]).select([])
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    left = limit
+    if left <= 0:
+        return
+    for batch in batches:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return

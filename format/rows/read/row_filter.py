@@ -1,0 +1,190 @@
+"""Bound predicates on rows: as a mask of an Arrow batch, and as a question about a row group.
+
+The semantics are those of `expression`: unknown (a comparison with null) selects nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.errors import ExpressionError
+from icecomb.format.expressions.binding import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundSetPredicate,
+    BoundTransform,
+    BoundUnaryPredicate,
+)
+from icecomb.format.expressions.expression import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Operation,
+    Or,
+)
+from icecomb.format.rows.data_metrics import truncated_upper
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
+
+_COMPARISONS: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
+    Operation.LT: pc.less,
+    Operation.LT_EQ: pc.less_equal,
+    Operation.GT: pc.greater,
+    Operation.GT_EQ: pc.greater_equal,
+    Operation.EQ: pc.equal,
+    Operation.NOT_EQ: pc.not_equal,
+}
+
+
+def row_mask(
+    expression: BooleanExpression, columns: Mapping[int, pa.Array], rows: int
+) -> pa.BooleanArray:
+    """Which rows an expression selects.
+
+    Args:
+        expression: Bound to the table's schema, without `Not`.
+        columns: The arrays of the columns it asks about, by field id, in the table's types.
+        rows: How many rows there are.
+
+    Returns:
+        A boolean array without nulls.
+    """
+    mask = _mask(expression, columns, rows)
+    return mask.fill_null(False) if mask.null_count else mask
+
+
+def may_match(
+    expression: BooleanExpression, statistics: Callable[[int], ChunkStatistics | None]
+) -> bool:
+    """Whether rows of a row group can be selected, by its statistics alone.
+
+    Args:
+        expression: Bound, without `Not`.
+        statistics: The statistics of a column by field id, None when nothing is known.
+    """
+    if isinstance(expression, And):
+        return all(may_match(o, statistics) for o in expression.operands)
+    if isinstance(expression, Or):
+        return any(may_match(o, statistics) for o in expression.operands)
+    if isinstance(expression, AlwaysFalse):
+        return False
+    if not isinstance(expression, BoundPredicate):
+        return True
+    known = statistics(expression.term.field_id)
+    return True if known is None else _predicate_may_match(expression, known)
+
+
+def _mask(
+    expression: BooleanExpression, columns: Mapping[int, pa.Array], rows: int
+) -> pa.BooleanArray:
+    if isinstance(expression, And):
+        return reduce(pc.and_kleene, (_mask(o, columns, rows) for o in expression.operands))
+    if isinstance(expression, Or):
+        return reduce(pc.or_kleene, (_mask(o, columns, rows) for o in expression.operands))
+    if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
+        return pa.repeat(isinstance(expression, AlwaysTrue), rows)
+    if not isinstance(expression, BoundPredicate):
+        raise ExpressionError(f"Not a bound expression: {expression}")
+    array = columns[expression.term.field_id]
+    if isinstance(expression.term, BoundTransform):
+        array = expression.term.transform.apply_array(array)
+    if isinstance(expression, BoundUnaryPredicate):
+        return _unary(expression.operation, array)
+    array = _comparable(array)
+    if isinstance(expression, BoundSetPredicate):
+        return _set(expression, array)
+    if not isinstance(expression, BoundLiteralPredicate):
+        raise ExpressionError(f"Not a predicate on rows: {expression}")
+    if expression.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+        found = _starts_with(array, expression.literal)
+        return found if expression.operation is Operation.STARTS_WITH else pc.invert(found)
+    literal = _comparable(pa.array([scalar_to_pyarrow(expression.literal, _type(expression))]))[0]
+    return _COMPARISONS[expression.operation](array, literal)
+
+
+def _type(predicate: BoundPredicate) -> pa.DataType:
+
+    return type_to_pyarrow(predicate.term.field_type)
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    # Kernels know no UUIDs, but their bytes order as they do.
+    return array.storage if array.type == pa.uuid() else array
+
+
+def _unary(operation: Operation, array: pa.Array) -> pa.BooleanArray:
+    if operation is Operation.IS_NULL:
+        return pc.is_null(array)
+    if operation is Operation.NOT_NULL:
+        return pc.is_valid(array)
+    nan = pc.is_nan(array).fill_null(False)
+    return nan if operation is Operation.IS_NAN else pc.invert(nan)
+
+
+def _set(predicate: BoundSetPredicate, array: pa.Array) -> pa.BooleanArray:
+    kind = _type(predicate)
+    values = _comparable(pa.array([scalar_to_pyarrow(v, kind) for v in predicate.literals]))
+    if pa.types.is_floating(array.type):
+        # Sets tell -0.0 from 0.0, comparisons do not.
+        zero = pa.scalar(0.0, array.type)
+        array, values = pc.add(array, zero), pc.add(values, zero)
+    found = pc.is_in(array, value_set=values)
+    if predicate.operation is Operation.IN:
+        return found
+    return pc.and_(pc.invert(found), pc.is_valid(array))
+
+
+def _starts_with(array: pa.Array, prefix: str | bytes) -> pa.BooleanArray:
+    if isinstance(prefix, str):
+        return pc.starts_with(array, prefix)
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    return pc.starts_with(array, prefix)
+
+
+def _predicate_may_match(predicate: BoundPredicate, known: ChunkStatistics) -> bool:
+    operation = predicate.operation
+    if operation is Operation.IS_NULL:
+        return known.null_count != 0
+    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
+        return operation is Operation.NOT_NAN or not known.only_nulls
+    if known.only_nulls:
+        return False
+    if isinstance(predicate.term, BoundTransform):
+        return True
+    if isinstance(predicate, BoundSetPredicate) and operation is Operation.IN:
+        return any(_literal_may_match(Operation.EQ, v, known) for v in predicate.literals)
+    if isinstance(predicate, BoundLiteralPredicate):
+        return _literal_may_match(operation, predicate.literal, known)
+    return True
+
+
+def _literal_may_match(operation: Operation, literal: Any, known: ChunkStatistics) -> bool:
+    lower, upper = known.lower, known.upper
+    above = lower is not None and _less(literal, lower)
+    below = upper is not None and _less(upper, literal)
+    if operation is Operation.EQ:
+        return not above and not below
+    if operation is Operation.LT:
+        return lower is None or _less(lower, literal)
+    if operation is Operation.LT_EQ:
+        return not above
+    if operation is Operation.GT:
+        return upper is None or _less(literal, upper)
+    if operation is Operation.GT_EQ:
+        return not below
+    if operation is Operation.STARTS_WITH:
+        after = truncated_upper(literal + literal[-1:], len(literal))
+        too_high = lower is not None and after is not None and not _less(lower, after)
+        return not below and not too_high
+    return True
+
+
+def _less(left: Any, right: Any) -> bool:
+    return bool(left < right)

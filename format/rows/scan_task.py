@@ -1,0 +1,230 @@
+"""What a scan hands out: files to read, parts of files, and groups of parts of about one size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from icecomb.format.spec.table_property import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
+
+SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
+"""The formats of which a part can be read."""
+
+
+class DataFileSource(Protocol):
+    """Files that are made when they are asked for."""
+
+    def data_file(self, row: int) -> DataFile:
+        """The file of a row."""
+
+
+class FileScanTask:
+    """A data file to read, or a part of one, with the deletes that apply and what to check.
+
+    Args:
+        file: The data file.
+        delete_files: The delete files that may delete rows of it.
+        residual: What is left of the filter to check on its rows, bound to the scan's schema.
+        spec: The partition spec of the file.
+        start: Where the part begins, in bytes.
+        length: How long the part is, in bytes; the rest of the file by default.
+    """
+
+    __slots__ = ("_file", "_length", "_row", "delete_files", "residual", "spec", "start")
+
+    def __init__(  # noqa: PLR0917 - the names are the contract, in this order
+        self,
+        file: DataFile,
+        delete_files: tuple[DataFile, ...] = (),
+        residual: BooleanExpression = AlwaysTrue(),  # noqa: B008 - a constant value
+        spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        start: int = 0,
+        length: int | None = None,
+    ) -> None:
+        self._file: DataFile | DataFileSource = file
+        self._row = -1
+        self.delete_files = delete_files
+        self.residual = residual
+        self.spec = spec
+        self.start = start
+        self._length = length
+
+    @classmethod
+    def lazy(
+        cls,
+        source: DataFileSource,
+        row: int,
+        delete_files: tuple[DataFile, ...],
+        residual: BooleanExpression,
+        spec: PartitionSpec,
+    ) -> FileScanTask:
+        """A task of a whole file that is made at first use."""
+        task = object.__new__(cls)
+        task._file = source
+        task._row = row
+        task.delete_files = delete_files
+        task.residual = residual
+        task.spec = spec
+        task.start = 0
+        task._length = None
+        return task
+
+    @property
+    def file(self) -> DataFile:
+        """The data file."""
+        file = self._file
+        if not isinstance(file, DataFile):
+            file = self._file = file.data_file(self._row)
+        return file
+
+    @property
+    def length(self) -> int:
+        """How many bytes to read from `start`."""
+        if self._length is None:
+            self._length = self.file.file_size_in_bytes - self.start
+        return self._length
+
+    def split(self, target_size: int) -> Iterator[FileScanTask]:
+        """The parts of this task: by the file's split offsets, else of the target size.
+
+        Args:
+            target_size: In bytes; not used where the file says itself where it may be split.
+        """
+        offsets = self._usable_offsets()
+        end = self.start + self.length
+        if offsets is None:
+            if self.file.file_format not in SPLITTABLE or self.length <= target_size:
+                yield self
+                return
+            offsets = tuple(range(self.start, end, target_size))
+        for start, stop in zip(offsets, (*offsets[1:], end), strict=True):
+            yield self._part(start, stop - start)
+
+    def weight(self, open_file_cost: int) -> int:
+        """What reading this costs, in bytes: its length and deletes, or the cost of opening."""
+        deletes = self.delete_files
+        size = self.length + sum(file.file_size_in_bytes for file in deletes)
+        return max(size, (1 + len(deletes)) * open_file_cost)
+
+    def _usable_offsets(self) -> tuple[int, ...] | None:
+        offsets, end = self.file.split_offsets, self.start + self.length
+        if not offsets or self.start or end != self.file.file_size_in_bytes:
+            return None
+        ascending = all(a < b for a, b in pairwise(offsets))
+        return tuple(offsets) if ascending and offsets[0] >= 0 and offsets[-1] < end else None
+
+    def _part(self, start: int, length: int) -> FileScanTask:
+        return FileScanTask(self.file, self.delete_files, self.residual, self.spec, start, length)
+
+    def _values(self) -> tuple[Any, ...]:
+        return (
+            self.file,
+            self.delete_files,
+            self.residual,
+            self.spec,
+            self.start,
+            self.length,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileScanTask) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((self.file.file_path, self.start))
+
+    def __reduce__(self) -> tuple[type[FileScanTask], tuple[Any, ...]]:
+        return FileScanTask, self._values()
+
+    def __repr__(self) -> str:
+        return (
+            f"FileScanTask({self.file.file_path!r}, start={self.start}, length={self.length}, "
+            f"deletes={len(self.delete_files)}, residual={self.residual})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTaskGroup:
+    """Parts of files that one reader reads, about one target size together.
+
+    Args:
+        tasks: The parts; neighbouring parts of one file are one task.
+    """
+
+    tasks: tuple[FileScanTask, ...]
+
+
+def plan_task_groups(
+    tasks: Iterable[FileScanTask],
+    target_size: int = SPLIT_TARGET_SIZE.default,
+    lookback: int = SPLIT_LOOKBACK.default,
+    open_file_cost: int = SPLIT_OPEN_FILE_COST.default,
+) -> Iterator[ScanTaskGroup]:
+    """Split files and pack the parts into groups, without waiting for the last file.
+
+    Args:
+        tasks: Files.
+        target_size: The wanted weight of a group, in bytes.
+        lookback: How many groups stay open for small parts that come later.
+        open_file_cost: The least weight of a part, in bytes.
+    """
+    parts = (part for task in tasks for part in task.split(target_size))
+    groups = pack(parts, target_size, lookback, lambda part: part.weight(open_file_cost))
+    for group in groups:
+        yield ScanTaskGroup(tuple(_merged(group)))
+
+
+def pack(
+    items: Iterable[FileScanTask],
+    target_weight: int,
+    lookback: int,
+    weight: Callable[[FileScanTask], int],
+) -> Iterator[list[FileScanTask]]:
+    """First-fit packing over the last few bins; the heaviest is given out when there are more."""
+    bins: deque[tuple[int, list[FileScanTask]]] = deque()
+    for item in items:
+        size = weight(item)
+        for at, (held, members) in enumerate(bins):
+            if held + size <= target_weight:
+                members.append(item)
+                bins[at] = (held + size, members)
+                break
+        else:
+            bins.append((size, [item]))
+            if len(bins) > lookback:
+                heaviest = max(range(len(bins)), key=lambda at: bins[at][0])
+                _, members = bins[heaviest]
+                del bins[heaviest]
+                yield members
+    for _, members in bins:
+        yield members
+
+
+def _merged(parts: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+    last: FileScanTask | None = None
+    for part in parts:
+        if last is None:
+            last = part
+        elif part.file is last.file and part.start == last.start + last.length:
+            last = FileScanTask(
+                last.file,
+                last.delete_files,
+                last.residual,
+                last.spec,
+                last.start,
+                last.length + part.length,
+            )
+        else:
+            yield last
+            last = part
+    if last is not None:
+        yield last

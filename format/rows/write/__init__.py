@@ -1,0 +1,1 @@
+"""Rows become data files: checked, sorted, split into partitions, rolled."""

@@ -1,0 +1,213 @@
+"""Arrow data written as the data files of a table.
+
+Rows are checked against the table first, sorted by its sort order, split by its partition spec, and
+written to files of about the table's target size. Memory is bounded whatever the length of the
+input. When anything fails, every file of the attempt is removed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from icecomb.format.arrow.hidden_null import without_hidden_nulls
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.arrow_values import writing_cast
+from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.read.arrow_projection import Projection, names_as_ids
+from icecomb.format.rows.write.file_settings import FileSettings, load_file_options
+from icecomb.format.rows.write.frame_check import check_frame, check_required
+from icecomb.format.rows.write.location_provider import load_location_provider
+from icecomb.format.rows.write.partition_writer import PartitionWriter
+from icecomb.format.rows.write.row_sort import RowSorter, sort_keys
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.property import flag
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
+from icecomb.format.spec.types import NestedField
+from icecomb.format.storage.file_io import FileIO
+
+_ORDERED = flag(
+    "use-table-distribution-and-ordering",
+    "Whether rows are sorted as the table says.",
+    default=True,
+)
+_PIECE_ROWS = 1 << 18
+
+
+def write_data(
+    io: FileIO,
+    metadata: TableMetadata,
+    data: pa.Table | pa.RecordBatchReader,
+    *,
+    operation_id: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> list[DataFile]:
+    """Write rows as data files of a table; the caller commits them.
+
+    Args:
+        io: Where the files go.
+        metadata: The table: its schema, partition spec, sort order and properties say how.
+        data: The rows; columns go by name. A reader is consumed batch by batch.
+        operation_id: The part of the file names that is common to one operation.
+        options: Properties that count for this write instead of the table's; see `DataWriter`.
+
+    Returns:
+        The files, in no particular order; empty when there are no rows.
+
+    Raises:
+        SchemaError: The columns do not fit, or a value cannot be converted without loss.
+        ValidationError: A required column holds a null.
+        ConfigurationError: A property that says how to write makes no sense.
+        FileIOError: The storage failed: a full disk, a lost connection.
+    """
+    writer = DataWriter(io, metadata, operation_id or str(uuid.uuid4()), options=options)
+    try:
+        writer.write_all(data)
+        return writer.close()
+    except BaseException as problem:
+        writer.abort(problem)
+        raise
+
+
+class DataWriter:
+    """Writes batches into as many files as the table's partitioning and target size ask for.
+
+    Files have the format that the property `write.format.default` names: `parquet`, `orc` or
+    `avro`. Of a table with a sort order, rows are sorted by it, and files say so
+    (`sort_order_id`): all rows of one writer come into one order per partition, with temporary
+    files on this machine when there are more than fit into some 128 MiB. Files of one partition
+    then follow each other without overlapping. That is what every `write.distribution-mode`
+    (`none`, `hash`, `range`) asks of one process.
+
+    Args:
+        io: Where the files go.
+        metadata: The table.
+        operation_id: The common part of the file names.
+        task_id: The number of this writer among those of the operation.
+        options: Properties that count for this write instead of the table's, for example
+            `{"write.format.default": "orc"}`. Spark's
+            `{"use-table-distribution-and-ordering": "false"}` leaves rows in their order.
+
+    Raises:
+        ConfigurationError: A property that says how to write makes no sense.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        operation_id: str,
+        task_id: int = 0,
+        *,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        properties = {**metadata.properties, **(options or {})}
+        schema, order = metadata.schema(), metadata.sort_order()
+        DISTRIBUTION_MODE.of(properties)
+        ordered = _ORDERED.of(properties)
+        keys = sort_keys(schema, metadata.spec(), order) if ordered else None
+        settings = FileSettings(
+            schema,
+            load_file_options(DATA_FORMAT.of(properties), properties),
+            MetricsConfig.from_properties(properties, schema, order),
+            sort_order_id=None if keys is None else order.order_id,
+        )
+        self._schema = schema
+        self._sorter = None if keys is None else RowSorter(keys)
+        self._files = PartitionWriter(
+            io,
+            load_location_provider(metadata.location, properties),
+            settings,
+            metadata.spec(),
+            target=TARGET_FILE_BYTES.of(properties),
+            name=lambda number: f"{0:05d}-{task_id}-{operation_id}-{number:05d}",
+        )
+        self._projections: dict[pa.Schema, Projection] = {}
+
+    def write_all(self, data: pa.Table | pa.RecordBatchReader) -> None:
+        """Take over all rows; a reader is consumed batch by batch.
+
+        Raises:
+            SchemaError: The columns do not fit, or a value cannot be converted without loss.
+            ValidationError: A required column holds a null.
+        """
+        check_frame(self._schema, data.schema)
+        for batch in _pieces(data):
+            self.write(batch)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take over the rows of a batch; its columns go by name.
+
+        Raises:
+            SchemaError: A value cannot be converted without loss.
+            ValidationError: A required column holds a null.
+        """
+        if not batch.num_rows:
+            return
+        fitted = self._projection(batch.schema).apply(batch, 0)
+        check_required(self._schema, fitted)
+        fitted = without_hidden_nulls(fitted)
+        if self._sorter is None:
+            self._files.write(fitted)
+        else:
+            self._sorter.add(fitted)
+
+    def close(self) -> list[DataFile]:
+        """Finish all files and return them."""
+        if self._sorter is not None:
+            for batch in self._sorter.drain():
+                self._files.write(batch, clustered=True)
+        return self._files.close()
+
+    def abort(self, problem: BaseException) -> None:
+        """Remove every file of this writer, finished or not."""
+        if self._sorter is not None:
+            self._sorter.discard()
+        self._files.abort(problem)
+
+    def _projection(self, schema: pa.Schema) -> Projection:
+        found = self._projections.get(schema)
+        if found is None:
+            found = self._projections[schema] = frame_projection(self._schema, schema)
+        return found
+
+
+def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
+    """What turns batches of a frame into batches of a table's columns; names decide.
+
+    Raises:
+        SchemaError: The columns do not fit.
+    """
+    check_frame(schema, frame)
+    fields = [_written_default(f) for f in schema.fields]
+    return Projection(fields, names_as_ids(frame, fields), {}, writing_cast)
+
+
+def _pieces(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The data in batches of a size worth a call, neither copied nor split without need."""
+    batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
+    small: list[pa.RecordBatch] = []
+    rows = 0
+    for whole in batches:
+        for start in range(0, whole.num_rows, _PIECE_ROWS):
+            batch = whole.slice(start, _PIECE_ROWS)
+            small.append(batch)
+            rows += batch.num_rows
+            if rows >= _PIECE_ROWS:
+                yield _joined(small)
+                small, rows = [], 0
+    if small:
+        yield _joined(small)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _written_default(field: NestedField) -> NestedField:
+    """The field with what a missing column is written as where its projection looks for it."""
+    return replace(field, initial_default=field.write_default)

@@ -1,0 +1,172 @@
+"""Whether a frame of rows can be written to a table; if not, what is different."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from icecomb.format.arrow.storage_type import without_nulls
+from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.rows.arrow_values import writing_cast
+from icecomb.format.spec.arrow_schema import child_fields
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import IcebergType, ListType, MapType, NestedField, StructType
+
+
+def check_frame(schema: Schema, frame: pa.Schema) -> None:
+    """Refuse a frame whose columns do not fit the table's.
+
+    Columns are compared by name, at every depth. An optional column may be missing; a type may be
+    another one if no value can be lost by the conversion.
+
+    Raises:
+        SchemaError: The message lists every difference, a line each.
+    """
+    lines = list(_differences(schema.fields, list(frame), ""))
+    if not lines:
+        return
+    hint = "Add, rename or cast columns of the data, or change the table's schema first."
+    if b"pandas" in (frame.metadata or {}):
+        hint += " An index of pandas is among the columns: df.reset_index(drop=True) leaves it out."
+    raise SchemaError(
+        "The data does not fit the table's columns:\n" + "\n".join(f"  {line}" for line in lines),
+        hint=hint,
+    )
+
+
+def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
+    """The columns of a frame that a table lacks or has too narrow, for a union by name.
+
+    What is required stays so, and new columns are optional: what they are for rows that exist is
+    unknown.
+    """
+    known = StructType(schema.fields)
+    return pa.schema(list(_aligned(known, pa.struct(list(frame)))))
+
+
+def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
+    """Refuse nulls where the table requires values, at every depth.
+
+    Args:
+        schema: The table's schema.
+        batch: Its columns in the schema's order and types.
+
+    Raises:
+        ValidationError: A required column has a null.
+    """
+    for f, array in zip(schema.fields, batch.columns, strict=True):
+        _check_nulls(f, array, f.name)
+
+
+def _differences(
+    fields: Sequence[NestedField], given: Sequence[pa.Field], prefix: str
+) -> Iterator[str]:
+    names = [f.name for f in given]
+    by_name = {f.name: f for f in given}
+    for name in sorted({n for n in names if names.count(n) > 1}):
+        yield f"! {prefix}{name}: more than once in the data"
+    for f in fields:
+        found = by_name.get(f.name)
+        path = f"{prefix}{f.name}"
+        if found is not None:
+            yield from _type_differences(f.field_type, found.type, path)
+        elif f.required and f.write_default is None:
+            yield f"- {path}: required {f.field_type} in the table, missing in the data"
+    known = {f.name for f in fields}
+    lowered = {f.name.lower(): f.name for f in fields}
+    for extra in given:
+        if extra.name in known:
+            continue
+        near = lowered.get(extra.name.lower())
+        asked = "" if near is None else f" (did you mean {prefix}{near}?)"
+        yield f"+ {prefix}{extra.name}: {extra.type} in the data, not in the table{asked}"
+
+
+def _type_differences(kind: IcebergType, given: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_null(given):
+        return
+    inside = child_fields(given)
+    if isinstance(kind, StructType) and pa.types.is_struct(given):
+        yield from _differences(kind.fields, inside, f"{path}.")
+    elif isinstance(kind, ListType) and len(inside) == 1 and not pa.types.is_struct(given):
+        yield from _type_differences(kind.element_type, inside[0].type, f"{path}.element")
+    elif isinstance(kind, MapType) and pa.types.is_map(given):
+        yield from _type_differences(kind.key_type, inside[0].type, f"{path}.key")
+        yield from _type_differences(kind.value_type, inside[1].type, f"{path}.value")
+    elif not kind.is_primitive or inside or not _castable(given, kind, path):
+        yield f"! {path}: {kind} in the table, {given} in the data"
+
+
+def _aligned(kind: IcebergType, given: pa.DataType) -> pa.DataType:
+    """The part of a frame's type that does not fit, nullable where the table's type is."""
+    inside = child_fields(given)
+    if isinstance(kind, StructType) and pa.types.is_struct(given):
+        known = {f.name: f for f in kind.fields}
+        return pa.struct(
+            [
+                f.with_nullable(True)
+                if f.name not in known
+                else pa.field(
+                    f.name,
+                    _aligned(known[f.name].field_type, f.type),
+                    nullable=not known[f.name].required,
+                )
+                for f in inside
+                if f.name not in known
+                or any(_type_differences(known[f.name].field_type, f.type, f.name))
+            ]
+        )
+    if isinstance(kind, ListType) and len(inside) == 1 and not pa.types.is_struct(given):
+        element = _aligned(kind.element_type, inside[0].type)
+        return pa.list_(pa.field("element", element, nullable=not kind.element_required))
+    if isinstance(kind, MapType) and pa.types.is_map(given):
+        value = _aligned(kind.value_type, inside[1].type)
+        return pa.map_(inside[0].type, pa.field("value", value, nullable=not kind.value_required))
+    return given
+
+
+def _castable(given: pa.DataType, kind: IcebergType, path: str) -> bool:
+    try:
+        writing_cast(given, kind, path)
+    except SchemaError:
+        return False
+    return True
+
+
+def _check_nulls(field: NestedField, array: pa.Array, path: str) -> None:
+    if field.required and array.null_count:
+        raise ValidationError(
+            f"Column {path!r} is required, and {array.null_count} of {len(array)} values are null",
+            hint="Fill the nulls, or make the column optional.",
+            column=path,
+        )
+    kind = field.field_type
+    if not _has_required(kind):
+        return
+    live = without_nulls(array)
+    if isinstance(kind, StructType):
+        for i, inner in enumerate(kind.fields):
+            _check_nulls(inner, live.field(i), f"{path}.{inner.name}")
+    elif isinstance(kind, ListType):
+        _check_nulls(kind.element_field, live.flatten(), f"{path}.element")
+    elif isinstance(kind, MapType):
+        _check_nulls(kind.value_field, _live_values(live), f"{path}.value")
+
+
+def _live_values(array: pa.MapArray) -> pa.Array:
+    """The values of maps of which none is null, and of no slice that is cut off."""
+    if not len(array):
+        return array.items.slice(0, 0)
+    begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return array.items.slice(begin, end - begin)
+
+
+def _has_required(kind: IcebergType) -> bool:
+    if isinstance(kind, StructType):
+        return any(f.required or _has_required(f.field_type) for f in kind.fields)
+    if isinstance(kind, ListType):
+        return kind.element_required or _has_required(kind.element_type)
+    if isinstance(kind, MapType):
+        return kind.value_required or _has_required(kind.value_type)
+    return False

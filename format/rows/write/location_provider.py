@@ -1,0 +1,127 @@
+"""Where new data files go, as Iceberg Java places them for the same table properties."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.table_property import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    OBJECT_STORE,
+    OBJECT_STORE_PARTITIONED,
+    OBJECT_STORE_PATH,
+)
+
+CUSTOM_PROVIDERS = ("write.location-provider.impl", "write.py-location-provider.impl")
+
+_HASH_BITS = 20
+_DIRECTORY_BITS = 4
+_DIRECTORIES = 3
+
+
+class LocationProvider(ABC):
+    """Names the locations of a table's new data files.
+
+    Attributes:
+        root: The folder they are all below, without a slash at its end.
+    """
+
+    root: str
+
+    @abstractmethod
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """The location of a new data file.
+
+        Args:
+            file_name: The name of the file.
+            partition_path: The path of its partition (`day=2024-01-01/id_bucket=3`), if any.
+        """
+
+
+class DefaultLocationProvider(LocationProvider):
+    """`<data path>/<partition path>/<file name>`, the layout of Hive.
+
+    Args:
+        table_location: The table's location.
+        properties: The table's properties.
+    """
+
+    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
+        configured = DATA_PATH.of(properties) or FOLDER_STORAGE_PATH.of(properties)
+        self.root = _root(configured, table_location)
+
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """See `LocationProvider`."""
+        return "/".join(filter(None, (self.root, partition_path, file_name)))
+
+
+class ObjectStoreLocationProvider(LocationProvider):
+    """A hash before each path, so that an object store spreads the files over its partitions.
+
+    Args:
+        table_location: The table's location.
+        properties: The table's properties.
+
+    Attributes:
+        partitioned_paths: Whether the partition's path is part of the file's.
+        context: Names the table in the paths of files outside its folder, else None.
+    """
+
+    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
+        configured = (
+            DATA_PATH.of(properties)
+            or OBJECT_STORE_PATH.of(properties)
+            or FOLDER_STORAGE_PATH.of(properties)
+        )
+        self.root = _root(configured, table_location)
+        self.partitioned_paths = OBJECT_STORE_PARTITIONED.of(properties)
+        # Data outside the table's folder says which table it belongs to.
+        inside = self.root.startswith(table_location.rstrip("/"))
+        self.context = None if inside else _context(table_location)
+
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """See `LocationProvider`."""
+        name = file_name
+        if self.partitioned_paths and partition_path:
+            name = f"{partition_path}/{file_name}"
+        hashed = _hash_path(name)
+        if self.context is not None:
+            return f"{self.root}/{hashed}/{self.context}/{name}"
+        separator = "/" if self.partitioned_paths else "-"
+        return f"{self.root}/{hashed}{separator}{name}"
+
+
+def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
+    """The layout a table's properties ask for.
+
+    Raises:
+        UnsupportedError: They name a class, which only the implementation it was written for has.
+    """
+    for key in CUSTOM_PROVIDERS:
+        if key in properties:
+            raise UnsupportedError(
+                f"{key}={properties[key]}: data files cannot be placed by a class of another "
+                "implementation",
+                hint="Write with that implementation, or remove the property from the table.",
+            )
+    if OBJECT_STORE.of(properties):
+        return ObjectStoreLocationProvider(table_location, properties)
+    return DefaultLocationProvider(table_location, properties)
+
+
+def _root(configured: str | None, table_location: str) -> str:
+    return (configured or f"{table_location.rstrip('/')}/data").rstrip("/")
+
+
+def _context(table_location: str) -> str:
+    return "/".join(table_location.rstrip("/").rsplit("/", 2)[-2:])
+
+
+def _hash_path(name: str) -> str:
+    import mmh3
+
+    bits = f"{mmh3.hash(name, signed=False):032b}"[-_HASH_BITS:]
+    cut = [bits[i * _DIRECTORY_BITS : (i + 1) * _DIRECTORY_BITS] for i in range(_DIRECTORIES)]
+    return "/".join((*cut, bits[_DIRECTORIES * _DIRECTORY_BITS :]))

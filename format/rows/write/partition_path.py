@@ -1,0 +1,99 @@
+"""Partition values that stand in a path, as Hive writes them: `day=2024-01-31/city=New%2FYork`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.expressions.literal import convert_literal
+from icecomb.format.spec.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
+
+HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive writes for null (hive.exec.default.partition.name)."""
+_ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_FLOATING: Final = re.compile(rf"NaN|[+-]?Infinity|{_NUMBER.pattern}")
+_FORMS: Final[dict[type[IcebergType], re.Pattern[str]]] = {
+    IntegerType: _INTEGER,
+    LongType: _INTEGER,
+    DecimalType: _NUMBER,
+    FloatType: _FLOATING,
+    DoubleType: _FLOATING,
+}
+
+
+def is_plain(text: str, field_type: IcebergType) -> bool:
+    """Whether all engines take a partition's text for a value of this type, and for the same one.
+
+    Python takes more than Hive and Spark, which read null there (`1_0`, `nan`), and Hive takes more
+    than Spark (other digits than those of ASCII, blanks around).
+    """
+    if isinstance(field_type, StringType):
+        return True
+    form = _FORMS.get(type(field_type))
+    return text.isascii() and (form is None or form.fullmatch(text) is not None)
+
+
+def path_values(location: str) -> dict[str, str | None]:
+    """The names and values in the folders of a path; None is null.
+
+    Hive escapes single characters as `%` and two digits, and nothing else: a `+` is a plus, and a
+    `%` without digits is itself (Hive's FileUtils.unescapePathName). Escapes beyond ASCII, which
+    Hive does not write, are UTF-8.
+
+    Raises:
+        ValidationError: An escape is no text.
+    """
+    found: dict[str, str | None] = {}
+    for folder in location.split("/")[:-1]:
+        name, equals, value = folder.partition("=")
+        if equals and name:
+            text = _unescaped(value, location)
+            found[_unescaped(name, location)] = None if text == HIVE_NULL else text
+    return found
+
+
+def value_of_text(text: object, column: NestedField) -> Any:
+    """A value in a path, or one of Python, as the internal value of a column.
+
+    Raises:
+        ValidationError: It is not exactly a value of the column's type.
+    """
+    if text is None:
+        return None
+    if isinstance(text, str) and not is_plain(text, column.field_type):
+        raise _misfit(text, column)
+    try:
+        converted = convert_literal(text, column.field_type)
+    except ExpressionError as error:
+        raise _misfit(text, column) from error
+    if not converted.exact:
+        raise _misfit(text, column)
+    return converted.floor
+
+
+def _misfit(text: object, column: NestedField) -> ValidationError:
+    return ValidationError(
+        f"partition value {text!r} is not a {column.field_type} (column {column.name})",
+        column=column.name,
+    )
+
+
+def _unescaped(text: str, location: str) -> str:
+    try:
+        return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("%", "")).decode(), text)
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"folder {text!r} of {location} is escaped in no known way", path=location
+        ) from error

@@ -1,0 +1,142 @@
+"""Rows spread over the files of their partitions, with bounded memory and open files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.parquet.dictionary_choice import dictionary_columns
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.write.file_settings import FileSettings
+from icecomb.format.rows.write.location_provider import LocationProvider
+from icecomb.format.rows.write.partition_split import PartitionSplit
+from icecomb.format.rows.write.rolling_writer import OpenDataFile, RollingWriter
+from icecomb.format.spec.partition import PartitionSpec
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_io import FileIO
+
+_BUFFERED_BYTES = 256 << 20
+_OPEN_FILES = 64
+
+
+class PartitionWriter:
+    """Writes batches into files of one partition each, of about the target size.
+
+    Rows of a partition keep their order. At most 64 files are open and some 256 MiB of rows are
+    held: of the partition that holds the most a row group is written early, and the file of the
+    partition whose turn was longest ago is finished early.
+
+    Args:
+        io: Where the files go.
+        locations: Says where in the storage.
+        settings: How files are written; batches have the columns of its schema.
+        spec: By which partition spec rows are spread.
+        target: The length of a file, about.
+        name: The name of a file by its number, without the extension.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        locations: LocationProvider,
+        settings: FileSettings,
+        spec: PartitionSpec,
+        *,
+        target: int,
+        name: Callable[[int], str],
+    ) -> None:
+        self._io = io
+        self._schema = settings.schema
+        self._spec = spec
+        self._target = target
+        each = _BUFFERED_BYTES // (1 if spec.is_unpartitioned else _OPEN_FILES)
+        self._settings = replace(settings, options=settings.options.fitting(target, each))
+        self._locations = locations
+        self._split = PartitionSplit(spec, self._schema, locations.root)
+        numbers = count(1)
+        extension = settings.options.file_format.value.lower()
+        self._next_name: Callable[[], str] = lambda: f"{name(next(numbers))}.{extension}"
+        # In the order of last use, so that the first is the one to close when too many are open.
+        self._partitions: dict[tuple[Any, ...], RollingWriter] = {}
+        self._buffered = 0
+        self._done: list[DataFile] = []
+
+    def write(self, batch: pa.RecordBatch, *, clustered: bool = False) -> None:
+        """Take over rows.
+
+        Args:
+            batch: The rows.
+            clustered: Whether partitions that are not in this batch are complete.
+        """
+        self._choose_dictionaries(batch)
+        present = set()
+        for partition, rows in self._split.split(batch):
+            key = tuple(_signed(value) for value in partition)
+            present.add(key)
+            writer = self._partitions.pop(key, None)
+            if writer is None:
+                writer = RollingWriter(self._new_file(partition), self._settings, self._target)
+            self._partitions[key] = writer
+            self._buffered += writer.add(rows)
+        if clustered:
+            for key in [k for k in self._partitions if k not in present]:
+                self._finish(key)
+        self._keep_bounds()
+
+    def close(self) -> list[DataFile]:
+        """Finish all files and return them."""
+        with self._io.side_by_side(self._locations.root):
+            for key in list(self._partitions):
+                self._finish(key)
+        return self._done
+
+    def abort(self, problem: BaseException) -> None:
+        """Remove every file of this writer, finished or not."""
+        for writer in self._partitions.values():
+            self._done += writer.abort(problem)
+        self._partitions.clear()
+        self._io.delete([f.file_path for f in self._done])
+        self._done = []
+
+    def _choose_dictionaries(self, batch: pa.RecordBatch) -> None:
+        options = self._settings.options
+        if isinstance(options, ParquetOptions) and self._settings.dictionaries is None:
+            limit = options.dictionary_bytes
+            chosen = dictionary_columns(self._schema.fields, batch, limit)
+            self._settings = replace(self._settings, dictionaries=tuple(chosen))
+
+    def _keep_bounds(self) -> None:
+        while self._buffered > _BUFFERED_BYTES:
+            largest = max(self._partitions.values(), key=lambda w: w.buffered)
+            self._buffered -= largest.flush()
+        while sum(w.is_open for w in self._partitions.values()) > _OPEN_FILES:
+            oldest = next(k for k, w in self._partitions.items() if w.is_open)
+            self._finish(oldest)
+
+    def _finish(self, key: tuple[Any, ...]) -> None:
+        writer = self._partitions[key]
+        self._buffered -= writer.buffered
+        # On an error the writer must still be there to be aborted.
+        self._done += writer.close()
+        del self._partitions[key]
+
+    def _new_file(self, partition: tuple[Any, ...]) -> Callable[[], OpenDataFile]:
+        path = self._spec.partition_to_path(partition, self._schema) if partition else None
+
+        def create() -> OpenDataFile:
+            location = self._locations.new_data_location(self._next_name(), path)
+            return OpenDataFile(self._io, location, self._settings, self._spec, partition)
+
+        return create
+
+
+def _signed(value: Any) -> Any:
+    """The value as a key: the zeros are two partitions, as for Iceberg Java."""
+    return (value, math.copysign(1, value)) if isinstance(value, float) else value

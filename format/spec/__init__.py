@@ -1,0 +1,1 @@
+"""The nouns of the specification: their values, their JSON, their Arrow types."""

@@ -1,0 +1,42 @@
+"""Which snapshot came from which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+
+def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
+    """A snapshot, its parent and so on, the newest first; ends where one has expired."""
+    at = snapshot_id
+    while at is not None and (snapshot := metadata.snapshot_by_id(at)) is not None:
+        yield snapshot
+        at = snapshot.parent_snapshot_id
+
+
+def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
+    """Whether a snapshot is this one, or one that it came from."""
+    return any(found.snapshot_id == snapshot_id for found in ancestors_of(metadata, of))
+
+
+def latest_ancestor_before(
+    metadata: TableMetadata, timestamp_ms: int, of: int | None
+) -> Snapshot | None:
+    """The newest snapshot on the way to one that was made strictly before a time.
+
+    The rule of a rollback, as in Iceberg Java (SetSnapshotOperation.rollbackToTime): what was
+    rolled back since, or came in by a branch, is told by ancestors and not by the log. Where an
+    ancestor has expired, those before it are not known to be any.
+
+    Args:
+        metadata: The table.
+        timestamp_ms: Milliseconds since the epoch.
+        of: The snapshot to begin with.
+    """
+    older = (s for s in ancestors_of(metadata, of) if s.timestamp_ms < timestamp_ms)
+    return max(older, key=lambda snapshot: snapshot.timestamp_ms, default=None)

@@ -1,0 +1,133 @@
+"""Metadata files of a table: their names, and reading and writing them (spec: Table Metadata)."""
+
+from __future__ import annotations
+
+import gzip
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_io import FileIO
+
+_SUFFIX: Final = ".metadata.json"
+_GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
+COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
+
+
+def read_metadata(io: FileIO, location: str) -> TableMetadata:
+    """Read a metadata file; whether it is compressed is told by its name.
+
+    Raises:
+        FileMissingError: There is no such file.
+        CorruptFileError: It is not valid table metadata.
+        UnsupportedError: It is of a format version that icecomb does not know.
+    """
+    return TableMetadata.from_json(read_metadata_json(io, location), location)
+
+
+def read_metadata_json(io: FileIO, location: str) -> bytes:
+    """The text of a metadata file, which is not looked into.
+
+    Raises:
+        FileMissingError: There is no such file.
+        CorruptFileError: Its name says that it is compressed, but it is not.
+    """
+    data = io.read(location)
+    if location.endswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise CorruptFileError(
+                f"{location}: named as a gzip file, but is none: {error}", path=location
+            ) from error
+    return data
+
+
+def write_metadata(
+    io: FileIO, metadata: TableMetadata, location: str, base: TableMetadata | None = None
+) -> None:
+    """Create a metadata file; it is compressed when its name says so.
+
+    Args:
+        io: Where it goes.
+        metadata: What it is to say.
+        location: Its name.
+        base: What the metadata was made of; see `metadata_bytes`.
+
+    Raises:
+        FileExistsAlreadyError: The file is there already; it was left as it is.
+        ValidationError: Nobody could read it.
+    """
+    io.create(location, metadata_bytes(metadata, location, base))
+
+
+def metadata_bytes(
+    metadata: TableMetadata, location: str, base: TableMetadata | None = None
+) -> bytes:
+    """What a metadata file of this name holds; all of them are made here.
+
+    Args:
+        metadata: What it is to say.
+        location: Its name.
+        base: What the metadata was made of, as read from a file: only what is new is checked.
+
+    Raises:
+        ValidationError: Nobody could read it.
+    """
+    from icecomb.format.spec.read_back import check_table
+
+    check_table(metadata, base)
+    try:
+        data = metadata.to_json().encode()
+    except UnicodeEncodeError as error:
+        raise ValidationError(
+            f"{location}: the table has text that is no valid Unicode: {error}",
+            hint="Look at the names and comments of its columns.",
+        ) from None
+    return gzip.compress(data, mtime=0) if location.endswith(_GZIP) else data
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Where the metadata files, manifests and manifest lists of the table are created."""
+    configured = METADATA_PATH.of(metadata.properties)
+    return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
+
+
+def new_metadata_location(metadata: TableMetadata, previous: str | None) -> str:
+    """The name of the next metadata file of a metastore table, `<version>-<uuid>.metadata.json`.
+
+    Args:
+        metadata: What will be written; its properties say where and how compressed.
+        previous: The present metadata file, None for a new table.
+
+    Raises:
+        ValidationError: The table's codec is unknown.
+    """
+    marker = compression_marker(metadata)
+    version = -1 if previous is None else metadata_version(previous)
+    name = f"{version + 1:05d}-{uuid.uuid4()}{marker}{_SUFFIX}"
+    return f"{metadata_folder(metadata)}/{name}"
+
+
+def compression_marker(metadata: TableMetadata) -> str:
+    """What stands before ``.metadata.json`` in the names of the table's new metadata files.
+
+    Returns:
+        ``.gz`` for gzip, or nothing.
+
+    Raises:
+        ValidationError: The table's codec is unknown.
+    """
+    return COMPRESSION_MARKERS[METADATA_CODEC.of(metadata.properties)]
+
+
+def metadata_version(location: str) -> int:
+    """The version in the name of a metastore table's metadata file; -1 when there is none."""
+    name = location.rsplit("/", 1)[-1]
+    head, dash, _ = name.partition("-")
+    return int(head) if dash and head.isascii() and head.isdigit() else -1

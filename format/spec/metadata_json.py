@@ -1,0 +1,370 @@
+"""Metadata files: JSON text to `TableMetadata` and back (spec: Table Metadata, appendix C).
+
+Version 1 is read leniently, as the specification allows its optional fields to be absent; version
+2 strictly. What is written is canonical, and version 1 carries the single `schema` and
+`partition-spec` that its oldest readers know.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.spec.json_sequence import JsonSequence, json_text, lazily
+from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import (
+    MAIN_BRANCH,
+    MetadataLogEntry,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+)
+from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
+
+_T = TypeVar("_T")
+_NO_SNAPSHOT: Final = -1
+_EDGE: Final = 1024
+_CLOCK_SKEW_MS: Final = 60_000
+_KNOWN: Final = frozenset(
+    {
+        "format-version",
+        "table-uuid",
+        "location",
+        "last-sequence-number",
+        "last-updated-ms",
+        "last-column-id",
+        "schema",
+        "schemas",
+        "current-schema-id",
+        "partition-spec",
+        "partition-specs",
+        "default-spec-id",
+        "last-partition-id",
+        "properties",
+        "current-snapshot-id",
+        "snapshots",
+        "snapshot-log",
+        "metadata-log",
+        "sort-orders",
+        "default-sort-order-id",
+        "refs",
+        "statistics",
+        "partition-statistics",
+    }
+)
+
+
+def metadata_to_json(metadata: TableMetadata) -> str:
+    """The text of a metadata file."""
+    version = metadata.format_version
+    out: dict[str, Any] = {"format-version": version}
+    if metadata.table_uuid is not None:
+        out["table-uuid"] = str(metadata.table_uuid)
+    out["location"] = metadata.location
+    if version > 1:
+        out["last-sequence-number"] = metadata.last_sequence_number
+    out["last-updated-ms"] = metadata.last_updated_ms
+    out["last-column-id"] = metadata.last_column_id
+    if version == 1:
+        out["schema"] = metadata.schema().to_json()
+    out["current-schema-id"] = metadata.current_schema_id
+    out["schemas"] = [schema.to_json() for schema in metadata.schemas]
+    if version == 1:
+        out["partition-spec"] = metadata.spec().to_json()["fields"]
+    out["default-spec-id"] = metadata.default_spec_id
+    out["partition-specs"] = [spec.to_json() for spec in metadata.partition_specs]
+    out["last-partition-id"] = metadata.last_partition_id
+    out["default-sort-order-id"] = metadata.default_sort_order_id
+    out["sort-orders"] = [order.to_json() for order in metadata.sort_orders]
+    out["properties"] = dict(metadata.properties)
+    current = metadata.current_snapshot_id
+    out["current-snapshot-id"] = _NO_SNAPSHOT if current is None else current
+    out["refs"] = {name: ref.to_json() for name, ref in metadata.refs.items()}
+    out["snapshots"] = lazily(metadata.snapshots, Snapshot.from_json)
+    out["statistics"] = [dict(file) for file in metadata.statistics]
+    out["partition-statistics"] = [dict(file) for file in metadata.partition_statistics]
+    out["snapshot-log"] = lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)
+    out["metadata-log"] = lazily(metadata.metadata_log, MetadataLogEntry.from_json)
+    out.update(metadata.extra)
+    pieces = []
+    for key, value in out.items():
+        pieces.append(f',"{key}":' if key in _KNOWN else f",{json_text(key)}:")
+        # the text of a long list is taken in as it is, not put together once more
+        lazy = isinstance(value, JsonSequence)
+        pieces += ("[", value.to_text(), "]") if lazy else (json_text(value),)
+    pieces[0] = "{" + pieces[0][1:]
+    return "".join((*pieces, "}"))
+
+
+def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMetadata:
+    """Read the text of a metadata file; see `TableMetadata.from_json`."""
+    where = location or "table metadata"
+    document = _document(raw, where)
+    try:
+        metadata = _parse(document)
+        _check(metadata)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
+    except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
+        reason = error.message if isinstance(error, IcecombError) else f"{error!r}"
+        raise CorruptFileError(
+            f"{where}: not valid table metadata: {reason}",
+            hint="Another version of the file may be intact: see the table's metadata log.",
+            path=where,
+        ) from error
+    return metadata
+
+
+def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
+    problem = _edge_problem(raw)
+    document: Any = None
+    if problem is None:
+        try:
+            document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
+        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            # as text: the error itself would hold on to the whole file
+            problem = str(error)
+    if problem is not None:
+        raise CorruptFileError(
+            f"{where}: not a JSON text of table metadata: {problem}",
+            hint="It may be cut off, or compressed under a name without .gz.",
+            path=where,
+        )
+    return cast("Mapping[str, Any]", document)
+
+
+def _edge_problem(raw: bytes | str) -> str | None:
+    """Why a text cannot be a JSON object, seen at its ends: however long it is, this is quick."""
+    first, last = (
+        (raw[:_EDGE].lstrip() or raw.lstrip())[:1],
+        (raw[-_EDGE:].rstrip() or raw.rstrip())[-1:],
+    )
+    if not first:
+        return "it is empty"
+    if first not in ("{", b"{"):
+        return f"it begins with {first!r}, not with an object"
+    return None if last in ("}", b"}") else f"it ends with {last!r}, in the middle of the object"
+
+
+def _parse(raw: Mapping[str, Any]) -> TableMetadata:
+    version = _required(raw, "format-version", int)
+    if version < 1:
+        raise CorruptFileError(f"the field 'format-version' is {version}")
+    if version not in SUPPORTED_FORMAT_VERSIONS:
+        known = " and ".join(str(v) for v in SUPPORTED_FORMAT_VERSIONS)
+        raise UnsupportedError(
+            f"the table is of format version {version} (v{version}), supported are {known}",
+            hint="Use an engine that knows this version.",
+        )
+    strict = version > 1
+    schemas, current_schema_id = _schemas(raw, strict=strict)
+    specs, default_spec_id = _specs(raw, strict=strict)
+    orders, default_order_id = _sort_orders(raw, strict=strict)
+    current = _optional(raw, "current-snapshot-id", int, _NO_SNAPSHOT)
+    current = None if current == _NO_SNAPSHOT else current
+    highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
+    return TableMetadata(
+        format_version=version,
+        table_uuid=_table_uuid(raw, strict=strict),
+        location=_required(raw, "location", str),
+        last_updated_ms=_required(raw, "last-updated-ms", int),
+        last_column_id=_required(raw, "last-column-id", int),
+        schemas=schemas,
+        current_schema_id=current_schema_id,
+        partition_specs=specs,
+        default_spec_id=default_spec_id,
+        last_partition_id=_required(raw, "last-partition-id", int)
+        if strict
+        else max(_optional(raw, "last-partition-id", int, highest), highest),
+        sort_orders=orders,
+        default_sort_order_id=default_order_id,
+        last_sequence_number=_required(raw, "last-sequence-number", int) if strict else 0,
+        properties=MappingProxyType(
+            {key: str(value) for key, value in _optional(raw, "properties", dict, {}).items()}
+        ),
+        current_snapshot_id=current,
+        snapshots=_lazy(raw, "snapshots", Snapshot.from_json, _plain_snapshot),
+        snapshot_log=_lazy(raw, "snapshot-log", SnapshotLogEntry.from_json, _plain_log_entry),
+        metadata_log=_lazy(raw, "metadata-log", MetadataLogEntry.from_json, _plain_file_entry),
+        refs=MappingProxyType(_refs(raw, current)),
+        statistics=tuple(_optional(raw, "statistics", list, [])),
+        partition_statistics=tuple(_optional(raw, "partition-statistics", list, [])),
+        extra=MappingProxyType({k: v for k, v in raw.items() if k not in _KNOWN}),
+    )
+
+
+_NO_PARTITION_FIELD: Final = PARTITION_FIELD_ID_START - 1
+
+
+def _lazy(
+    raw: Mapping[str, Any],
+    key: str,
+    decode: Callable[[Any], _T],
+    is_plain: Callable[[dict[str, Any]], bool],
+) -> JsonSequence[_T]:
+    """A long list, its entries checked at sight; what looks odd is decoded to be sure."""
+    items = _optional(raw, key, list, [])
+    for item in items:
+        if type(item) is not dict or not is_plain(item):
+            _named(key, decode, item)
+    return JsonSequence(tuple(items), decode)
+
+
+def _plain_snapshot(item: dict[str, Any]) -> bool:
+    return (
+        type(item.get("snapshot-id")) is int
+        and type(item.get("timestamp-ms")) is int
+        and type(item.get("manifest-list")) is str
+        and type(item.get("sequence-number", 0)) is int
+        and type(item.get("schema-id", 0)) is int
+        and type(item.get("parent-snapshot-id", 0)) is int
+        and type(item.get("summary")) is dict
+    )
+
+
+def _plain_log_entry(item: dict[str, Any]) -> bool:
+    return type(item.get("snapshot-id")) is int and type(item.get("timestamp-ms")) is int
+
+
+def _plain_file_entry(item: dict[str, Any]) -> bool:
+    return type(item.get("metadata-file")) is str and type(item.get("timestamp-ms")) is int
+
+
+def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:
+    """Decode, and say which field of the file was wrong."""
+    try:
+        return decode(item)
+    except UnsupportedError:
+        raise
+    except IcecombError as error:
+        raise CorruptFileError(f"{key}: {error.message}") from error
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise CorruptFileError(f"{key}: {error!r}") from error
+
+
+def _table_uuid(raw: Mapping[str, Any], *, strict: bool) -> uuid.UUID | None:
+    text = _required(raw, "table-uuid", str) if strict else _optional(raw, "table-uuid", str, None)
+    try:
+        return None if text is None else uuid.UUID(text)
+    except ValueError as error:
+        raise CorruptFileError(f"the field 'table-uuid' is {text!r}, not a UUID") from error
+
+
+def _optional(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    return default if raw.get(key) is None else _required(raw, key, kind)
+
+
+def _required(raw: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
+    value = raw.get(key)
+    if value is None:
+        raise CorruptFileError(f"the required field {key!r} is missing")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise CorruptFileError(f"the field {key!r} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def _schemas(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[Schema, ...], int]:
+    if strict or raw.get("schemas"):
+        items = _required(raw, "schemas", list)
+        schemas = tuple(_named("schemas", Schema.from_json, item) for item in items)
+        return schemas, _required(raw, "current-schema-id", int)
+    schema = _named("schema", Schema.from_json, _required(raw, "schema", dict))
+    return (schema,), schema.schema_id
+
+
+def _specs(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[PartitionSpec, ...], int]:
+    if strict or raw.get("partition-specs"):
+        items = _required(raw, "partition-specs", list)
+        specs = tuple(_named("partition-specs", PartitionSpec.from_json, item) for item in items)
+        return specs, _required(raw, "default-spec-id", int)
+    fields = _required(raw, "partition-spec", list)
+    only = _named("partition-spec", PartitionSpec.from_json, {"spec-id": 0, "fields": fields})
+    return (only,), 0
+
+
+def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrder, ...], int]:
+    if strict or raw.get("sort-orders"):
+        items = _required(raw, "sort-orders", list)
+        orders = tuple(_named("sort-orders", SortOrder.from_json, item) for item in items)
+        default = _required(raw, "default-sort-order-id", int)
+        if default == UNSORTED_SORT_ORDER.order_id and all(o.order_id != default for o in orders):
+            orders = (UNSORTED_SORT_ORDER, *orders)
+        return orders, default
+    return (UNSORTED_SORT_ORDER,), UNSORTED_SORT_ORDER.order_id
+
+
+def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
+    refs = {
+        name: _named("refs", SnapshotRef.from_json, item)
+        for name, item in _optional(raw, "refs", dict, {}).items()
+    }
+    if current is not None and MAIN_BRANCH not in refs:
+        refs[MAIN_BRANCH] = SnapshotRef(current)
+    return refs
+
+
+def _check(metadata: TableMetadata) -> None:
+    """Refuse metadata that contradicts itself.
+
+    Raises:
+        CorruptFileError: Names the field at fault.
+    """
+    _unique("schemas", [s.schema_id for s in metadata.schemas], metadata.current_schema_id)
+    specs = [spec.spec_id for spec in metadata.partition_specs]
+    _unique("partition-specs", specs, metadata.default_spec_id)
+    orders = [order.order_id for order in metadata.sort_orders]
+    _unique("sort-orders", orders, metadata.default_sort_order_id)
+    for spec in metadata.partition_specs:
+        fields = [f.field_id for f in spec.fields]
+        _unique(f"partition-specs: fields of spec {spec.spec_id}", fields, None)
+    snapshots = lazily(metadata.snapshots, Snapshot.from_json)
+    _unique("snapshots", snapshots.members("snapshot-id"), metadata.current_snapshot_id)
+    for name, ref in metadata.refs.items():
+        if not metadata.has_snapshot(ref.snapshot_id):
+            raise CorruptFileError(f"refs: {name!r} points to missing snapshot {ref.snapshot_id}")
+    main = metadata.refs.get(MAIN_BRANCH)
+    if main is not None and main.snapshot_id != metadata.current_snapshot_id:
+        raise CorruptFileError(
+            f"current-snapshot-id is {metadata.current_snapshot_id}, "
+            f"but the branch main points to {main.snapshot_id}"
+        )
+    for name, log in (
+        ("snapshot-log", lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)),
+        ("metadata-log", lazily(metadata.metadata_log, MetadataLogEntry.from_json)),
+    ):
+        _check_log(name, log.members("timestamp-ms"), metadata.last_updated_ms)
+    newest = max(((n or 0) for n in snapshots.members("sequence-number", 0)), default=0)
+    if metadata.format_version > 1 and newest > metadata.last_sequence_number:
+        raise CorruptFileError(
+            f"snapshots: a snapshot has sequence number {newest}, "
+            f"after last-sequence-number {metadata.last_sequence_number}"
+        )
+
+
+def _check_log(name: str, times: Iterable[int], last_updated_ms: int) -> None:
+    """Refuse times that run backwards, but for clocks that differ a little, as Java does."""
+    before = None
+    for time_ms in times:
+        if before is not None and time_ms < before - _CLOCK_SKEW_MS:
+            raise CorruptFileError(f"{name}: the time {time_ms} comes after {before}")
+        before = time_ms
+    if before is not None and last_updated_ms < before - _CLOCK_SKEW_MS:
+        raise CorruptFileError(
+            f"the field 'last-updated-ms' is {last_updated_ms}, before the end of {name}: {before}"
+        )
+
+
+def _unique(name: str, ids: Iterable[int], current: int | None) -> None:
+    seen: set[int] = set()
+    for item in ids:
+        if item in seen:
+            raise CorruptFileError(f"{name}: the id {item} occurs twice")
+        seen.add(item)
+    if current is not None and current not in seen:
+        raise CorruptFileError(f"{name}: the current id {current} does not exist")

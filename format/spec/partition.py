@@ -1,0 +1,361 @@
+"""Partition specs: how rows are put into partitions (spec: Partitioning)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+from urllib.parse import quote_plus
+
+from icecomb.format.argument import any_text, checked_int, checked_members, members_or_named
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import (
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+    as_transform,
+    parse_transform,
+)
+from icecomb.format.spec.types import IcebergType, NestedField, StringType, StructType
+from icecomb.format.spec.unknown_member import extra_field, unknown_members
+
+PARTITION_FIELD_ID_START = 1000
+INITIAL_PARTITION_SPEC_ID = 0
+_FIELD = frozenset(("name", "transform", "source-id", "source-ids", "field-id"))
+_SPEC = frozenset(("spec-id", "fields"))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One value of the partition tuple.
+
+    Args:
+        source_id: The id of the column it is made of.
+        field_id: The id of the partition field, from 1000 on.
+        transform: How it is made, or its text, for example ``"day"``.
+        name: The name in partition paths and manifests.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A member is of the wrong type.
+    """
+
+    source_id: int
+    field_id: int
+    transform: Transform
+    name: str
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "name", any_text("name of a partition field", self.name))
+        for name in ("source_id", "field_id"):
+            what = f"{name} of partition field {self.name!r}"
+            put(self, name, checked_int(what, getattr(self, name)))
+        put(self, "transform", as_transform(self.transform))
+
+    def __str__(self) -> str:
+        return f"{self.field_id}: {self.name}: {self.transform}({self.source_id})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The field as in metadata files."""
+        return {
+            "name": self.name,
+            "transform": self.transform.to_json(),
+            "source-id": self.source_id,
+            "field-id": self.field_id,
+            **self.extra,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Any, default_field_id: int | None = None) -> PartitionField:
+        """Read a field.
+
+        Args:
+            raw: The parsed JSON.
+            default_field_id: The id of a field that has none, as in early v1 tables.
+
+        Raises:
+            ValidationError: A member is missing or has the wrong shape.
+            UnsupportedError: The field has several sources (format version 3).
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid partition field, not an object: {raw!r}")
+        name, transform = raw.get("name"), raw.get("transform")
+        field_id = raw.get("field-id", default_field_id)
+        if not isinstance(name, str) or not isinstance(transform, str):
+            raise ValidationError(f"Invalid partition field, name or transform is missing: {raw!r}")
+        if type(field_id) is not int:
+            raise ValidationError(f"Invalid partition field {name!r}: field-id is missing")
+        return cls(
+            source_id(raw, "partition field"),
+            field_id,
+            parse_transform(transform),
+            name,
+            unknown_members(raw, _FIELD),
+        )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PartitionSpec:
+    """How a table's rows are put into partitions.
+
+    The fields can be given one by one, too: `PartitionSpec(first, second, spec_id=1)`.
+
+    Args:
+        spec_id: The number of this spec among the table's specs.
+        fields: The partition fields; a partition is a tuple of their values in this order.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: An argument is of the wrong type.
+    """
+
+    spec_id: int = INITIAL_PARTITION_SPEC_ID
+    fields: tuple[PartitionField, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
+
+    @overload
+    def __init__(
+        self, *fields: PartitionField, spec_id: int = INITIAL_PARTITION_SPEC_ID
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        spec_id: int = INITIAL_PARTITION_SPEC_ID,
+        fields: Iterable[PartitionField] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("spec_id", "fields", "extra")
+        given = members_or_named("PartitionSpec", names, PartitionField, args, more)
+        spec_id, fields = given.get("spec_id", INITIAL_PARTITION_SPEC_ID), given.get("fields", ())
+        put = object.__setattr__
+        put(self, "spec_id", checked_int("id of a partition spec", spec_id))
+        put(self, "fields", checked_members("fields of a partition spec", fields, PartitionField))
+        put(self, "extra", given.get("extra") or {})
+
+    def __str__(self) -> str:
+        return "[" + "".join(f"\n  {f}" for f in self.fields) + ("\n]" if self.fields else "]")
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Whether there is no field, or only void ones."""
+        return all(isinstance(f.transform, VoidTransform) for f in self.fields)
+
+    def is_partitioned(self) -> bool:
+        """Whether any field is not void."""
+        return not self.is_unpartitioned
+
+    @property
+    def last_assigned_field_id(self) -> int:
+        """The highest field id, 999 for an empty spec."""
+        return max((f.field_id for f in self.fields), default=PARTITION_FIELD_ID_START - 1)
+
+    def fields_by_source_id(self, field_id: int) -> list[PartitionField]:
+        """The partition fields made of a column."""
+        return [f for f in self.fields if f.source_id == field_id]
+
+    def partition_type(self, schema: Schema) -> StructType:
+        """The type of partition tuples.
+
+        A field whose column was dropped is of type string when nothing better is known.
+        """
+        return StructType(
+            tuple(
+                NestedField(f.field_id, f.name, f.transform.result_type(_source_type(schema, f)))
+                for f in self.fields
+            )
+        )
+
+    def partition_to_path(self, values: Sequence[Any], schema: Schema) -> str:
+        """The folders of a partition, for example `day=2024-01-31/city=New+York`.
+
+        Names and values are URL-encoded as the reference implementation does.
+
+        Args:
+            values: The partition tuple, internal values.
+            schema: A schema that has the source columns.
+        """
+        if len(values) != len(self.fields):
+            raise ValidationError(
+                f"Partition {tuple(values)!r} has {len(values)} values, "
+                f"spec {self.spec_id} has {len(self.fields)} fields"
+            )
+        return "/".join(
+            f"{_encode(f.name)}="
+            f"{_encode(f.transform.to_human_string(_source_type(schema, f), value))}"
+            for f, value in zip(self.fields, values, strict=True)
+        )
+
+    def compatible_with(self, other: PartitionSpec) -> bool:
+        """Whether both have the same sources, transforms and names in the same order."""
+        return [(f.source_id, f.transform, f.name) for f in self.fields] == [
+            (f.source_id, f.transform, f.name) for f in other.fields
+        ]
+
+    def has_sequential_ids(self) -> bool:
+        """Whether the field ids are 1000, 1001, ..., as format version 1 requires."""
+        return all(f.field_id == PARTITION_FIELD_ID_START + i for i, f in enumerate(self.fields))
+
+    def check(self, schema: Schema) -> None:
+        """Validate the spec for new data of a schema.
+
+        Raises:
+            ValidationError: A source is missing or not primitive, a transform does not fit, or a
+                name clashes.
+        """
+        names: set[str] = set()
+        for f in self.fields:
+            if not f.name or f.name in names:
+                raise ValidationError(f"Partition field name {f.name!r} is empty or used twice")
+            names.add(f.name)
+            if isinstance(f.transform, VoidTransform):
+                continue
+            if not schema.contains(f.source_id):
+                raise ValidationError(
+                    f"Partition field {f.name!r}: there is no column with id {f.source_id}"
+                )
+            _check_source(f, schema)
+
+    def to_json(self) -> dict[str, Any]:
+        """The spec as in metadata files."""
+        fields = [f.to_json() for f in self.fields]
+        return {"spec-id": self.spec_id, "fields": fields, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> PartitionSpec:
+        """Read a spec; fields without ids, of early v1 tables, get 1000, 1001, ...
+
+        Raises:
+            ValidationError: A member is missing or has the wrong shape.
+            UnsupportedError: A field has several sources (format version 3).
+        """
+        if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
+            raise ValidationError(f"Invalid partition spec, fields are missing: {raw!r}")
+        spec_id = raw.get("spec-id")
+        if type(spec_id) is not int:
+            raise ValidationError("Invalid partition spec: spec-id is missing")
+        return cls(spec_id, fields_from_json(raw["fields"]), unknown_members(raw, _SPEC))
+
+
+UNPARTITIONED_PARTITION_SPEC = PartitionSpec()
+
+
+def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
+    """Read the fields of a spec; those without ids get 1000, 1001, ...
+
+    Raises:
+        ValidationError: A member is missing, or only some of the fields have ids.
+        UnsupportedError: A field has several sources (format version 3).
+    """
+    with_ids = sum(isinstance(f, dict) and "field-id" in f for f in raw)
+    if with_ids not in (0, len(raw)):
+        raise ValidationError("Invalid partition spec: some fields have a field-id, others do not")
+    return tuple(
+        PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)
+    )
+
+
+def source_id(raw: dict[str, Any], what: str) -> int:
+    """The one source of a partition or sort field.
+
+    Raises:
+        ValidationError: It is missing.
+        UnsupportedError: There are several (format version 3).
+    """
+    found = raw.get("source-id")
+    several = raw.get("source-ids")
+    if found is None and isinstance(several, list):
+        if len(several) != 1:
+            raise UnsupportedError(
+                f"Invalid {what} {raw.get('name', '')!r}: several source columns belong to format "
+                "version 3 (v3), which is not supported yet"
+            )
+        found = several[0]
+    if type(found) is not int:
+        raise ValidationError(f"Invalid {what} {raw.get('name', '')!r}: source-id is missing")
+    return found
+
+
+def assign_fresh_partition_spec_ids(
+    spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema
+) -> PartitionSpec:
+    """The spec of a new table: sources by name in the new schema, field ids from 1000 on.
+
+    Raises:
+        ValidationError: A source column does not exist.
+    """
+    fields = []
+    for i, f in enumerate(spec.fields):
+        name = old_schema.find_column_name(f.source_id)
+        if name is None:
+            raise ValidationError(
+                f"Partition field {f.name!r}: there is no column with id {f.source_id}"
+            )
+        source = fresh_schema.find_field(name).field_id
+        fields.append(replace(f, source_id=source, field_id=PARTITION_FIELD_ID_START + i))
+    return PartitionSpec(INITIAL_PARTITION_SPEC_ID, tuple(fields))
+
+
+def _check_source(f: PartitionField, schema: Schema) -> None:
+    column = schema.find_field(f.source_id)
+    if isinstance(f.transform, UnknownTransform) or not f.transform.can_transform(
+        column.field_type
+    ):
+        raise ValidationError(
+            f"Partition field {f.name!r}: cannot apply transform {f.transform} to column "
+            f"{schema.find_column_name(f.source_id)!r} of type {column.field_type}"
+        )
+    parent = schema.find_parent_id(f.source_id)
+    while parent is not None:
+        if not schema.find_field(parent).field_type.is_struct:
+            raise ValidationError(
+                f"Partition field {f.name!r}: column {schema.find_column_name(f.source_id)!r} "
+                "lies in a list or map"
+            )
+        parent = schema.find_parent_id(parent)
+    if schema.contains(f.name):
+        same = schema.find_field(f.name).field_id == f.source_id
+        if not (same and isinstance(f.transform, IdentityTransform)):
+            raise ValidationError(
+                f"Partition field {f.name!r} has the name of a column it is not the identity of",
+                hint="Give the partition field another name.",
+            )
+
+
+def check_redundant(fields: Iterable[PartitionField]) -> None:
+    """Refuse a field that says less than another one of the same column, as days beside hours.
+
+    Iceberg Java refuses it where a spec is put together for a new table, and nowhere else: a table
+    of days may be evolved to hours beside them.
+
+    Raises:
+        ValidationError: Names both fields.
+    """
+    seen: dict[object, PartitionField] = {}
+    for f in fields:
+        if isinstance(f.transform, VoidTransform):
+            continue
+        kind = "time" if isinstance(f.transform, TimeTransform) else str(f.transform)
+        if (first := seen.setdefault((f.source_id, kind), f)) is not f:
+            raise ValidationError(f"Partition field {f} is redundant beside {first}")
+
+
+def _source_type(schema: Schema, f: PartitionField) -> IcebergType:
+    return schema.find_type(f.source_id) if schema.contains(f.source_id) else StringType()
+
+
+def _encode(text: str) -> str:
+    # Java's URLEncoder leaves "*" alone and encodes "~"; Python's does the opposite.
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Partition values that compare as they are stored: NaN equals NaN, and -0.0 not 0.0."""
+    return tuple(value.hex() if isinstance(value, float) else value for value in values)

@@ -1,0 +1,442 @@
+"""Schemas: the fields of a table, found by id or by name (spec: Schemas and Data Types)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, overload
+
+from icecomb.format.argument import checked_int, checked_members, members_or_named
+from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
+from icecomb.format.spec.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    parse_type,
+)
+from icecomb.format.spec.unknown_member import extra_field, unknown_members
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INITIAL_SCHEMA_ID = 0
+_MEMBERS = frozenset(("type", "schema-id", "identifier-field-ids", "fields"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    by_id: Mapping[int, NestedField]
+    id_by_name: Mapping[str, int]
+    name_by_id: Mapping[int, str]
+    parent_by_id: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Schema:
+    """The columns of a table at one time.
+
+    Args:
+        fields: The top-level columns, in order: as one sequence, or one argument each.
+        schema_id: The number of this schema among the table's schemas.
+        identifier_field_ids: The fields that identify a row (spec: Identifier Field IDs).
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: An id or a full name occurs twice, an identifier field is not allowed, or an
+            argument is of the wrong type.
+    """
+
+    fields: tuple[NestedField, ...] = ()
+    schema_id: int = INITIAL_SCHEMA_ID
+    identifier_field_ids: tuple[int, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
+    _index: _Index = field(init=False, repr=False, compare=False)
+    _lowered: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    @overload
+    def __init__(
+        self,
+        *fields: NestedField,
+        schema_id: int = INITIAL_SCHEMA_ID,
+        identifier_field_ids: Iterable[int] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        fields: Iterable[NestedField] = (),
+        schema_id: int = INITIAL_SCHEMA_ID,
+        identifier_field_ids: Iterable[int] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("fields", "schema_id", "identifier_field_ids", "extra")
+        given = members_or_named("Schema", names, NestedField, args, more)
+        fields = checked_members(
+            "fields of a schema", given.get("fields", ()), NestedField, SchemaError
+        )
+        schema_id = given.get("schema_id", INITIAL_SCHEMA_ID)
+        identifiers = checked_members(
+            "identifier field ids", given.get("identifier_field_ids", ()), object, SchemaError
+        )
+        put = object.__setattr__
+        put(self, "fields", fields)
+        put(self, "schema_id", checked_int("id of a schema", schema_id, error=SchemaError))
+        put(
+            self,
+            "identifier_field_ids",
+            tuple(checked_int("identifier field id", i, error=SchemaError) for i in identifiers),
+        )
+        put(self, "extra", given.get("extra") or {})
+        put(self, "_index", _build_index(fields))
+        put(self, "_lowered", {})
+        for field_id in self.identifier_field_ids:
+            self._check_identifier(field_id)
+
+    @property
+    def columns(self) -> tuple[NestedField, ...]:
+        """The top-level fields."""
+        return self.fields
+
+    @property
+    def column_names(self) -> list[str]:
+        """The full names of all fields, nested ones too."""
+        return list(self._index.name_by_id.values())
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids of all fields, nested ones too."""
+        return frozenset(self._index.by_id)
+
+    @property
+    def highest_field_id(self) -> int:
+        """The highest id of any field, 0 for an empty schema."""
+        return max(self._index.by_id, default=0)
+
+    def as_struct(self) -> StructType:
+        """The columns as a struct type."""
+        return StructType(self.fields)
+
+    def as_arrow(self) -> pa.Schema:
+        """The columns as a schema of pyarrow, as scans give them."""
+        from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+
+        return schema_to_pyarrow(self)
+
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:  # noqa: FBT001, FBT002
+        """The field of this id or dotted name.
+
+        Names inside lists and maps go through `element`, `key` and `value`; structs in lists and
+        map values may leave that part out (`points.x` for `points.element.x`).
+
+        Raises:
+            ValidationError: There is none, or a case-insensitive name fits several.
+        """
+        field_id = (
+            name_or_id
+            if isinstance(name_or_id, int)
+            else self._find_id(name_or_id, case_sensitive=case_sensitive)
+        )
+        found = None if field_id is None else self._index.by_id.get(field_id)
+        if found is None:
+            what = "id" if isinstance(name_or_id, int) else "name"
+            raise ValidationError(
+                f"Schema has no field of {what} {name_or_id!r}",
+                hint=f"Columns are: {', '.join(f.name for f in self.fields)}",
+            )
+        return found
+
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:  # noqa: FBT001, FBT002
+        """The type of the field of this id or dotted name.
+
+        Raises:
+            ValidationError: There is no such field.
+        """
+        return self.find_field(name_or_id, case_sensitive).field_type
+
+    def find_column_name(self, field_id: int) -> str | None:
+        """The full dotted name of a field, or None."""
+        return self._index.name_by_id.get(field_id)
+
+    def find_parent_id(self, field_id: int) -> int | None:
+        """The id of the field that holds this one, or None for a column."""
+        return self._index.parent_by_id.get(field_id)
+
+    def contains(self, name_or_id: str | int, *, case_sensitive: bool = True) -> bool:
+        """Whether there is a field of this id or dotted name."""
+        if isinstance(name_or_id, int):
+            return name_or_id in self._index.by_id
+        return self._find_id(name_or_id, case_sensitive=case_sensitive) is not None
+
+    def identifier_field_names(self) -> set[str]:
+        """The full names of the identifier fields."""
+        return {self._index.name_by_id[i] for i in self.identifier_field_ids}
+
+    def select(self, *names: str, case_sensitive: bool = True) -> Schema:
+        """The schema reduced to these fields, in the order of this schema.
+
+        A struct is taken whole, a nested field with the structs around it; `"*"` takes everything.
+
+        Raises:
+            ValidationError: A name is unknown.
+        """
+        if "*" in names:
+            return self
+        ids = {self.find_field(name, case_sensitive).field_id for name in names}
+        return prune(self, ids)
+
+    def to_json(self) -> dict[str, Any]:
+        """The schema as in metadata files."""
+        out: dict[str, Any] = {"type": "struct", "schema-id": self.schema_id}
+        if self.identifier_field_ids:
+            out["identifier-field-ids"] = list(self.identifier_field_ids)
+        out["fields"] = [f.to_json() for f in self.fields]
+        return {**out, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Schema:
+        """Read a schema; one of format version 1 has no id and gets 0.
+
+        Raises:
+            SchemaError: It is not a schema, or not a valid one.
+            UnsupportedError: A type belongs to a later format version.
+        """
+        struct = parse_type(raw)
+        if not isinstance(struct, StructType):
+            raise SchemaError(f"A schema is a struct, not {struct}")
+        return cls(
+            struct.fields,
+            int(raw.get("schema-id") or INITIAL_SCHEMA_ID),
+            tuple(raw.get("identifier-field-ids") or ()),
+            unknown_members(raw, _MEMBERS),
+        )
+
+    def __str__(self) -> str:
+        return "table {\n" + "".join(f"  {f}\n" for f in self.fields) + "}"
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def _find_id(self, name: str, *, case_sensitive: bool) -> int | None:
+        if not isinstance(name, str):
+            raise ValidationError(f"Not the name or the id of a field: {name!r}")
+        if case_sensitive:
+            return self._index.id_by_name.get(name)
+        if not self._lowered:
+            for known, field_id in self._index.id_by_name.items():
+                previous = self._lowered.setdefault(known.lower(), field_id)
+                if previous != field_id:
+                    self._lowered[known.lower()] = -1
+        found = self._lowered.get(name.lower())
+        if found == -1:
+            raise ValidationError(
+                f"Name {name!r} fits several fields when upper and lower case count as the same",
+                hint="Use case-sensitive names, or rename a column.",
+            )
+        return found
+
+    def _check_identifier(self, field_id: int) -> None:
+        found = self._index.by_id.get(field_id)
+        if found is None:
+            raise SchemaError(f"Identifier field {field_id} does not exist")
+        name = self._index.name_by_id[field_id]
+        if not found.field_type.is_primitive or not found.required:
+            raise SchemaError(f"Identifier field {name!r} must be a required primitive field")
+        if isinstance(found.field_type, (FloatType, DoubleType)):
+            raise SchemaError(f"Identifier field {name!r} must not be a floating point number")
+        parent = self._index.parent_by_id.get(field_id)
+        while parent is not None:
+            holder = self._index.by_id[parent]
+            if not isinstance(holder.field_type, StructType) or not holder.required:
+                raise SchemaError(
+                    f"Identifier field {name!r} lies in {self._index.name_by_id[parent]!r}, "
+                    "which is not a required struct"
+                )
+            parent = self._index.parent_by_id.get(parent)
+
+
+def children(field_type: IcebergType) -> tuple[NestedField, ...]:
+    """The fields directly inside a type: none for a primitive type."""
+    if isinstance(field_type, StructType):
+        return field_type.fields
+    if isinstance(field_type, ListType):
+        return (field_type.element_field,)
+    if isinstance(field_type, MapType):
+        return (field_type.key_field, field_type.value_field)
+    return ()
+
+
+def walk(field_type: IcebergType) -> Iterator[NestedField]:
+    """All fields inside a type, a parent before its children."""
+    for child in children(field_type):
+        yield child
+        yield from walk(child.field_type)
+
+
+def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> IcebergType:
+    """The same kind of nested type with other fields inside; the names of list and map stay."""
+    if isinstance(field_type, StructType):
+        return StructType(tuple(fields), field_type.extra)
+    if isinstance(field_type, ListType):
+        (element,) = fields
+        return ListType(element.field_id, element.field_type, element.required, field_type.extra)
+    if isinstance(field_type, MapType):
+        key, value = fields
+        return MapType(
+            key.field_id,
+            key.field_type,
+            value.field_id,
+            value.field_type,
+            value.required,
+            field_type.extra,
+        )
+    return field_type
+
+
+def check_defaults(schema: Schema, base: Schema | None = None) -> None:
+    """Refuse default values, which belong to format version 3, but those that a schema has already.
+
+    Raises:
+        UnsupportedError: Names the field that has one.
+    """
+    for f in walk(schema.as_struct()):
+        defaults = (f.initial_default, f.write_default)
+        if defaults == (None, None):
+            continue
+        old = base.find_field(f.field_id) if base and base.contains(f.field_id) else None
+        if old is None or defaults != (old.initial_default, old.write_default):
+            raise UnsupportedError(
+                f"Column {schema.find_column_name(f.field_id)!r} has a default value: that belongs "
+                "to format version 3 (v3), which is not supported yet",
+                hint="Leave the default out, and write the value.",
+            )
+
+
+def prune(schema: Schema, field_ids: Collection[int]) -> Schema:
+    """The schema reduced to the fields of these ids, what is inside them, and what is around."""
+    fields = _prune_fields(schema.fields, field_ids)
+    kept = frozenset(f.field_id for f in walk(StructType(fields)))
+    return Schema(
+        fields, schema.schema_id, tuple(i for i in schema.identifier_field_ids if i in kept)
+    )
+
+
+def assign_fresh_schema_ids(
+    schema: Schema, base: Schema | None = None, last_column_id: int = 0
+) -> Schema:
+    """Number the fields anew, as a new table's are: level by level, each level in order.
+
+    Args:
+        schema: The schema with any ids.
+        base: When a table is replaced, its schema: fields of the same full name keep their id.
+        last_column_id: The highest id ever used; new ids follow it.
+    """
+    fresh = count(last_column_id + 1)
+
+    def next_id(name: str) -> int:
+        if base is not None and base.contains(name):
+            return base.find_field(name).field_id
+        return next(fresh)
+
+    new_ids: dict[int, int] = {}
+    fields = _renumber(schema.fields, "", next_id, new_ids)
+    return Schema(fields, schema.schema_id, tuple(new_ids[i] for i in schema.identifier_field_ids))
+
+
+def fresh_field(field: NestedField, next_id: Callable[[], int]) -> NestedField:
+    """The field with new ids: its own first, then those inside it, level by level."""
+    (fresh,) = _renumber((field,), "", lambda _: next_id(), {})
+    return fresh
+
+
+def _renumber(
+    fields: Iterable[NestedField],
+    prefix: str,
+    next_id: Callable[[str], int],
+    new_ids: dict[int, int],
+) -> tuple[NestedField, ...]:
+    level = []
+    for old in fields:
+        new = replace(old, field_id=next_id(prefix + old.name))
+        new_ids[old.field_id] = new.field_id
+        level.append(new)
+    return tuple(
+        f
+        if f.field_type.is_primitive
+        else replace(
+            f,
+            field_type=with_children(
+                f.field_type,
+                _renumber(children(f.field_type), f"{prefix}{f.name}.", next_id, new_ids),
+            ),
+        )
+        for f in level
+    )
+
+
+def _prune_fields(fields: Iterable[NestedField], ids: Collection[int]) -> tuple[NestedField, ...]:
+    kept = []
+    for f in fields:
+        if f.field_id in ids:
+            kept.append(f)
+        elif (inner := _prune_type(f.field_type, ids)) is not None:
+            kept.append(replace(f, field_type=inner))
+    return tuple(kept)
+
+
+def _prune_type(field_type: IcebergType, ids: Collection[int]) -> IcebergType | None:
+    inside = children(field_type)
+    kept = _prune_fields(inside, ids)
+    if not kept:
+        return None
+    if isinstance(field_type, MapType):
+        by_id = {f.field_id: f for f in kept}
+        kept = (field_type.key_field, by_id.get(field_type.value_id, field_type.value_field))
+    return with_children(field_type, kept)
+
+
+def _build_index(fields: tuple[NestedField, ...]) -> _Index:
+    by_id: dict[int, NestedField] = {}
+    names: dict[str, int] = {}
+    short: dict[str, int] = {}
+    name_by_id: dict[int, str] = {}
+    parents: dict[int, int] = {}
+
+    def add(level: tuple[NestedField, ...], prefix: str, brief: str, parent: int | None) -> None:
+        for f in level:
+            if f.field_id in by_id:
+                raise SchemaError(
+                    f"Invalid schema: field id {f.field_id} is used by "
+                    f"{name_by_id[f.field_id]!r} and {prefix + f.name!r}"
+                )
+            full = prefix + f.name
+            if full in names:
+                raise SchemaError(
+                    f"Invalid schema: several fields named {full!r}: {names[full]} and {f.field_id}"
+                )
+            by_id[f.field_id] = f
+            names[full] = f.field_id
+            name_by_id[f.field_id] = full
+            if parent is not None:
+                parents[f.field_id] = parent
+            if brief != prefix:
+                short.setdefault(brief + f.name, f.field_id)
+            if f.field_type.is_primitive:
+                continue
+            # Structs in lists and map values may be named without "element" and "value".
+            hidden = parent is not None and (
+                (isinstance(by_id[parent].field_type, ListType))
+                or (isinstance(by_id[parent].field_type, MapType) and f.name == "value")
+            )
+            is_struct = isinstance(f.field_type, StructType)
+            inner = brief if hidden and is_struct else f"{brief}{f.name}."
+            add(children(f.field_type), f"{full}.", inner, f.field_id)
+
+    add(fields, "", "", None)
+    return _Index(by_id, {**short, **names}, name_by_id, parents)

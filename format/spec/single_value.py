@@ -1,0 +1,232 @@
+"""Single values as bytes and as JSON (spec: Appendix D, Single-value serialization)."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.temporal import (
+    human_date,
+    iso_time,
+    iso_timestamp,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+    parse_timestamptz,
+)
+from icecomb.format.spec.transform import decimal_bytes, scaled
+from icecomb.format.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_PACKED: dict[type, str] = {
+    IntegerType: "<i",
+    DateType: "<i",
+    LongType: "<q",
+    TimeType: "<q",
+    TimestampType: "<q",
+    TimestamptzType: "<q",
+    FloatType: "<f",
+    DoubleType: "<d",
+}
+# Bounds written before a column was promoted keep the shorter form.
+_BEFORE_PROMOTION: dict[type, tuple[int, str]] = {LongType: (4, "<i"), DoubleType: (4, "<f")}
+
+
+def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
+    """An internal value as bytes, as in bounds and partition summaries.
+
+    Raises:
+        ValidationError: The value is not one of the type.
+    """
+    try:
+        if (packed := _PACKED.get(type(field_type))) is not None:
+            return struct.pack(packed, value)
+        if isinstance(field_type, BooleanType):
+            return b"\x01" if value else b"\x00"
+        if isinstance(field_type, StringType):
+            return bytes(value.encode())
+        if isinstance(field_type, UUIDType):
+            return bytes(value.bytes)
+        if isinstance(field_type, DecimalType):
+            return decimal_bytes(_rescale(value, field_type.scale))
+        if isinstance(field_type, (FixedType, BinaryType)):
+            return bytes(value)
+    except (struct.error, AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ValidationError(f"{value!r} is not a value of type {field_type}: {error}") from error
+    raise ValidationError(f"Type {field_type} has no binary form")
+
+
+def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
+    """Read an internal value of its bytes; long and double also from their shorter forms.
+
+    Raises:
+        ValidationError: The bytes are not a value of the type.
+    """
+    try:
+        if (packed := _PACKED.get(type(field_type))) is not None:
+            length, short = _BEFORE_PROMOTION.get(type(field_type), (0, ""))
+            return struct.unpack(short if length == len(data) else packed, data)[0]
+        if isinstance(field_type, BooleanType):
+            return struct.unpack("?", data)[0]
+        if isinstance(field_type, StringType):
+            return bytes(data).decode()
+        if isinstance(field_type, UUIDType):
+            return uuid.UUID(bytes=bytes(data))
+        if isinstance(field_type, DecimalType):
+            return scaled(int.from_bytes(data, "big", signed=True), field_type.scale)
+        if isinstance(field_type, (FixedType, BinaryType)):
+            return bytes(data)
+    except (struct.error, ValueError, TypeError) as error:
+        raise ValidationError(
+            f"{bytes(data).hex()!r} is not a value of type {field_type}: {error}"
+        ) from error
+    raise ValidationError(f"Type {field_type} has no binary form")
+
+
+def to_json(field_type: IcebergType, value: Any) -> Any:
+    """An internal value as JSON, as in default values; None is null.
+
+    Struct values are dicts by field id or sequences in field order.
+
+    Raises:
+        ValidationError: The value is not one of the type.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(field_type, StructType):
+            by_id = (
+                value
+                if isinstance(value, dict)
+                else dict(zip((f.field_id for f in field_type.fields), value, strict=True))
+            )
+            return {
+                str(f.field_id): to_json(f.field_type, by_id[f.field_id])
+                for f in field_type.fields
+                if f.field_id in by_id
+            }
+        if isinstance(field_type, ListType):
+            return [to_json(field_type.element_type, v) for v in value]
+        if isinstance(field_type, MapType):
+            return {
+                "keys": [to_json(field_type.key_type, k) for k in value],
+                "values": [to_json(field_type.value_type, v) for v in value.values()],
+            }
+        return _primitive_to_json(field_type, value)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValidationError(f"{value!r} is not a value of type {field_type}: {error}") from error
+
+
+def from_json(field_type: IcebergType, raw: Any) -> Any:
+    """Read an internal value of its JSON; structs become dicts by field id.
+
+    Raises:
+        ValidationError: The JSON is not a value of the type.
+    """
+    if raw is None:
+        return None
+    try:
+        if isinstance(field_type, StructType):
+            return {
+                f.field_id: from_json(f.field_type, raw[str(f.field_id)])
+                for f in field_type.fields
+                if str(f.field_id) in raw
+            }
+        if isinstance(field_type, ListType):
+            return [from_json(field_type.element_type, v) for v in raw]
+        if isinstance(field_type, MapType):
+            return {
+                from_json(field_type.key_type, k): from_json(field_type.value_type, v)
+                for k, v in zip(raw["keys"], raw["values"], strict=True)
+            }
+        return _primitive_from_json(field_type, raw)
+    except (AttributeError, KeyError, TypeError, ValueError, InvalidOperation) as error:
+        raise ValidationError(f"{raw!r} is not a value of type {field_type}: {error}") from error
+
+
+def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
+    if isinstance(field_type, DateType):
+        return human_date(value)
+    if isinstance(field_type, TimeType):
+        return iso_time(value)
+    if isinstance(field_type, TimestampType):
+        return iso_timestamp(value)
+    if isinstance(field_type, TimestamptzType):
+        return f"{iso_timestamp(value)}+00:00"
+    if isinstance(field_type, UUIDType):
+        return str(value)
+    if isinstance(field_type, DecimalType):
+        return f"{_rescale(value, field_type.scale):f}"
+    if isinstance(field_type, (FixedType, BinaryType)):
+        return value.hex()
+    return value
+
+
+def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
+    if isinstance(field_type, (BooleanType, StringType)):
+        return _checked(raw, bool if isinstance(field_type, BooleanType) else str)
+    if isinstance(field_type, (IntegerType, LongType)):
+        return _checked(raw, int)
+    if isinstance(field_type, (FloatType, DoubleType)):
+        return float(_checked(raw, float, int))
+    text = str(_checked(raw, str))
+    if isinstance(field_type, DateType):
+        return parse_date(text)
+    if isinstance(field_type, TimeType):
+        return parse_time(text)
+    if isinstance(field_type, TimestampType):
+        return parse_timestamp(text)
+    if isinstance(field_type, TimestamptzType):
+        return parse_timestamptz(text)
+    if isinstance(field_type, UUIDType):
+        return uuid.UUID(text)
+    if isinstance(field_type, DecimalType):
+        return _rescale(Decimal(text), field_type.scale)
+    data = bytes.fromhex(text)
+    if isinstance(field_type, FixedType) and len(data) != field_type.length:
+        raise ValueError(f"{len(data)} bytes")
+    return data
+
+
+def _checked(raw: Any, *kinds: type) -> Any:
+    if type(raw) not in kinds:
+        raise TypeError(f"it is of type {type(raw).__name__}")
+    return raw
+
+
+def _rescale(value: Decimal, scale: int) -> Decimal:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise TypeError("it is not a finite number")
+    if -exponent == scale:
+        return value
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    shift = exponent + scale
+    if shift >= 0:
+        return scaled(number * 10**shift, scale)
+    quotient, rest = divmod(abs(number), 10**-shift)
+    if rest:
+        raise ValueError(f"it has more than {scale} digits after the point")
+    return scaled(-quotient if sign else quotient, scale)

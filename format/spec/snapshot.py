@@ -1,0 +1,360 @@
+"""Snapshots, the references to them, and the logs (spec: Snapshots, Snapshot References)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from icecomb.format.argument import MAX_INT, MAX_LONG, any_text, checked_int
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.unknown_member import extra_field, unknown_members
+
+MAIN_BRANCH = "main"
+INITIAL_SEQUENCE_NUMBER = 0
+_SNAPSHOT_MEMBERS = frozenset(
+    (
+        "snapshot-id",
+        "parent-snapshot-id",
+        "sequence-number",
+        "timestamp-ms",
+        "manifest-list",
+        "manifests",
+        "summary",
+        "schema-id",
+    )
+)
+_REF = frozenset(
+    ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
+)
+_SNAPSHOT_LOG_ENTRY = frozenset(("timestamp-ms", "snapshot-id"))
+_LIMITS = {
+    "min_snapshots_to_keep": MAX_INT,
+    "max_snapshot_age_ms": MAX_LONG,
+    "max_ref_age_ms": MAX_LONG,
+}
+_METADATA_LOG_ENTRY = frozenset(("timestamp-ms", "metadata-file"))
+
+
+class Operation(str, Enum):
+    """What a snapshot did to the table."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class SnapshotRefType(str, Enum):
+    """A branch moves with commits, a tag stays."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def ref_type(given: Any) -> SnapshotRefType:
+    """The type of a reference, or the one that a text names in any case of letters.
+
+    Raises:
+        ValidationError: It is neither.
+    """
+    try:
+        return SnapshotRefType(given.lower() if isinstance(given, str) else given)
+    except ValueError:
+        raise ValidationError(f"Invalid reference: type is {given!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a table at one time.
+
+    Args:
+        snapshot_id: A random positive number.
+        parent_snapshot_id: The snapshot before, or None.
+        sequence_number: Its place in the order of commits; 0 in format version 1.
+        timestamp_ms: When it was made, milliseconds since 1970 UTC.
+        manifest_list: The location of the manifest list, or None for early v1 snapshots.
+        summary: What happened; `operation` and counts, all text.
+        schema_id: The current schema when it was made, or None if not recorded.
+        manifests: Locations of manifests, only for early v1 snapshots without a list.
+        extra: Members this version of icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A number is none, or not within 64 bits (the schema's id: 32).
+    """
+
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    manifest_list: str | None
+    summary: Mapping[str, str] = field(default_factory=dict, hash=False)
+    schema_id: int | None = None
+    manifests: tuple[str, ...] | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id", "sequence_number", "timestamp_ms")
+        if self.parent_snapshot_id is not None:
+            _check_longs(self, "parent_snapshot_id")
+        if self.schema_id is not None:
+            object.__setattr__(self, "schema_id", checked_int("schema_id", self.schema_id))
+
+    @property
+    def operation(self) -> str | None:
+        """The summary's operation: append, replace, overwrite or delete."""
+        return self.summary.get("operation")
+
+    def __str__(self) -> str:
+        parent = "" if self.parent_snapshot_id is None else f", parent={self.parent_snapshot_id}"
+        return f"{self.operation or 'unknown'}: id={self.snapshot_id}{parent}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The snapshot as in metadata files."""
+        out: dict[str, Any] = {}
+        if self.sequence_number > INITIAL_SEQUENCE_NUMBER:
+            out["sequence-number"] = self.sequence_number
+        out["snapshot-id"] = self.snapshot_id
+        if self.parent_snapshot_id is not None:
+            out["parent-snapshot-id"] = self.parent_snapshot_id
+        out["timestamp-ms"] = self.timestamp_ms
+        if self.summary:
+            out["summary"] = {
+                **({"operation": self.operation} if "operation" in self.summary else {}),
+                **self.summary,
+            }
+        if self.manifest_list is not None:
+            out["manifest-list"] = self.manifest_list
+        else:
+            out["manifests"] = list(self.manifests or ())
+        if self.schema_id is not None:
+            out["schema-id"] = self.schema_id
+        out.update(self.extra)
+        return out
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Snapshot:
+        """Read a snapshot.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid snapshot, not an object: {raw!r}")
+        summary = raw.get("summary") or {}
+        if not isinstance(summary, dict):
+            raise ValidationError("Invalid snapshot: summary is not an object")
+        manifest_list = _optional(raw, "manifest-list", str, "snapshot")
+        manifests = _optional(raw, "manifests", list, "snapshot")
+        if manifest_list is None and manifests is None:
+            raise ValidationError(
+                f"Invalid snapshot {raw.get('snapshot-id')}: manifest-list is missing"
+            )
+        parent = _optional(raw, "parent-snapshot-id", int, "snapshot")
+        return cls(
+            _required(raw, "snapshot-id", int, "snapshot"),
+            None if parent == -1 else parent,
+            _optional(raw, "sequence-number", int, "snapshot") or INITIAL_SEQUENCE_NUMBER,
+            _required(raw, "timestamp-ms", int, "snapshot"),
+            manifest_list,
+            {str(key): str(value) for key, value in summary.items()},
+            _optional(raw, "schema-id", int, "snapshot"),
+            None if manifests is None or manifest_list is not None else tuple(manifests),
+            unknown_members(raw, _SNAPSHOT_MEMBERS),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A branch or tag.
+
+    Args:
+        snapshot_id: The snapshot it points at.
+        snapshot_ref_type: Branch or tag.
+        min_snapshots_to_keep: Of a branch: how many snapshots expiration leaves.
+        max_snapshot_age_ms: Of a branch: how old a snapshot may become before it expires.
+        max_ref_age_ms: How old the reference may become; never for main.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        ValidationError: A tag has a branch's limits, or a number is none, or is not positive.
+    """
+
+    snapshot_id: int
+    snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id")
+        object.__setattr__(self, "snapshot_ref_type", ref_type(self.snapshot_ref_type))
+        limits = (self.min_snapshots_to_keep, self.max_snapshot_age_ms)
+        if self.snapshot_ref_type is SnapshotRefType.TAG and limits != (None, None):
+            raise ValidationError(
+                "A tag has no min-snapshots-to-keep and no max-snapshot-age-ms",
+                hint="Only max-ref-age-ms limits how long a tag lives.",
+            )
+        for name in _LIMITS:
+            if (limit := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checked_int(name, limit, 1, None))
+
+    def check_limits(self, before: SnapshotRef | None = None) -> None:
+        """Refuse new limits that do not fit into the specification's types, which Java reads.
+
+        Args:
+            before: What the reference was: what it said already is read as leniently as ever.
+
+        Raises:
+            ValidationError: A count is more than an int, or an age more than a long can hold.
+        """
+        for name, most in _LIMITS.items():
+            limit = getattr(self, name)
+            if limit is not None and (before is None or getattr(before, name) != limit):
+                checked_int(name, limit, 1, most)
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether this is a branch, not a tag."""
+        return self.snapshot_ref_type is SnapshotRefType.BRANCH
+
+    def to_json(self) -> dict[str, Any]:
+        """The reference as in metadata files."""
+        out: dict[str, Any] = {
+            "snapshot-id": self.snapshot_id,
+            "type": self.snapshot_ref_type.value,
+        }
+        limits = {
+            "min-snapshots-to-keep": self.min_snapshots_to_keep,
+            "max-snapshot-age-ms": self.max_snapshot_age_ms,
+            "max-ref-age-ms": self.max_ref_age_ms,
+        }
+        set_limits = {key: limit for key, limit in limits.items() if limit is not None}
+        return {**out, **set_limits, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SnapshotRef:
+        """Read a reference.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid reference, not an object: {raw!r}")
+        return cls(
+            _required(raw, "snapshot-id", int, "reference"),
+            ref_type(raw.get("type")),
+            _optional(raw, "min-snapshots-to-keep", int, "reference"),
+            _optional(raw, "max-snapshot-age-ms", int, "reference"),
+            _optional(raw, "max-ref-age-ms", int, "reference"),
+            unknown_members(raw, _REF),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLogEntry:
+    """A change of the current snapshot.
+
+    Args:
+        snapshot_id: What became current.
+        timestamp_ms: When.
+        extra: Members that icecomb does not know; they are written back.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "snapshot_id", "timestamp_ms")
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as in metadata files."""
+        return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> SnapshotLogEntry:
+        """Read an entry.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid snapshot-log entry, not an object: {raw!r}")
+        return cls(
+            _required(raw, "snapshot-id", int, "snapshot-log entry"),
+            _required(raw, "timestamp-ms", int, "snapshot-log entry"),
+            unknown_members(raw, _SNAPSHOT_LOG_ENTRY),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogEntry:
+    """A former metadata file.
+
+    Args:
+        metadata_file: Its location.
+        timestamp_ms: When the table was last updated in it.
+        extra: Members that icecomb does not know; they are written back.
+    """
+
+    metadata_file: str
+    timestamp_ms: int
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        _check_longs(self, "timestamp_ms")
+        object.__setattr__(self, "metadata_file", any_text("metadata_file", self.metadata_file))
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as in metadata files."""
+        out = {"timestamp-ms": self.timestamp_ms, "metadata-file": self.metadata_file}
+        return {**out, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> MetadataLogEntry:
+        """Read an entry.
+
+        Raises:
+            ValidationError: A required member is missing or has the wrong shape.
+        """
+        if not isinstance(raw, dict):
+            raise ValidationError(f"Invalid metadata-log entry, not an object: {raw!r}")
+        return cls(
+            _required(raw, "metadata-file", str, "metadata-log entry"),
+            _required(raw, "timestamp-ms", int, "metadata-log entry"),
+            unknown_members(raw, _METADATA_LOG_ENTRY),
+        )
+
+
+def _check_longs(value: Any, *names: str) -> None:
+    """Let members of a value be 64-bit numbers of Python.
+
+    Raises:
+        ValidationError: One of them cannot be.
+    """
+    for name in names:
+        number = checked_int(name, getattr(value, name), -MAX_LONG - 1, MAX_LONG)
+        object.__setattr__(value, name, number)
+
+
+def _required(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
+    value = _optional(raw, key, kind, owner)
+    if value is None:
+        raise ValidationError(f"Invalid {owner}: {key} is missing")
+    return value
+
+
+def _optional(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
+    value = raw.get(key)
+    if value is not None and type(value) is not kind:
+        raise ValidationError(f"Invalid {owner}: {key} is not of type {kind.__name__}: {value!r}")
+    return value

@@ -1,0 +1,491 @@
+"""Every property of tables that has a meaning: where it is read and where it is set asks here.
+
+Names and defaults are Iceberg Java's where nothing else is said. Properties that are not known
+here belong to other programs, which may put into them what they like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError
+from icecomb.format.spec.property import (
+    Property,
+    choice,
+    flag,
+    fraction,
+    milliseconds,
+    nearest,
+    number,
+    optional_number,
+    text,
+)
+
+RESERVED_PROPERTIES: Final = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names under which the metastore shows the state of a table: they can be set by changing that."""
+
+ENTRY_PROPERTIES: Final = frozenset(
+    {"metadata_location", "previous_metadata_location", "table_type"}
+)
+"""Names by which a metastore's entry points at a table or view.
+
+Nobody sets them as properties, but what has one from another writer may lose it.
+"""
+
+_METRICS_MODE: Final = re.compile(r"none|counts|full|truncate\([1-9]\d*\)", re.IGNORECASE)
+_METRICS: Final = "none, counts, full or truncate(n)"
+
+
+def _is_metrics_mode(said: str) -> bool:
+    return _METRICS_MODE.fullmatch(said) is not None
+
+
+def _is_true(said: str) -> bool:
+    return said.lower() == "true"
+
+
+def _is_name_mapping(said: str) -> bool:
+    from icecomb.format.spec.name_mapping import NameMapping
+
+    try:
+        NameMapping.from_json(said)
+    except IcecombError:
+        return False
+    return True
+
+
+COMMIT_RETRIES: Final = number(
+    "commit.retry.num-retries",
+    4,
+    "How often a commit that lost a race is tried again; 100 by default where nothing is locked.",
+    least=0,
+)
+COMMIT_MIN_WAIT: Final = milliseconds(
+    "commit.retry.min-wait-ms", 100, "The longest pause before the first retry."
+)
+COMMIT_MAX_WAIT: Final = milliseconds(
+    "commit.retry.max-wait-ms",
+    60_000,
+    "The longest pause before any retry; 1000 by default where nothing is locked.",
+)
+COMMIT_TOTAL_TIMEOUT: Final = milliseconds(
+    "commit.retry.total-timeout-ms", 1_800_000, "How long a commit is tried in all."
+)
+STATUS_CHECKS: Final = number(
+    "commit.status-check.num-retries",
+    3,
+    "How often the pointer is looked at again after an answer was lost.",
+    least=0,
+)
+STATUS_CHECK_MIN_WAIT: Final = milliseconds(
+    "commit.status-check.min-wait-ms", 1_000, "The pause before the second look."
+)
+STATUS_CHECK_MAX_WAIT: Final = milliseconds(
+    "commit.status-check.max-wait-ms", 60_000, "The longest pause before a look."
+)
+STATUS_CHECK_TOTAL_TIMEOUT: Final = milliseconds(
+    "commit.status-check.total-timeout-ms", 1_800_000, "How long is looked in all."
+)
+MANIFEST_TARGET_BYTES: Final = number(
+    "commit.manifest.target-size-bytes", 8 << 20, "The length of merged manifests.", least=1
+)
+MANIFEST_MIN_COUNT: Final = number(
+    "commit.manifest.min-count-to-merge",
+    100,
+    "How many manifests there must be before the newest are merged.",
+    least=0,
+)
+MANIFEST_MERGE: Final = flag(
+    "commit.manifest-merge.enabled", "Whether commits merge manifests.", default=True
+)
+
+MANIFEST_CODEC: Final = choice(
+    "write.manifest.compression-codec",
+    ("gzip", "deflate", "zstd", "snappy", "uncompressed", "none"),
+    "The codec of manifests and manifest lists.",
+)
+MANIFEST_LEVEL: Final = optional_number(
+    "write.manifest.compression-level", "The level of that codec."
+)
+METADATA_CODEC: Final = choice(
+    "write.metadata.compression-codec",
+    ("none", "gzip", "uncompressed"),
+    "The codec of metadata files; gzip by default for views.",
+)
+METADATA_PATH: Final = text("write.metadata.path", "The folder of new metadata files.", "a folder")
+METADATA_PREVIOUS_VERSIONS: Final = number(
+    "write.metadata.previous-versions-max",
+    100,
+    "How many earlier metadata files the metadata log names; at least 1.",
+    least=0,
+)
+METADATA_DELETE_AFTER_COMMIT: Final = flag(
+    "write.metadata.delete-after-commit.enabled",
+    "Whether files that fall out of the metadata log are deleted.",
+    default=False,
+)
+METRICS_DEFAULT: Final = text(
+    "write.metadata.metrics.default",
+    "What is kept about columns; truncate(16) by default.",
+    _METRICS,
+    _is_metrics_mode,
+)
+METRICS_OF_COLUMN: Final = text(
+    "write.metadata.metrics.column.", "The same for one column.", _METRICS, _is_metrics_mode
+)
+METRICS_MAX_INFERRED: Final = number(
+    "write.metadata.metrics.max-inferred-column-defaults",
+    100,
+    "Of so many columns something is kept where no default is set.",
+    least=0,
+)
+SUMMARY_PARTITION_LIMIT: Final = number(
+    "write.summary.partition-limit",
+    0,
+    "A snapshot of at most so many partitions says what changed in each.",
+    least=0,
+)
+
+DATA_FORMAT: Final = choice(
+    "write.format.default", ("parquet", "avro", "orc"), "The format of data files."
+)
+DELETE_FORMAT: Final = choice(
+    "write.delete.format.default",
+    ("parquet", "avro", "orc"),
+    "The format of delete files; that of data files by default.",
+)
+DELETE_GRANULARITY: Final = choice(
+    "write.delete.granularity",
+    ("file", "partition"),
+    "Whether a file of position deletes is about one data file or a whole partition.",
+)
+TARGET_FILE_BYTES: Final = number(
+    "write.target-file-size-bytes", 512 << 20, "The length of data files, about.", least=1
+)
+DELETE_TARGET_FILE_BYTES: Final = number(
+    "write.delete.target-file-size-bytes", 64 << 20, "The length of delete files, about.", least=1
+)
+DISTRIBUTION_MODE: Final = choice(
+    "write.distribution-mode",
+    ("none", "hash", "range"),
+    "How Spark distributes rows before they are written; hash by default there.",
+)
+FANOUT: Final = flag(
+    "write.spark.fanout.enabled",
+    "Whether a Spark task keeps files of several partitions open.",
+    default=False,
+)
+DATA_PATH: Final = text("write.data.path", "The folder of new data files.", "a folder")
+FOLDER_STORAGE_PATH: Final = text(
+    "write.folder-storage.path", "An older name of `write.data.path`.", "a folder"
+)
+OBJECT_STORE_PATH: Final = text(
+    "write.object-storage.path", "An older name of `write.data.path`.", "a folder"
+)
+OBJECT_STORE: Final = flag(
+    "write.object-storage.enabled",
+    "Whether a hash in the names of data files spreads them over an object store.",
+    default=False,
+)
+OBJECT_STORE_PARTITIONED: Final = flag(
+    "write.object-storage.partitioned-paths",
+    "Whether such names say the partition, too.",
+    default=True,
+)
+WAP_ENABLED: Final = flag(
+    "write.wap.enabled", "Whether writers may stage snapshots to be audited.", default=False
+)
+
+PARQUET_CODEC: Final = choice(
+    "write.parquet.compression-codec",
+    ("zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed", "none"),
+    "The codec of Parquet files.",
+)
+PARQUET_LEVEL: Final = optional_number(
+    "write.parquet.compression-level", "The level of that codec."
+)
+PARQUET_ROW_GROUP_BYTES: Final = number(
+    "write.parquet.row-group-size-bytes", 128 << 20, "The length of a row group.", least=1
+)
+PARQUET_ROW_GROUP_ROWS: Final = number(
+    "write.parquet.row-group-limit", 1 << 20, "Rows of a row group, at most.", least=1
+)
+PARQUET_PAGE_BYTES: Final = number(
+    "write.parquet.page-size-bytes", 1 << 20, "Bytes of a page, about.", least=1
+)
+PARQUET_PAGE_ROWS: Final = number(
+    "write.parquet.page-row-limit", 20_000, "Rows of a page, at most.", least=1
+)
+PARQUET_PAGE_VERSION: Final = choice(
+    "write.parquet.page-version", ("v1", "v2"), "The version of data pages."
+)
+PARQUET_DICTIONARY_BYTES: Final = number(
+    "write.parquet.dict-size-bytes",
+    2 << 20,
+    "A dictionary that would be longer is given up.",
+    least=1,
+)
+PARQUET_DICTIONARY: Final = flag(
+    "write.parquet.dict-encoding-enabled.column.",
+    "Whether a column may have a dictionary; a sample of its values decides by default.",
+    default=True,
+)
+PARQUET_STATISTICS: Final = flag(
+    "write.parquet.stats-enabled.column.", "Whether a column has statistics.", default=True
+)
+PARQUET_BLOOM: Final = flag(
+    "write.parquet.bloom-filter-enabled.column.",
+    "Whether a column has bloom filters.",
+    default=False,
+)
+PARQUET_BLOOM_FPP: Final = fraction(
+    "write.parquet.bloom-filter-fpp.column.", 0.01, "How often they may be wrong."
+)
+PARQUET_BLOOM_NDV: Final = optional_number(
+    "write.parquet.bloom-filter-ndv.column.",
+    "For how many distinct values they are made; as many as rows by default.",
+    least=1,
+)
+PARQUET_BLOOM_MAX_BYTES: Final = number(
+    "write.parquet.bloom-filter-max-bytes", 1 << 20, "Their length, at most.", least=1
+)
+ORC_CODEC: Final = choice(
+    "write.orc.compression-codec",
+    ("zlib", "zstd", "snappy", "lz4", "none", "uncompressed"),
+    "The codec of ORC files.",
+)
+ORC_STRATEGY: Final = choice(
+    "write.orc.compression-strategy",
+    ("speed", "compression"),
+    "Whether that codec saves time or space.",
+)
+ORC_STRIPE_BYTES: Final = number(
+    "write.orc.stripe-size-bytes", 64 << 20, "The length of a stripe.", least=1
+)
+ORC_BATCH_ROWS: Final = number(
+    "write.orc.vectorized.batch-size", 1024, "Rows that are encoded at once.", least=1
+)
+ORC_BLOOM_COLUMNS: Final = text(
+    "write.orc.bloom.filter.columns", "The columns with bloom filters.", "names with commas between"
+)
+ORC_BLOOM_FPP: Final = fraction("write.orc.bloom.filter.fpp", 0.05, "How often they may be wrong.")
+AVRO_CODEC: Final = choice(
+    "write.avro.compression-codec",
+    ("gzip", "zstd", "snappy", "uncompressed", "none"),
+    "The codec of Avro data files.",
+)
+AVRO_LEVEL: Final = optional_number("write.avro.compression-level", "The level of that codec.")
+
+_COMMANDS: Final = ("delete", "update", "merge")
+ROW_LEVEL_MODE: Final = {
+    command: choice(
+        f"write.{command}.mode",
+        ("copy-on-write", "merge-on-read"),
+        f"Whether {command.upper()} writes files anew or deletes rows by delete files.",
+    )
+    for command in _COMMANDS
+}
+ISOLATION_LEVEL: Final = {
+    command: choice(
+        f"write.{command}.isolation-level",
+        ("serializable", "snapshot"),
+        f"Whether rows that others add meanwhile conflict with {command.upper()}.",
+    )
+    for command in _COMMANDS
+}
+COMMAND_DISTRIBUTION_MODE: Final = {
+    command: choice(
+        f"write.{command}.distribution-mode",
+        ("none", "hash", "range"),
+        f"How Spark distributes the rows of {command.upper()}.",
+    )
+    for command in _COMMANDS
+}
+
+SPLIT_TARGET_SIZE: Final = number(
+    "read.split.target-size", 128 << 20, "The size of a part of a scan, in bytes.", least=1
+)
+SPLIT_METADATA_TARGET_SIZE: Final = number(
+    "read.split.metadata-target-size",
+    32 << 20,
+    "The same for metadata tables, in other engines.",
+    least=1,
+)
+SPLIT_LOOKBACK: Final = number(
+    "read.split.planning-lookback", 10, "How many parts are kept open while packing.", least=1
+)
+SPLIT_OPEN_FILE_COST: Final = number(
+    "read.split.open-file-cost", 4 << 20, "The least a file weighs, in bytes.", least=0
+)
+
+MAX_SNAPSHOT_AGE: Final = milliseconds(
+    "history.expire.max-snapshot-age-ms",
+    5 * 24 * 60 * 60 * 1000,
+    "How old snapshots become before they expire.",
+)
+MIN_SNAPSHOTS: Final = number(
+    "history.expire.min-snapshots-to-keep",
+    1,
+    "How many snapshots of a branch stay in any case.",
+    least=1,
+)
+MAX_REF_AGE: Final = number(
+    "history.expire.max-ref-age-ms",
+    (1 << 63) - 1,
+    "How old branches and tags become before they expire.",
+    least=1,
+)
+GC_ENABLED: Final = flag(
+    "gc.enabled",
+    "Whether files may be deleted; false where another table uses them, too.",
+    default=True,
+)
+HIVE_ENGINE: Final = flag(
+    "engine.hive.enabled", "Whether Hive's own engine is to read the table.", default=False
+)
+HIVE_LOCK: Final = flag(
+    "engine.hive.lock-enabled",
+    "Whether commits take a lock of the metastore; the catalog's setting by default.",
+    default=True,
+)
+EXTERNAL: Final = text(
+    "EXTERNAL",
+    "Says to Hive that DROP TABLE leaves the files.",
+    "TRUE; otherwise Hive's DROP TABLE deletes the files",
+    _is_true,
+)
+NAME_MAPPING: Final = text(
+    "schema.name-mapping.default",
+    "Which columns are meant in files without field ids.",
+    "the JSON of a name mapping",
+    _is_name_mapping,
+)
+
+VIEW_HISTORY_SIZE: Final = number(
+    "version.history.num-entries", 10, "How many versions of a view are kept.", least=1
+)
+VIEW_DROP_DIALECT: Final = flag(
+    "replace.drop-dialect.allowed",
+    "Whether a new version of a view may lack a dialect of the old.",
+    default=False,
+)
+
+
+def _registered(found: Iterable[object]) -> dict[str, Property[Any]]:
+    single = [one for one in found if isinstance(one, Property)]
+    several = [one for group in found if isinstance(group, dict) for one in group.values()]
+    every = [*single, *(one for one in several if isinstance(one, Property))]
+    return {one.key: one for one in every}
+
+
+TABLE_PROPERTIES: Final[Mapping[str, Property[Any]]] = _registered(list(globals().values()))
+"""All of them by key."""
+
+_FAMILIES: Final = tuple(key for key in TABLE_PROPERTIES if key.endswith("."))
+_DELETE: Final = "write.delete."
+_NAMESPACES: Final = ("commit.", "write.", "read.", "history.", "gc.", "engine.hive.", "schema.")
+_OF_OTHERS: Final = frozenset(
+    {
+        "commit.num-retries",
+        "read.parquet.vectorization.batch-size",
+        "read.parquet.vectorization.enabled",
+        "read.orc.vectorization.batch-size",
+        "read.orc.vectorization.enabled",
+        "read.split.adaptive-size.enabled",
+        "read.data-planning-mode",
+        "read.delete-planning-mode",
+        "write.location-provider.impl",
+        "write.manifest-lists.enabled",
+        "write.py-location-provider.impl",
+        "write.orc.block-size-bytes",
+        "write.parquet.bloom-filter-adaptive-enabled",
+        "write.parquet.page-size-check-interval",
+        "write.parquet.row-group-check-max-record-count",
+        "write.parquet.row-group-check-min-record-count",
+        "write.parquet.shred-variants",
+        "write.parquet.variant-inference-buffer-size",
+        "write.spark.accept-any-schema",
+        "write.spark.advisory-partition-size-bytes",
+        "write.spark.auto-schema-evolution.enabled",
+        "write.upsert.enabled",
+    }
+)
+"""Properties of Iceberg Java and PyIceberg that mean nothing here."""
+
+
+def check_properties(properties: Mapping[str, object]) -> None:
+    """Refuse properties that cannot be set, or not to these values.
+
+    A name that is nearly one of those known is refused, too: it would have no effect.
+
+    Raises:
+        ValidationError: Names the property, its value, and what it may be.
+    """
+    check_not_reserved(properties)
+    check_no_entry_properties(properties)
+    for key, value in properties.items():
+        known = table_property(key)
+        if known is not None:
+            known.read(value, key)
+        elif meant := _meant(key):
+            raise ConfigurationError(
+                f"There is no property {key}", hint=f"Did you mean {meant}?", property=key
+            )
+
+
+def table_property(key: str) -> Property[Any] | None:
+    """What is known of a property; None if it belongs to others."""
+    family = next((one for one in _FAMILIES if key.startswith(one)), key)
+    return TABLE_PROPERTIES.get(family)
+
+
+def _meant(key: str) -> str | None:
+    # What write.parquet.* says may be said for delete files alone.
+    name = f"write.{key.removeprefix(_DELETE)}" if key.startswith(_DELETE) else key
+    if not key.startswith(_NAMESPACES) or {key, name} & _OF_OTHERS or table_property(name):
+        return None
+    return nearest(key, {*TABLE_PROPERTIES, *_OF_OTHERS})
+
+
+def check_not_reserved(names: Iterable[str]) -> None:
+    """Refuse names of properties that describe a table.
+
+    Raises:
+        ValidationError: There are some among these.
+    """
+    _refuse(
+        RESERVED_PROPERTIES.intersection(names),
+        "They show a table's state, and follow it when that changes.",
+    )
+
+
+def check_no_entry_properties(names: Iterable[str]) -> None:
+    """Refuse to set, on a table or a view, what would point its entry elsewhere.
+
+    Raises:
+        ValidationError: There are such names among these.
+    """
+    _refuse(
+        ENTRY_PROPERTIES.intersection(names),
+        "They say where a metastore's entry points: register_table makes a table of a file.",
+    )
+
+
+def _refuse(reserved: Collection[str], hint: str) -> None:
+    if reserved:
+        names = ", ".join(sorted(reserved))
+        raise ValidationError(f"Cannot set reserved properties: {names}", hint=hint)

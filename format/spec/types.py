@@ -1,0 +1,619 @@
+"""Iceberg types of format versions 1 and 2 (spec: Schemas and Data Types, Appendix C).
+
+Types are values: equal when they say the same, hashable, never changed. `str(type)` is the
+specification's string of a primitive type; `to_json()` is what stands in metadata files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, overload
+
+from icecomb.format.argument import (
+    MAX_INT,
+    any_text,
+    checked_flag,
+    checked_int,
+    checked_members,
+    members_or_named,
+)
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.spec.unknown_member import extra_field, unknown_members
+
+MAX_DECIMAL_PRECISION = 38
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+V3_TYPES = frozenset(
+    ("timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography")
+)
+"""The names of the types of format version 3."""
+
+_DEFAULTS = frozenset(("initial-default", "write-default"))
+_FIELD = frozenset(("id", "name", "required", "type", "doc")) | _DEFAULTS
+_STRUCT = frozenset(("type", "fields"))
+_LIST = frozenset(("type", "element-id", "element", "element-required"))
+_MAP = frozenset(("type", "key-id", "key", "value-id", "value", "value-required"))
+
+
+class IcebergType:
+    """The common base of all types."""
+
+    __slots__ = ()
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether a value is one scalar."""
+        return isinstance(self, PrimitiveType)
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether this is a struct."""
+        return isinstance(self, StructType)
+
+    def to_json(self) -> Any:
+        """What stands in metadata files: a string for a primitive type, else an object."""
+        raise NotImplementedError
+
+
+class PrimitiveType(IcebergType):
+    """A type without children."""
+
+    __slots__ = ()
+    _name: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self._name
+
+    def to_json(self) -> Any:
+        """The type's string."""
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Named(PrimitiveType):
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class BooleanType(_Named):
+    """True or false."""
+
+    __slots__ = ()
+    _name = "boolean"
+
+
+class IntegerType(_Named):
+    """A 32-bit signed integer; may be promoted to long."""
+
+    __slots__ = ()
+    _name = "int"
+
+
+class LongType(_Named):
+    """A 64-bit signed integer."""
+
+    __slots__ = ()
+    _name = "long"
+
+
+class FloatType(_Named):
+    """A 32-bit IEEE 754 number; may be promoted to double."""
+
+    __slots__ = ()
+    _name = "float"
+
+
+class DoubleType(_Named):
+    """A 64-bit IEEE 754 number."""
+
+    __slots__ = ()
+    _name = "double"
+
+
+class DateType(_Named):
+    """A calendar date; as a value, days from 1970-01-01."""
+
+    __slots__ = ()
+    _name = "date"
+
+
+class TimeType(_Named):
+    """A time of day; as a value, microseconds from midnight."""
+
+    __slots__ = ()
+    _name = "time"
+
+
+class TimestampType(_Named):
+    """A date and time without zone; as a value, microseconds from 1970-01-01 00:00:00."""
+
+    __slots__ = ()
+    _name = "timestamp"
+
+
+class TimestamptzType(_Named):
+    """A point in time; as a value, microseconds from 1970-01-01 00:00:00 UTC."""
+
+    __slots__ = ()
+    _name = "timestamptz"
+
+
+class StringType(_Named):
+    """Text, encoded as UTF-8."""
+
+    __slots__ = ()
+    _name = "string"
+
+
+class UUIDType(_Named):
+    """A universally unique identifier; as a value, `uuid.UUID`."""
+
+    __slots__ = ()
+    _name = "uuid"
+
+
+class BinaryType(_Named):
+    """Bytes of any length."""
+
+    __slots__ = ()
+    _name = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedType(PrimitiveType):
+    """Bytes of one length.
+
+    Args:
+        length: The number of bytes.
+
+    Raises:
+        SchemaError: The length is no number that can be one.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        length = checked_int("length of a fixed type", self.length, 0, MAX_INT, SchemaError)
+        object.__setattr__(self, "length", length)
+
+    def __str__(self) -> str:
+        return f"fixed[{self.length}]"
+
+    def __len__(self) -> int:
+        return self.length
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(PrimitiveType):
+    """A decimal number; the precision may grow, the scale never changes.
+
+    Args:
+        precision: The number of digits in all, 1 to 38.
+        scale: The number of digits after the point, 0 to precision.
+
+    Raises:
+        SchemaError: The numbers are out of range.
+    """
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        for name in ("precision", "scale"):
+            number = checked_int(f"{name} of a decimal", getattr(self, name), error=SchemaError)
+            object.__setattr__(self, name, number)
+        if not 0 < self.precision <= MAX_DECIMAL_PRECISION or not 0 <= self.scale <= self.precision:
+            raise SchemaError(
+                f"Invalid type {self}: precision must be 1 to 38 and scale 0 to precision"
+            )
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class NestedField:
+    """A field of a struct.
+
+    Args:
+        field_id: The id that finds this field in data files whatever its name is.
+        name: The name among the fields of its struct.
+        field_type: The type; the string of a primitive type becomes that.
+        required: Whether null is refused.
+        doc: A comment.
+        initial_default: The value of rows written before the field was added (format version 3).
+        write_default: The value a writer puts where none is given (format version 3).
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
+        UnsupportedError: The type belongs to format version 3.
+    """
+
+    field_id: int
+    name: str
+    field_type: IcebergType
+    required: bool = False
+    doc: str | None = None
+    initial_default: Any = None
+    write_default: Any = None
+    extra: Mapping[str, Any] = extra_field()
+
+    def __post_init__(self) -> None:
+        name = any_text("name of a field", self.name, SchemaError)
+        put = object.__setattr__
+        put(self, "name", name)
+        put(
+            self, "field_id", checked_int(f"id of field {name!r}", self.field_id, error=SchemaError)
+        )
+        put(self, "field_type", as_type(self.field_type))
+        checked_flag(f"required of field {name!r}", self.required, SchemaError)
+        if self.doc is not None:
+            put(self, "doc", any_text(f"doc of field {name!r}", self.doc, SchemaError))
+
+    @property
+    def optional(self) -> bool:
+        """Whether the field may be null."""
+        return not self.required
+
+    def __str__(self) -> str:
+        need = "required" if self.required else "optional"
+        doc = f" ({self.doc})" if self.doc else ""
+        return f"{self.field_id}: {self.name}: {need} {self.field_type}{doc}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The field as in metadata files."""
+        out: dict[str, Any] = {
+            "id": self.field_id,
+            "name": self.name,
+            "required": self.required,
+            "type": self.field_type.to_json(),
+        }
+        if self.doc is not None:
+            out["doc"] = self.doc
+        for key, value in (
+            ("initial-default", self.initial_default),
+            ("write-default", self.write_default),
+        ):
+            if value is not None:
+                out[key] = _value_to_json(self.field_type, value)
+        return {**out, **self.extra}
+
+    @classmethod
+    def from_json(cls, raw: Any) -> NestedField:
+        """Read a field.
+
+        Raises:
+            SchemaError: A required member is missing or has the wrong shape.
+            UnsupportedError: The type belongs to a later format version.
+        """
+        if not isinstance(raw, dict):
+            raise SchemaError(f"Invalid field, not an object: {raw!r}")
+        field_id = _member(raw, "id", int, "field")
+        name = _member(raw, "name", str, "field")
+        if "type" not in raw:
+            raise SchemaError(f"Invalid field {name!r}: type is missing")
+        field_type = parse_type(raw["type"])
+        doc = raw.get("doc")
+        if doc is not None and not isinstance(doc, str):
+            raise SchemaError(f"Invalid field {name!r}: doc is not a string")
+        return cls(
+            field_id,
+            name,
+            field_type,
+            _member(raw, "required", bool, "field"),
+            doc,
+            _value_from_json(field_type, raw.get("initial-default")),
+            _value_from_json(field_type, raw.get("write-default")),
+            unknown_members(raw, _FIELD),
+        )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StructType(IcebergType):
+    """A tuple of named fields.
+
+    Args:
+        fields: The fields, in order: as one sequence, or one argument each.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: One of the fields is none.
+    """
+
+    fields: tuple[NestedField, ...] = ()
+    extra: Mapping[str, Any] = extra_field()
+
+    @overload
+    def __init__(self, *fields: NestedField) -> None: ...
+
+    @overload
+    def __init__(
+        self, fields: Iterable[NestedField] = (), extra: Mapping[str, Any] | None = None
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        names = ("fields", "extra")
+        given = members_or_named("StructType", names, NestedField, args, more)
+        fields = given.get("fields", ())
+        put = object.__setattr__
+        put(self, "fields", checked_members("fields of a struct", fields, NestedField, SchemaError))
+        put(self, "extra", given.get("extra") or {})
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(map(str, self.fields))}>"
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def field(self, field_id: int) -> NestedField | None:
+        """The direct child of this id, or None."""
+        return next((f for f in self.fields if f.field_id == field_id), None)
+
+    def field_by_name(self, name: str, *, case_sensitive: bool = True) -> NestedField | None:
+        """The direct child of this name, or None."""
+        if case_sensitive:
+            return next((f for f in self.fields if f.name == name), None)
+        lowered = name.lower()
+        return next((f for f in self.fields if f.name.lower() == lowered), None)
+
+    def to_json(self) -> Any:
+        """The struct as in metadata files."""
+        return {"type": "struct", "fields": [f.to_json() for f in self.fields], **self.extra}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ListType(IcebergType):
+    """A list of elements of one type.
+
+    Args:
+        element_id: The field id of the elements.
+        element_type: Their type, or the string of a primitive one; `element=` says the same.
+        element_required: Whether an element may not be null.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
+    """
+
+    element_id: int
+    element_type: IcebergType
+    element_required: bool = False
+    extra: Mapping[str, Any] = extra_field()
+
+    def __init__(
+        self,
+        element_id: int,
+        element_type: IcebergType | str | None = None,
+        element_required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        extra: Mapping[str, Any] | None = None,
+        *,
+        element: IcebergType | str | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "element_id", checked_int("element id", element_id, error=SchemaError))
+        put(self, "element_type", _one_type("element", element_type, element))
+        required = checked_flag("required of a list's elements", element_required, SchemaError)
+        put(self, "element_required", required)
+        put(self, "extra", extra or {})
+
+    @property
+    def element_field(self) -> NestedField:
+        """The elements as a field named `element`."""
+        return NestedField(self.element_id, "element", self.element_type, self.element_required)
+
+    def __str__(self) -> str:
+        return f"list<{self.element_type}>"
+
+    def to_json(self) -> Any:
+        """The list as in metadata files."""
+        return {
+            "type": "list",
+            "element-id": self.element_id,
+            "element": self.element_type.to_json(),
+            "element-required": self.element_required,
+            **self.extra,
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class MapType(IcebergType):
+    """A map; keys are never null.
+
+    Args:
+        key_id: The field id of the keys.
+        key_type: Their type, or the string of a primitive one; `key=` says the same.
+        value_id: The field id of the values.
+        value_type: Their type, or the string of a primitive one; `value=` says the same.
+        value_required: Whether a value may not be null.
+        extra: Members that icecomb does not know; they are written back.
+
+    Raises:
+        SchemaError: A member is of the wrong type.
+    """
+
+    key_id: int
+    key_type: IcebergType
+    value_id: int
+    value_type: IcebergType
+    value_required: bool = False
+    extra: Mapping[str, Any] = extra_field()
+
+    def __init__(  # noqa: PLR0917 - PyIceberg's signature
+        self,
+        key_id: int,
+        key_type: IcebergType | str | None = None,
+        value_id: int | None = None,
+        value_type: IcebergType | str | None = None,
+        value_required: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
+        extra: Mapping[str, Any] | None = None,
+        *,
+        key: IcebergType | str | None = None,
+        value: IcebergType | str | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "key_id", checked_int("key id", key_id, error=SchemaError))
+        put(self, "key_type", _one_type("key", key_type, key))
+        put(self, "value_id", checked_int("value id", value_id, error=SchemaError))
+        put(self, "value_type", _one_type("value", value_type, value))
+        required = checked_flag("required of a map's values", value_required, SchemaError)
+        put(self, "value_required", required)
+        put(self, "extra", extra or {})
+
+    @property
+    def key_field(self) -> NestedField:
+        """The keys as a field named `key`."""
+        return NestedField(self.key_id, "key", self.key_type, required=True)
+
+    @property
+    def value_field(self) -> NestedField:
+        """The values as a field named `value`."""
+        return NestedField(self.value_id, "value", self.value_type, self.value_required)
+
+    def __str__(self) -> str:
+        return f"map<{self.key_type}, {self.value_type}>"
+
+    def to_json(self) -> Any:
+        """The map as in metadata files."""
+        return {
+            "type": "map",
+            "key-id": self.key_id,
+            "key": self.key_type.to_json(),
+            "value-id": self.value_id,
+            "value": self.value_type.to_json(),
+            "value-required": self.value_required,
+            **self.extra,
+        }
+
+
+_PRIMITIVES: dict[str, PrimitiveType] = {
+    str(primitive): primitive
+    for primitive in (
+        BooleanType(),
+        IntegerType(),
+        LongType(),
+        FloatType(),
+        DoubleType(),
+        DateType(),
+        TimeType(),
+        TimestampType(),
+        TimestamptzType(),
+        StringType(),
+        UUIDType(),
+        BinaryType(),
+    )
+}
+
+
+def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
+    """The type of a part, given under either of its names.
+
+    Raises:
+        SchemaError: It is given under both, or is no type.
+    """
+    if given is not None and alias is not None:
+        raise SchemaError(f"Give either {what}_type or {what}")
+    return as_type(alias if given is None else given)
+
+
+def as_type(given: Any) -> IcebergType:
+    """A type, or the one that a string names.
+
+    Raises:
+        SchemaError: It is neither.
+        UnsupportedError: The type belongs to format version 3.
+    """
+    if isinstance(given, IcebergType):
+        return given
+    if isinstance(given, str):
+        return parse_type(given)
+    raise SchemaError(
+        f"Not a column's type: {given!r}",
+        hint='Give one like StringType() or "decimal(9, 2)"; for types of pyarrow use '
+        "union_by_name(pa.schema(...)).",
+    )
+
+
+def parse_type(raw: Any) -> IcebergType:
+    """Read a type from its JSON form: a string, or an object for a nested type.
+
+    Raises:
+        SchemaError: This is no type.
+        UnsupportedError: The type belongs to format version 3.
+    """
+    if isinstance(raw, str):
+        return _PRIMITIVES.get(raw) or _parse_primitive(raw)
+    if not isinstance(raw, dict):
+        raise SchemaError(f"Invalid type: {raw!r}")
+    kind = raw.get("type")
+    if kind == "struct":
+        fields = raw.get("fields")
+        if not isinstance(fields, list):
+            raise SchemaError("Invalid struct: fields are missing")
+        return StructType(tuple(map(NestedField.from_json, fields)), unknown_members(raw, _STRUCT))
+    if kind == "list":
+        return ListType(
+            _member(raw, "element-id", int, "list"),
+            parse_type(raw.get("element")),
+            _member(raw, "element-required", bool, "list"),
+            unknown_members(raw, _LIST),
+        )
+    if kind == "map":
+        return MapType(
+            _member(raw, "key-id", int, "map"),
+            parse_type(raw.get("key")),
+            _member(raw, "value-id", int, "map"),
+            parse_type(raw.get("value")),
+            _member(raw, "value-required", bool, "map"),
+            unknown_members(raw, _MAP),
+        )
+    if isinstance(kind, str):
+        return parse_type(kind)
+    raise SchemaError(f"Unknown type: {raw!r}")
+
+
+def _parse_primitive(text: str) -> PrimitiveType:
+    lowered = text.strip().lower()
+    if (known := _PRIMITIVES.get(lowered)) is not None:
+        return known
+    if match := _DECIMAL.fullmatch(lowered):
+        return DecimalType(int(match[1]), int(match[2]))
+    if match := _FIXED.fullmatch(lowered):
+        return FixedType(int(match[1]))
+    if lowered.partition("(")[0].strip() in V3_TYPES:
+        raise later_type(text)
+    raise SchemaError(f"Unknown type: {text!r}")
+
+
+def later_type(text: str) -> UnsupportedError:
+    """The error of a type of format version 3."""
+    return UnsupportedError(
+        f"Type {text} belongs to format version 3 (v3), which is not supported yet",
+        hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
+    )
+
+
+def _member(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
+    value = raw.get(key)
+    if type(value) is not kind:
+        found = "is missing" if key not in raw else f"is not of type {kind.__name__}: {value!r}"
+        name = raw.get("name")
+        raise SchemaError(f"Invalid {owner}{f' {name!r}' if name else ''}: {key} {found}")
+    return value
+
+
+def _value_to_json(field_type: IcebergType, value: Any) -> Any:
+    from icecomb.format.spec import single_value
+
+    return single_value.to_json(field_type, value)
+
+
+def _value_from_json(field_type: IcebergType, raw: Any) -> Any:
+    if raw is None:
+        return None
+    from icecomb.format.spec import single_value
+
+    return single_value.from_json(field_type, raw)

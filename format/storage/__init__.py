@@ -1,0 +1,1 @@
+"""Files, wherever they lie: local folders, HDFS, and who may open them."""

@@ -1,0 +1,347 @@
+"""Files of a table, by location: read, create without overwriting, rename, delete, list.
+
+A location is the text that stands in table metadata: `/x`, `file:/x`, `file:///x`. It is never
+normalised, decoded or escaped, because other engines compare locations as text.
+Every file is immutable: nothing here changes or replaces a file that exists, unless
+`FileIO.prepare` is told to, and a new file is visible under its name only when it is complete.
+
+A further kind of storage is one more `FileSystem` registered under its scheme.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from icecomb.format.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """One file of a listing.
+
+    Attributes:
+        location: Spelled like the prefix that was listed.
+        size: Bytes.
+        mtime_ms: Time of the last change, milliseconds since the epoch.
+    """
+
+    location: str
+    size: int
+    mtime_ms: int
+
+
+class FolderLock(ABC):
+    """A lock that processes of one machine may agree on; it ends with the process that holds it."""
+
+    @abstractmethod
+    def acquire(self) -> bool:
+        """Takes the lock unless another process has it; says whether it is held now.
+
+        Raises:
+            FileIOError: the storage of this folder locks none, as many network file systems.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Gives the lock back, if it is held; it cannot be taken again."""
+
+
+class FileSystem(ABC):
+    """One kind of storage; `FileIO` documents what each method promises."""
+
+    @abstractmethod
+    def read(self, location: str) -> bytes:
+        """See `FileIO.read`."""
+
+    @abstractmethod
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
+        """See `FileIO.open_input`."""
+
+    @abstractmethod
+    def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
+        """See `FileIO.create_stream`."""
+
+    @abstractmethod
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """See `FileIO.prepare`."""
+
+    @abstractmethod
+    def delete(self, locations: Iterable[str]) -> None:
+        """See `FileIO.delete`."""
+
+    @abstractmethod
+    def size(self, location: str) -> int:
+        """See `FileIO.size`."""
+
+    @abstractmethod
+    def list(self, prefix: str) -> Iterator[FileStatus]:
+        """See `FileIO.list`."""
+
+    @abstractmethod
+    def rename(self, source: str, target: str) -> None:
+        """See `FileIO.rename`."""
+
+    @abstractmethod
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+
+    @abstractmethod
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+
+    @abstractmethod
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`."""
+
+    @abstractmethod
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
+
+    @abstractmethod
+    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """See `FileIO.filesystem`."""
+
+    def create(self, location: str, data: bytes) -> None:
+        """See `FileIO.create`."""
+        with self.create_stream(location) as stream:
+            stream.write(data)
+
+    def side_by_side(self) -> AbstractContextManager[None]:
+        """See `FileIO.side_by_side`."""
+        return nullcontext()
+
+    def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
+        """See `FileIO.folder_lock`."""
+        return None
+
+    @abstractmethod
+    def exists(self, location: str) -> bool:
+        """See `FileIO.exists`."""
+
+
+def _local(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.local import LocalFileSystem
+
+    return LocalFileSystem(properties)
+
+
+def _hdfs(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
+
+    return HdfsFileSystem(properties)
+
+
+_FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
+    "file": _local,
+    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
+}
+
+
+def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], FileSystem]) -> None:
+    """Serve all locations `scheme:...` by `factory(properties)`, one object per `FileIO`.
+
+    Args:
+        scheme: Without the colon; case does not matter.
+        factory: Called at the first use of such a location.
+    """
+    _FILE_SYSTEMS[scheme.lower()] = factory
+
+
+class FileIO:
+    """All files a table may refer to, whatever storage they are on.
+
+    Args:
+        properties: Settings handed to each file system (catalog and table properties).
+
+    Every method raises `FileMissingError`, `FileExistsAlreadyError` or another `FileIOError`
+    naming the location, and `UnsupportedError` for a scheme that no file system serves.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
+        self._open: dict[str, FileSystem] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"properties": dict(self.properties)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["properties"])  # type: ignore[misc]
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        return self._of(location).read(location)
+
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
+        """A seekable file for reading ranges; the caller closes it.
+
+        Args:
+            location: The file.
+            size: Its length, when a manifest states it: storage far away then need not be asked,
+                and a missing file, or one of another length, is noticed when it is read.
+        """
+        return self._of(location).open_input(location, size)
+
+    def create(self, location: str, data: bytes) -> None:
+        """Create a file, and the folders above it.
+
+        The file appears complete or not at all, also when the process dies, the disk is full or the
+        power fails. It is for what others point to: when this returns it is stored for good, as
+        far as the storage can do that (on HDFS `dfs.datanode.synconclose` decides).
+
+        Raises:
+            FileExistsAlreadyError: Something has this name; it is left as it is.
+        """
+        self._of(location).create(location, data)
+
+    def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
+        """Create a file piece by piece: `with io.create_stream(x) as out: out.write(...)`.
+
+        The file appears under its name when the block ends without an error, else never. It is for
+        rows: on local disks `local.sync-data-files` says whether it is stored for good then.
+
+        Raises:
+            FileExistsAlreadyError: Something has this name, at the start or at the end.
+        """
+        return self._of(location).create_stream(location)
+
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Create a file in two steps: `with io.prepare(x, data) as publish: ...; publish()`.
+
+        Storage far away may take the bytes under another name meanwhile. The file appears when
+        `publish` is called, which raises and promises what `create` does; without that call there
+        is none.
+
+        Args:
+            location: The file, in a folder that exists.
+            data: All of it.
+            replace: Take the place of the file of this name, if any: readers find the old bytes or
+                the new ones. For what nobody depends on: of two writers at once the last one wins,
+                and after an error either may be there.
+        """
+        return self._of(location).prepare(location, data, replace=replace)
+
+    def side_by_side(self, location: str) -> AbstractContextManager[None]:
+        """A block in which small files may be created at the same time, where that is faster.
+
+        To create a file may return before it is there: all of them are when the block ends, which
+        raises what went wrong with any. What this thread does to one of them waits for it.
+
+        Args:
+            location: Any in the storage that is meant.
+        """
+        return self._of(location).side_by_side()
+
+    def folder_lock(self, location: str) -> FolderLock | None:
+        """A lock on a folder, not held yet; None where this kind of storage has none.
+
+        No file tells of it, and it keeps nobody from anything who does not ask for it, too.
+
+        Args:
+            location: A folder that may be read.
+        """
+        return self._of(location).folder_lock(location)
+
+    def delete(self, locations: str | Iterable[str]) -> None:
+        """Delete files; those that do not exist are passed over, and a folder is none.
+
+        Raises:
+            FileIOError: Some could not be deleted (`context["failed"]`); the others are gone.
+        """
+        by_system: dict[FileSystem, list[str]] = {}
+        for location in [locations] if isinstance(locations, str) else locations:
+            by_system.setdefault(self._of(location), []).append(location)
+        for system, group in by_system.items():
+            system.delete(group)
+
+    def exists(self, location: str) -> bool:
+        """Whether there is a file of this name (a folder is none)."""
+        return self._of(location).exists(location)
+
+    def size(self, location: str) -> int:
+        """The file's length in bytes."""
+        return self._of(location).size(location)
+
+    def list(self, prefix: str) -> Iterator[FileStatus]:
+        """All files in the folder `prefix` and below, folder by folder in order of their names.
+
+        A folder that does not exist has none. Links to folders are not followed.
+        """
+        return self._of(prefix).list(prefix)
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name in the same storage for good, atomically, without overwriting.
+
+        Raises:
+            FileExistsAlreadyError: `target` is taken; nothing has changed.
+            FileMissingError: There is no `source`.
+        """
+        system = self._of(source)
+        if self._of(target) is not system:
+            raise UnsupportedError(
+                f"cannot rename {source} to {target}: they are on different file systems",
+                path=source,
+            )
+        system.rename(source, target)
+
+    def is_folder(self, location: str) -> bool:
+        """Whether there is a folder of this name."""
+        return self._of(location).is_folder(location)
+
+    def folders(self, location: str) -> Sequence[str]:
+        """The names of the folders in a folder, sorted; links are none.
+
+        Raises:
+            FileMissingError: There is no such folder.
+        """
+        return self._of(location).folders(location)
+
+    def create_folder(self, location: str) -> None:
+        """Create a folder, and those above it.
+
+        Raises:
+            FileExistsAlreadyError: Something has this name.
+        """
+        self._of(location).create_folder(location)
+
+    def delete_folder(self, location: str) -> bool:
+        """Delete a folder if nothing is in it; says whether that was so.
+
+        Raises:
+            FileMissingError: There is no such folder.
+        """
+        return self._of(location).delete_folder(location)
+
+    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """The same storage as Arrow's interface, and the path of `location` in it."""
+        return self._of(location).filesystem(location)
+
+    def _of(self, location: str) -> FileSystem:
+        match = _SCHEME.match(location)
+        scheme = match[1].lower() if match else "file"
+        system = self._open.get(scheme)
+        if system is None:
+            factory = _FILE_SYSTEMS.get(scheme)
+            if factory is None:
+                raise UnsupportedError(
+                    f"no file system serves {scheme}: locations, such as {location}",
+                    hint=f"known schemes: {', '.join(sorted(_FILE_SYSTEMS))}",
+                    path=location,
+                )
+            system = self._open.setdefault(scheme, factory(self.properties))
+        return system

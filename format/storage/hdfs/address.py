@@ -1,0 +1,229 @@
+"""Which name nodes serve a location, and the path there: nameservices, mount tables, ports.
+
+A location stays in metadata exactly as it was written; only what is sent is made of these.
+Sources: Hadoop's hdfs-default.xml, HDFS high availability, ViewFs guide.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
+
+SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
+
+_LOCATION: Final = re.compile(
+    r"(?P<scheme>[A-Za-z]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)", re.DOTALL
+)
+_HTTP_PORT: Final = "9870"
+_HTTPS_PORT: Final = "9871"
+_DEEPEST_MOUNT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsAddress:
+    """A path of one cluster.
+
+    Attributes:
+        name_nodes: `host:port` of the HTTP interface of each name node; one unless it is highly
+            available.
+        secure: Whether they are asked by HTTPS.
+        path: Absolute, slashes neither doubled nor at the end, nothing escaped.
+        cluster: `hdfs://` and the nameservice or the name node's own address; empty for a location
+            that asks for WebHDFS by its scheme.
+    """
+
+    name_nodes: tuple[str, ...]
+    secure: bool
+    path: str
+    cluster: str = ""
+
+
+def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The `fs.`, `dfs.` and `hadoop.` settings: the given ones over those of `HADOOP_CONF_DIR`.
+
+    Raises:
+        ConfigurationError: a file there is broken.
+    """
+    folder, _ = site_folders(os.environ)
+    found: dict[str, str] = {}
+    if folder is not None:
+        stated = read_site_files([folder / "core-site.xml", folder / "hdfs-site.xml"])
+        found = {name: resolve(stated, name, os.environ) for name in stated}
+    return {**found, **properties}
+
+
+def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddress:
+    """Where `location` is.
+
+    Raises:
+        ValidationError: it is no location of HDFS, or has no absolute path.
+        ConfigurationError: it names no cluster and `fs.defaultFS` neither, or a nameservice or
+            mount table that the settings do not describe.
+    """
+    for _ in range(_DEEPEST_MOUNT):
+        scheme, authority, path = _parts(location, properties)
+        if scheme != "viewfs":
+            secure = _is_secure(scheme, properties)
+            name_nodes = _name_nodes(scheme, authority, properties, secure=secure)
+            cluster = f"hdfs://{authority}" if scheme == "hdfs" else ""
+            return HdfsAddress(name_nodes, secure, path, cluster)
+        location = _mounted(location, authority, path, properties)
+    raise ConfigurationError(
+        f"{location}: its mount table leads in circles",
+        hint="correct fs.viewfs.mounttable.* in core-site.xml",
+        path=location,
+    )
+
+
+def rpc_location(location: str, properties: Mapping[str, str]) -> str:
+    """The same place for a client that speaks Hadoop's own protocol only: `webhdfs://` as `hdfs://`.
+
+    Raises:
+        ConfigurationError: the settings do not say which cluster has this web interface.
+    """
+    match = _LOCATION.fullmatch(location)
+    scheme = match["scheme"].lower() if match else ""
+    if match is None or scheme not in {"webhdfs", "swebhdfs"}:
+        return location
+    address = resolve_location(location, properties)
+    for service in _names(properties.get("dfs.nameservices", "")):
+        # another nameservice may be described without its web interfaces
+        with suppress(ConfigurationError):
+            nodes = _name_nodes(scheme, service, properties, secure=address.secure)
+            if set(address.name_nodes) <= set(nodes):
+                return f"hdfs://{service}{match['path']}"
+    default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
+    authorities = [properties.get("dfs.namenode.rpc-address")]
+    if default is not None and default["scheme"].lower() == "hdfs":
+        authorities.append(default["authority"])
+    for authority in filter(None, authorities):
+        if _name_nodes("hdfs", authority, properties, secure=address.secure) == address.name_nodes:
+            return f"hdfs://{authority}{match['path']}"
+    raise ConfigurationError(
+        f"{location}: the settings do not say which hdfs:// address this cluster has",
+        hint="point HADOOP_CONF_DIR at the cluster's own files (dfs.nameservices, or "
+        "dfs.namenode.rpc-address with dfs.namenode.http-address), or give the table an hdfs:// "
+        "location",
+        path=location,
+    )
+
+
+def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]:
+    match = _LOCATION.fullmatch(location)
+    if match is None and location.startswith("/"):
+        scheme, authority, path = "", None, location
+    elif match is None or match["scheme"].lower() not in SCHEMES:
+        raise ValidationError(f"not a location of HDFS: {location!r}", path=location)
+    else:
+        scheme, authority, path = match["scheme"].lower(), match["authority"], match["path"]
+    if not authority:
+        default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
+        if default is None or default["scheme"].lower() not in SCHEMES:
+            raise ConfigurationError(
+                f"{location} names no cluster, and fs.defaultFS is "
+                f"{properties.get('fs.defaultFS') or 'not set'}",
+                hint="write hdfs://<nameservice or host:port>/..., or set fs.defaultFS in the "
+                "core-site.xml of HADOOP_CONF_DIR",
+                path=location,
+            )
+        if scheme in {"", default["scheme"].lower()}:
+            scheme, authority = default["scheme"].lower(), default["authority"] or ""
+    if "\0" in path:
+        raise ValidationError(f"a file name cannot hold a NUL: {location!r}", path=location)
+    return scheme, authority or "", re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
+
+
+def _is_secure(scheme: str, properties: Mapping[str, str]) -> bool:
+    if scheme == "swebhdfs":
+        return True
+    return scheme == "hdfs" and properties.get("dfs.http.policy", "").upper() == "HTTPS_ONLY"
+
+
+def _name_nodes(
+    scheme: str, authority: str, properties: Mapping[str, str], *, secure: bool
+) -> tuple[str, ...]:
+    kind, port = ("https", _HTTPS_PORT) if secure else ("http", _HTTP_PORT)
+    key = f"dfs.namenode.{kind}-address"
+    services = _names(properties.get("dfs.nameservices", ""))
+    if authority in services:
+        nodes = _names(properties.get(f"dfs.ha.namenodes.{authority}", ""))
+        keys = [f"{key}.{authority}.{node}" for node in nodes] or [f"{key}.{authority}", key]
+        addresses = [properties[each] for each in keys if properties.get(each)]
+        if not addresses or len(addresses) < len(nodes):
+            raise ConfigurationError(
+                f"nameservice {authority}: no {next(k for k in keys if not properties.get(k))}",
+                hint="add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own files",
+            )
+        return tuple(_reachable(address, port) for address in addresses)
+    host, _, given = authority.rpartition(":") if ":" in authority else (authority, "", "")
+    if scheme != "hdfs":
+        return (authority if given else f"{authority}:{port}",)
+    if not given and not re.search(r"[.:]", authority) and services:
+        raise ConfigurationError(
+            f"hdfs://{authority}: no nameservice of this name; dfs.nameservices has "
+            f"{', '.join(services)}",
+            hint="correct the location, or point HADOOP_CONF_DIR at the files of its cluster",
+        )
+    if _is_rpc_address(authority, host, given, properties) and properties.get(key):
+        return (_reachable(properties[key], port, host),)
+    for service in services:
+        for node in _names(properties.get(f"dfs.ha.namenodes.{service}", "")):
+            suffix = f"{service}.{node}"
+            if properties.get(f"dfs.namenode.rpc-address.{suffix}") == authority:
+                return (_reachable(properties[f"{key}.{suffix}"], port, host),)
+    return (f"{host}:{port}",)
+
+
+def _is_rpc_address(authority: str, host: str, port: str, properties: Mapping[str, str]) -> bool:
+    """Whether the configured single name node is the one that `hdfs://authority` names."""
+    stated = properties.get("dfs.namenode.rpc-address")
+    if stated is None:
+        default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
+        stated = (default["authority"] or "") if default else ""
+    stated_host, _, stated_port = stated.partition(":")
+    return stated == authority or (
+        stated_host == host and (stated_port or "8020") == (port or "8020")
+    )
+
+
+def _reachable(address: str, port: str, host: str = "") -> str:
+    """An address to connect to: one that listens on all interfaces is asked by its host."""
+    name, _, given = address.rpartition(":") if ":" in address else (address, "", port)
+    if name in {"", "0.0.0.0"}:  # noqa: S104 - read from a configuration, not bound
+        name = host or name
+    return f"{name}:{given}"
+
+
+def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]) -> str:
+    """The location that a mount table (`fs.viewfs.mounttable.<table>.link.*`) has for a path."""
+    start = f"fs.viewfs.mounttable.{table or 'default'}."
+    best, target = "", ""
+    for key, value in properties.items():
+        if not key.startswith(f"{start}link."):
+            continue
+        point = key.removeprefix(f"{start}link.").rstrip("/")
+        if (path == point or path.startswith(f"{point}/")) and len(point) >= len(best):
+            best, target = point, value
+    if not target:
+        fallback = properties.get(f"{start}linkFallback") or properties.get(
+            f"{start}linkMergeSlash"
+        )
+        if not fallback:
+            raise ConfigurationError(
+                f"{location}: no mount point of table {table or 'default'} covers it",
+                hint=f"add {start}link.<folder> to core-site.xml",
+                path=location,
+            )
+        target = fallback
+    return f"{target.split(',')[0].rstrip('/')}{path[len(best) :]}" or "/"
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,380 @@
+"""HDFS as a `FileSystem` of `icecomb.format.storage.file_io`.
+
+A file is uploaded under a hidden name in its folder, its length is compared with what the name
+node has, and then it gets its name by a rename that replaces nothing. A connection that breaks
+leaves a closed, truncated file behind: nobody ever sees that under the final name.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from icecomb.format.errors import (
+    ConfigurationError,
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+)
+from icecomb.format.storage.file_io import FileStatus, FileSystem
+from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
+from icecomb.format.storage.hdfs.creations import HdfsCreations
+from icecomb.format.storage.hdfs.failure import HdfsDataLostError
+from icecomb.format.storage.hdfs.input_stream import HdfsInput
+from icecomb.format.storage.hdfs.output_stream import HdfsOutput, send_whole
+from icecomb.format.storage.hdfs.upload import Upload
+from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs
+
+TRASH_KEY: Final = "hdfs.trash"
+"""`true`: what is deleted goes to the user's `.Trash`, from where the cluster clears it away."""
+
+ENGINE_KEY: Final = "hdfs.engine"
+"""`webhdfs` (the default), or `native`: see `native_hdfs`."""
+
+_ENGINES: Final = ("webhdfs", "native")
+_AT_ONCE: Final = 8
+_SETTINGS: Final = ("hdfs.", "fs.", "dfs.", "hadoop.", "ipc.")
+"""What a connection may depend on; hdfs-native is told them all."""
+
+_IDENTITY: Final = (
+    "HADOOP_USER_NAME",
+    "HADOOP_PROXY_USER",
+    "HADOOP_TOKEN_FILE_LOCATION",
+    "KRB5CCNAME",
+)
+"""Variables that say who asks, where properties do not."""
+
+_CLUSTERS: dict[Hashable, WebHdfs] = {}
+_LOCK: Final = Lock()
+
+
+class HdfsFileSystem(FileSystem):
+    """All clusters that the settings describe; connections to each are shared by all threads.
+
+    Args:
+        properties: See `hdfs_address`, `hdfs_session`, `ENGINE_KEY` and `TRASH_KEY`.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._properties = hadoop_properties(properties or {})
+        self._settings = frozenset(
+            item for item in self._properties.items() if item[0].startswith(_SETTINGS)
+        )
+        self._creations = HdfsCreations()
+        self._engine = self._properties.get(ENGINE_KEY, "webhdfs")
+        if self._engine not in _ENGINES:
+            raise ConfigurationError(
+                f"{ENGINE_KEY} is {self._engine!r}", hint=f"write {' or '.join(_ENGINES)}"
+            )
+
+    def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
+        """Who serves a location, and where it is there."""
+        self._creations.wait_for(location)
+        address = resolve_location(location, self._properties)
+        native = address.cluster if self._engine == "native" else ""
+        # a forked process must not share its parent's connections
+        who = tuple(os.environ.get(name) for name in _IDENTITY)
+        key = (os.getpid(), address.name_nodes, address.secure, native, who, self._settings)
+        with _LOCK:
+            web = _CLUSTERS.get(key)
+            if web is None:
+                web = self._connect(address, native)
+                _CLUSTERS[key] = web
+        return web, address
+
+    def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:
+        if not native:
+            return WebHdfs(address.name_nodes, secure=address.secure, properties=self._properties)
+        from icecomb.format.storage.hdfs.native import NativeHdfs
+
+        return NativeHdfs(
+            address.name_nodes, native, secure=address.secure, properties=self._properties
+        )
+
+    def read(self, location: str) -> bytes:
+        """See `FileIO.read`."""
+        web, address = self.cluster(location)
+        return web.read(address.path, location)
+
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
+        """See `FileIO.open_input`."""
+        import pyarrow as pa
+
+        web, address = self.cluster(location)
+        if size is None:
+            found = _file(web.status(address.path, location), location).size
+            stream = HdfsInput(web, address.path, location, found)
+        else:
+            stream = HdfsInput(web, address.path, location, size, verified=False)
+        return pa.PythonFile(stream, mode="r")
+
+    def create(self, location: str, data: bytes) -> None:
+        """See `FileIO.create`; what a data node loses on the way is sent again."""
+        self._send(location, data)
+
+    @contextmanager
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> Iterator[Callable[[], None]]:
+        """See `FileIO.prepare`."""
+        hidden: list[_HiddenFile] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="hdfs-prepare") as pool:
+            stored = pool.submit(send_whole, lambda: self._new_file(location, hidden.append), data)
+
+            def publish() -> None:
+                stored.result()
+                hidden[0].publish(replace=replace)
+                hidden.clear()
+
+            try:
+                yield publish
+            finally:
+                wait([stored])
+                for file in hidden:
+                    file.drop()
+
+    def side_by_side(self) -> AbstractContextManager[None]:
+        """See `FileIO.side_by_side`."""
+        return self._creations.block()
+
+    @contextmanager
+    def create_stream(self, location: str) -> Iterator[BinaryIO]:
+        """See `FileIO.create_stream`."""
+        with ExitStack() as stack:
+            output = HdfsOutput(lambda: self._new_file(location), stack)
+            yield cast("BinaryIO", output)
+            held = output.held()
+            if held is not None:
+                self._send(location, held)
+
+    def _send(self, location: str, data: bytes | bytearray) -> None:
+        self._creations.submit(location, lambda: send_whole(lambda: self._new_file(location), data))
+
+    @contextmanager
+    def _new_file(
+        self, location: str, then: Callable[[_HiddenFile], None] | None = None
+    ) -> Iterator[Upload]:
+        """An upload under a hidden name; at its clean end the file is published.
+
+        Args:
+            location: The file.
+            then: What to do with the hidden file instead.
+        """
+        web, address = self.cluster(location)
+        temporary = _temporary(address.path)
+        try:
+            with web.upload(temporary, location) as upload:
+                yield upload
+            stored = web.status(temporary, location)
+            _check_length(stored, upload.written, location)
+            hidden = _HiddenFile(web, address.path, location, temporary, stored.file_id)
+            (then or _HiddenFile.publish)(hidden)
+        except BaseException:
+            with suppress(IcecombError):
+                web.delete(temporary, location)
+            raise
+
+    def delete(self, locations: Iterable[str]) -> None:
+        """See `FileIO.delete`; several at once."""
+        self._creations.wait()
+        failed: list[tuple[str, IcecombError]] = []
+
+        def one(location: str) -> None:
+            try:
+                self._delete(location)
+            except IcecombError as error:
+                failed.append((location, error))
+
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hdfs-delete") as pool:
+            for _ in pool.map(one, locations):
+                pass
+        if failed:
+            location, cause = failed[0]
+            more = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
+            raise FileIOError(
+                f"{cause.message}{more}",
+                hint=cause.hint,
+                path=location,
+                failed=tuple(name for name, _ in failed),
+            ) from cause
+
+    def exists(self, location: str) -> bool:
+        """See `FileIO.exists`."""
+        found = self._find(location)
+        return found is not None and not found.is_folder
+
+    def size(self, location: str) -> int:
+        """See `FileIO.size`."""
+        web, address = self.cluster(location)
+        return _file(web.status(address.path, location), location).size
+
+    def list(self, prefix: str) -> Iterator[FileStatus]:
+        """See `FileIO.list`: one call a folder."""
+        self._creations.wait()
+        web, address = self.cluster(prefix)
+        folders = [""]
+        shown = prefix.rstrip("/")
+        while folders:
+            inner = folders.pop()
+            try:
+                entries = web.entries(
+                    posixpath.join(address.path, inner).rstrip("/") or "/", prefix
+                )
+            except FileMissingError:
+                continue
+            for entry in entries:
+                if not entry.is_folder:
+                    name = f"{shown}/{inner}{entry.name}" if entry.name else prefix
+                    yield FileStatus(name, entry.size, entry.mtime_ms)
+            below = [f"{inner}{entry.name}/" for entry in entries if entry.is_folder]
+            folders.extend(reversed(below))
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileIO.rename`."""
+        web, address = self.cluster(source)
+        other, target_address = self.cluster(target)
+        if other is not web:
+            raise FileIOError(
+                f"cannot rename {source} to {target}: they are on different clusters", path=source
+            )
+        file_id = _file(web.status(address.path, source), source).file_id
+        web.make_folder(posixpath.dirname(target_address.path), target)
+        try:
+            web.rename(address.path, target_address.path, file_id, target)
+        except FileMissingError as error:
+            raise FileMissingError(f"{source} does not exist", path=source) from error
+
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+        found = self._find(location)
+        return found is not None and found.is_folder
+
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+        web, address = self.cluster(location)
+        found = web.entries(address.path, location)
+        if len(found) == 1 and not found[0].name:
+            raise FileIOError(f"cannot list {location}: it is a file", path=location)
+        return [entry.name for entry in found if entry.is_folder]
+
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`; exactly one of several creators succeeds."""
+        web, address = self.cluster(location)
+        folder, _ = posixpath.split(address.path)
+        if self._find(location) is not None:
+            raise FileExistsAlreadyError(f"{location} exists already", path=location)
+        web.make_folder(folder, location)
+        temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.tmp")
+        web.make_folder(temporary, location)
+        try:
+            status = web.status(temporary, location)
+            web.rename(temporary, address.path, status.file_id, location)
+        except BaseException:
+            with suppress(IcecombError):
+                web.delete(temporary, location)
+            raise
+
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
+        web, address = self.cluster(location)
+        found = web.entries(address.path, location)
+        if found:
+            return False
+        try:
+            return web.delete(address.path, location)
+        except FileIOError as error:
+            if "PathIsNotEmptyDirectoryException" in str(error):
+                return False
+            raise
+
+    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """See `FileIO.filesystem`; paths there are whole locations."""
+        import pyarrow.fs
+
+        from icecomb.format.storage.hdfs.arrow_handler import HdfsArrowHandler
+
+        return pyarrow.fs.PyFileSystem(HdfsArrowHandler(self)), location
+
+    def _delete(self, location: str) -> None:
+        web, address = self.cluster(location)
+        found = self._find(location)
+        if found is None:
+            return
+        # a name node would delete an empty one, too
+        if found.is_folder:
+            raise FileIOError(f"cannot delete {location}: it is a folder", path=location)
+        if self._properties.get(TRASH_KEY, "").lower() != "true":
+            web.delete(address.path, location)
+            return
+        trash = f"/user/{web.user}/.Trash/Current{address.path}"
+        web.make_folder(posixpath.dirname(trash), location)
+        try:
+            web.rename(address.path, trash, found.file_id, location)
+        except FileExistsAlreadyError:
+            web.rename(address.path, f"{trash}{uuid.uuid4().hex}", found.file_id, location)
+
+    def _find(self, location: str) -> HdfsStatus | None:
+        web, address = self.cluster(location)
+        try:
+            return web.status(address.path, location)
+        except FileMissingError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _HiddenFile:
+    """A complete file under another name in its folder."""
+
+    web: WebHdfs
+    path: str
+    location: str
+    name: str
+    file_id: int
+
+    def publish(self, *, replace: bool = False) -> None:
+        """Give it its name."""
+        if replace:
+            self.web.replace(self.name, self.path, self.location)
+        else:
+            self.web.rename(self.name, self.path, self.file_id, self.location)
+
+    def drop(self) -> None:
+        """Delete it."""
+        with suppress(IcecombError):
+            self.web.delete(self.name, self.location)
+
+
+def _temporary(path: str) -> str:
+    """A hidden name in the same folder, not longer than file systems take."""
+    folder, name = posixpath.split(path)
+    start = name.encode()[:100].decode(errors="ignore")
+    return posixpath.join(folder, f".{start}.{uuid.uuid4().hex}.tmp")
+
+
+def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
+    if stored.size != written:
+        raise HdfsDataLostError(
+            f"cannot create {location}: {written} bytes were sent, {stored.size} arrived",
+            path=location,
+        )
+
+
+def _file(status: HdfsStatus, location: str) -> HdfsStatus:
+    if status.is_folder:
+        raise FileIOError(f"cannot open {location}: it is a folder", path=location)
+    return status

@@ -1,0 +1,179 @@
+"""A file of HDFS as a seekable stream that asks for few and large ranges.
+
+A request costs milliseconds whatever its size, so what is near is fetched along: all of a small
+file, the end of a file with its footer, ever longer pieces of one that is read on and on, at last
+several of them ahead of the reader. A large read is split among several connections.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+
+_WHOLE: Final = 1 << 20
+_LEAST: Final = 256 << 10
+_FARTHEST: Final = 8 << 20
+_PART: Final = 8 << 20
+_PARTS: Final = 4
+_COMING: Final = 3
+
+
+class HdfsInput:
+    """What `pyarrow.PythonFile` reads from.
+
+    Args:
+        web: Of the cluster.
+        path: There.
+        location: For messages.
+        size: Bytes.
+        verified: Whether the name node says so. Else one more byte is asked for at the end: there
+            must be none.
+    """
+
+    def __init__(
+        self, web: WebHdfs, path: str, location: str, size: int, *, verified: bool = True
+    ) -> None:
+        self._web = web
+        self._path = path
+        self._location = location
+        self._size = size
+        self._verified = verified
+        self._position = 0
+        self._start = 0
+        self._window = b""
+        self._ahead = _LEAST
+        self._coming: deque[Future[bytes]] = deque()
+        self._asked = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self.closed = False
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._position
+
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return self._size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to `offset` from the start, from here, or from the end."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(base + offset, 0)
+        return self._position
+
+    def read(self, length: int | None = -1) -> bytes:
+        """Up to `length` bytes, fewer only at the end of the file.
+
+        Raises:
+            CorruptFileError: the file is shorter, or longer, than was said.
+            FileMissingError: there is none, which is noticed here if its size was given.
+        """
+        rest = max(self._size - self._position, 0)
+        wanted = rest if length is None or length < 0 else min(length, rest)
+        pieces = []
+        while wanted:
+            begin = self._position - self._start
+            if not 0 <= begin < len(self._window):
+                begin = self._fetch(wanted)
+            end = min(begin + wanted, len(self._window))
+            whole = begin == 0 and end == len(self._window)
+            pieces.append(self._window if whole else self._window[begin:end])
+            self._position += end - begin
+            wanted -= end - begin
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def flush(self) -> None:
+        """Does nothing: nothing is written."""
+
+    def close(self) -> None:
+        """Forgets what was fetched; what is on its way is not waited for."""
+        self._forget()
+        self.closed = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+    def _forget(self) -> None:
+        self._window = b""
+        for each in self._coming:
+            each.cancel()
+        self._coming.clear()
+
+    def _fetch(self, wanted: int) -> int:
+        """Makes the window hold the first of what is wanted; answers where in it that begins."""
+        start = self._position
+        if self._window and start == self._start + len(self._window):
+            self._ahead = min(max(self._ahead * 2, len(self._window)), _FARTHEST)
+        else:
+            self._forget()
+            self._ahead = _LEAST
+        if self._ahead == _FARTHEST and self._web.reads_ahead:
+            self._window = self._next(start)
+            self._start = start
+            return 0
+        end = min(max(start + wanted, start + self._ahead), self._size)
+        if self._size <= _WHOLE:
+            start, end = 0, self._size
+        elif end == self._size:
+            start = max(min(start, end - _LEAST), 0)
+        self._window = self._range(start, end - start)
+        self._start = start
+        return self._position - start
+
+    def _next(self, start: int) -> bytes:
+        """What follows the window, while others fetch what comes after that."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="hdfs-ahead")
+        if not self._coming:
+            self._asked = start
+        while len(self._coming) < _COMING and self._asked < self._size:
+            length = min(_PART, self._size - self._asked)
+            self._coming.append(self._pool.submit(self._exactly, self._asked, length))
+            self._asked += length
+        try:
+            return self._coming.popleft().result()
+        except BaseException:
+            self._forget()
+            raise
+
+    def _range(self, start: int, length: int) -> bytes:
+        count = min(-(-length // _PART), _PARTS)
+        if count <= 1:
+            return self._exactly(start, length)
+        step = -(-length // count)
+        parts = [(at, min(step, start + length - at)) for at in range(start, start + length, step)]
+        with ThreadPoolExecutor(count, thread_name_prefix="hdfs-read") as pool:
+            return b"".join(pool.map(lambda part: self._exactly(*part), parts))
+
+    def _exactly(self, start: int, length: int) -> bytes:
+        probe = not self._verified and start + length == self._size
+        found = self._web.read(self._path, self._location, start, length + probe)
+        if len(found) == length:
+            return found
+        source = "the name node" if self._verified else "the table's metadata"
+        ends = f"goes on after byte {self._size}"
+        if len(found) < length:
+            ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"
+        raise CorruptFileError(
+            f"{self._location} {ends}; {source} gave its length as {self._size}",
+            hint="the file was cut or replaced: restore it, or remove it from the table",
+            path=self._location,
+        )

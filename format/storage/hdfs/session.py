@@ -1,0 +1,180 @@
+"""HTTP connections to a cluster: who we are, how long we wait, whom we trust."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import ssl
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from icecomb.format.errors import ConfigurationError, FileIOError
+from icecomb.format.storage.delegation_token import FILE_VARIABLE, find_token
+from icecomb.format.storage.hdfs.spnego import SpnegoAuth
+from icecomb.format.storage.hdfs.upload import HdfsUpload
+
+if TYPE_CHECKING:
+    import requests
+
+_CONNECTIONS: Final = 32
+_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
+"""What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class HdfsSession:
+    """One pool of connections, shared by all threads.
+
+    Proxies of the environment are not used: a cluster's own hosts are not behind them.
+
+    Args:
+        properties: `hdfs.user` (else `HADOOP_USER_NAME`, else the login name),
+            `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.ca-path` (certificates to trust),
+            `hadoop.security.authentication` (`kerberos`: the ticket of `kinit`, or
+            `hdfs.kerberos.principal` and `hdfs.kerberos.keytab`), `hdfs.delegation-token` (else
+            the one in the file that `HADOOP_TOKEN_FILE_LOCATION` names),
+            `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.user = (
+            properties.get("hdfs.user") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        )
+        self.connect_timeout_s = _seconds(properties, "dfs.webhdfs.socket.connect-timeout", "60s")
+        self.read_timeout_s = _seconds(properties, "dfs.webhdfs.socket.read-timeout", "60s")
+        self._ca_path = properties.get("hdfs.ca-path") or os.environ.get("REQUESTS_CA_BUNDLE")
+        self._proxy_user = properties.get("hdfs.proxy-user") or os.environ.get("HADOOP_PROXY_USER")
+        self._kerberos = (
+            properties.get("hadoop.security.authentication", "simple").lower() == "kerberos"
+        )
+        self._principal = properties.get("hdfs.kerberos.principal")
+        self._keytab = properties.get("hdfs.kerberos.keytab")
+        self._token = properties.get("hdfs.delegation-token") or self._token_of_file()
+        self.requests = self._session()
+
+    @property
+    def effective_user(self) -> str:
+        """The user whose rights count."""
+        return self._proxy_user or self.user
+
+    def download(self, url: str) -> bytes:
+        """All that a data node answers.
+
+        Raises:
+            requests.RequestException, urllib3.exceptions.HTTPError: it broke off, or was too slow.
+            pyhdfs.HdfsException: it refused.
+        """
+        import pyhdfs
+
+        with self.requests.get(url, stream=True, auth=_anonymous) as reply:
+            pyhdfs._check_response(reply)  # noqa: SLF001 - its errors are those of other calls
+            return bytes(reply.raw.read())
+
+    def upload(self, url: str, location: str) -> HdfsUpload:
+        """A stream to where a name node sent us."""
+        parts = urlsplit(url)
+        tls = None
+        if parts.scheme == "https":
+            tls = ssl.create_default_context(cafile=self._ca_path)
+        target = f"{parts.path}?{parts.query}"
+        return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
+
+    def _token_of_file(self) -> str | None:
+        path = os.environ.get(FILE_VARIABLE)
+        if not path or self._keytab is not None:
+            return None
+        tokens = (find_token(path, kind) for kind in _KINDS)
+        return next((token.url_text for token in tokens if token is not None), None)
+
+    def _session(self) -> requests.Session:
+        import requests
+        from requests.adapters import HTTPAdapter
+
+        timeouts = (self.connect_timeout_s, self.read_timeout_s)
+        identity = self._identity()
+
+        class Adapter(HTTPAdapter):
+            """Every request has a time-out, those to data nodes, too."""
+
+            def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+                options["timeout"] = options.get("timeout") or timeouts
+                return super().send(request, **options)
+
+        class Session(requests.Session):
+            """Says who asks in every call to a name node."""
+
+            def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+                if (given := options.get("params")) is not None:
+                    options["params"] = identity(given)
+                reply = super().request(method, url, **options)
+                if reply.status_code == HTTPStatus.UNAUTHORIZED or _is_about_identity(reply):
+                    raise _refused(reply)
+                return reply
+
+        session = Session()
+        session.trust_env = False
+        session.headers["Accept-Encoding"] = "identity"
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, Adapter(pool_maxsize=_CONNECTIONS))
+        if self._ca_path:
+            session.verify = self._ca_path
+        if self._kerberos and not self._token:
+            session.auth = SpnegoAuth(self._principal, self._keytab)
+        return session
+
+    def _identity(self) -> Any:
+        token, proxy_user = self._token, self._proxy_user
+        named = not (self._kerberos or token)
+
+        def identity(parameters: Mapping[str, Any]) -> dict[str, Any]:
+            found = dict(parameters)
+            if not named:
+                found.pop("user.name", None)
+            if token:
+                found["delegation"] = token
+            elif proxy_user:
+                found["doas"] = proxy_user
+            return found
+
+        return identity
+
+
+def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """A data node is told who asks by the token in the URL that the name node made."""
+    return request
+
+
+def _is_about_identity(reply: requests.Response) -> bool:
+    # Hadoop answers so with 401 or 403, pyhdfs takes the latter for a mistake of its own
+    return reply.status_code == HTTPStatus.FORBIDDEN and b'"SecurityException"' in reply.content
+
+
+def _refused(reply: requests.Response) -> FileIOError:
+    host = urlsplit(reply.url).netloc
+    wanted = reply.headers.get("WWW-Authenticate", "")
+    hint = "get a new ticket with kinit, and look at klist"
+    if reply.request.headers.get("Authorization") is None:
+        hint = (
+            "set hadoop.security.authentication=kerberos, and get a ticket with kinit"
+            if "negotiate" in wanted.lower()
+            else "check the user name, or the delegation token"
+        )
+    try:
+        reason = reply.json()["RemoteException"]["message"]
+    except (ValueError, KeyError, TypeError):
+        reason = reply.reason
+    return FileIOError(f"{host} does not let us in: {reason}", hint=hint)
+
+
+def _seconds(properties: Mapping[str, str], key: str, default: str) -> float:
+    text = properties.get(key) or default
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text[len(number) :] or "ms"
+    try:
+        return float(number) * _UNITS[unit]
+    except (KeyError, ValueError) as error:
+        raise ConfigurationError(
+            f"{key} is {text!r}, which is no duration", hint="write one such as 60s or 500ms"
+        ) from error

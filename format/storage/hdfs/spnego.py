@@ -1,0 +1,46 @@
+"""Kerberos over HTTP (RFC 4559), as the web interfaces of secured clusters want it."""
+
+from __future__ import annotations
+
+import base64
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.auth import AuthBase
+
+from icecomb.format.storage.kerberos import SecurityContext
+
+
+class SpnegoAuth(AuthBase):
+    """Answers a name node that asks who we are; its cookie answers from then on.
+
+    Args:
+        principal: Who to be; None = whoever the ticket cache or the keytab says.
+        keytab: Where our key is; None = the ticket cache.
+    """
+
+    def __init__(self, principal: str | None = None, keytab: str | None = None) -> None:
+        self._principal = principal
+        self._keytab = keytab
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Looks at the answer to a request."""
+        request.hooks["response"] = [*request.hooks.get("response", ()), self._answer]
+        return request
+
+    def _answer(self, reply: requests.Response, **options: Any) -> requests.Response:
+        asked = "negotiate" in reply.headers.get("WWW-Authenticate", "").lower()
+        if reply.status_code != HTTPStatus.UNAUTHORIZED or not asked:
+            return reply
+        reply.content  # noqa: B018 - the connection is free again when all was read
+        reply.close()
+        host = urlsplit(reply.url).hostname
+        token = SecurityContext(f"HTTP/{host}", self._principal, self._keytab).step(None)
+        request = reply.request.copy()
+        request.headers["Authorization"] = f"Negotiate {base64.b64encode(token).decode()}"
+        second: requests.Response = reply.connection.send(request, **options)
+        second.history.append(reply)
+        second.request = request
+        return second

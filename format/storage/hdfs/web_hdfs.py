@@ -1,0 +1,350 @@
+"""WebHDFS calls at the name nodes of one cluster; the only module that knows pyhdfs.
+
+pyhdfs finds the active name node and asks again when one is gone, starting or standing by. What it
+leaves open is settled here: whether a repeated rename was done the first time, time-outs and
+truncation at the data nodes, another data node after a failed read, and answers that are no
+WebHDFS. Source: Hadoop's WebHDFS REST API.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from icecomb.format.errors import (
+    ConfigurationError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+)
+from icecomb.format.storage.hdfs.failure import UNREADY, failure, reach, unreachable
+from icecomb.format.storage.hdfs.session import HdfsSession
+from icecomb.format.storage.hdfs.upload import Upload
+
+if TYPE_CHECKING:
+    import pyhdfs
+    import requests
+
+_READ_TRIES: Final = 4
+_METRICS_S: Final = 10.0
+_SETTLE_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsStatus:
+    """What the name node knows of one file or folder.
+
+    Attributes:
+        name: Without its folder; empty for the path that was asked.
+        is_folder: Whether it is one.
+        size: Bytes.
+        mtime_ms: Time of the last change, milliseconds since the epoch.
+        file_id: The inode; it stays when the file gets another name.
+    """
+
+    name: str
+    is_folder: bool
+    size: int
+    mtime_ms: int
+    file_id: int
+
+
+class WebHdfs:
+    """The calls; `location` is what messages say, `path` what is sent.
+
+    Args:
+        name_nodes: `host:port` of their HTTP interfaces.
+        secure: Whether to use HTTPS.
+        properties: `hdfs.user`, and Hadoop's settings for security, time-outs and fail-over.
+    """
+
+    reads_ahead: ClassVar[bool] = True
+    """Whether a reader is faster when several ranges are asked for at once."""
+
+    def __init__(
+        self, name_nodes: tuple[str, ...], *, secure: bool, properties: Mapping[str, str]
+    ) -> None:
+        import pyhdfs
+
+        # it logs every answer of a standby with its trace; what matters is in our errors
+        logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
+        self.name_nodes = name_nodes
+        self._session = HdfsSession(properties)
+        highly_available = len(name_nodes) > 1
+        tries = _number(properties, "dfs.client.failover.max.attempts", 30)
+        self._client = pyhdfs.HdfsClient(
+            list(name_nodes),
+            randomize_hosts=False,
+            user_name=self._session.user,
+            timeout=self._session.read_timeout_s,
+            max_tries=tries if highly_available else min(tries, 3),
+            retry_delay=1.0 if highly_available else 0.5,
+            scheme="https" if secure else "http",
+            requests_session=self._session.requests,
+        )
+
+    @property
+    def user(self) -> str:
+        """On whose behalf calls are made."""
+        return self._session.effective_user
+
+    def close(self) -> None:
+        """Closes the connections that are kept open."""
+        self._session.requests.close()
+
+    def active_name_node(self) -> str:
+        """`host:port` of the name node that answers as the active one."""
+        client = self._client
+        with self._failures("reach", f"{client.scheme}://{','.join(self.name_nodes)}"):
+            return str(client.get_active_namenode())
+
+    def metrics(self, name_node: str, bean: str) -> dict[str, Any]:
+        """One bean of a name node's metrics; empty if it shows none.
+
+        Raises:
+            FileIOError: it does not answer.
+        """
+        import requests
+
+        url = f"{self._client.scheme}://{name_node}/jmx"
+        try:
+            with self._failures("reach", url):
+                reply = self._session.requests.get(
+                    f"{url}?qry=Hadoop:service=NameNode,name={bean}", timeout=_METRICS_S
+                )
+        except FileIOError as error:
+            cause = error.__cause__
+            tls = isinstance(cause, requests.exceptions.SSLError)
+            if tls or not isinstance(cause, requests.ConnectionError):
+                raise
+            raise FileIOError(f"cannot reach {name_node}: {reach(name_node)}") from error
+        try:
+            beans: list[dict[str, Any]] = reply.json()["beans"] if reply.ok else []
+        except (ValueError, KeyError, TypeError):
+            beans = []
+        return beans[0] if beans else {}
+
+    def check_access(self, path: str, location: str, action: str) -> None:
+        """Ask whether something is allowed.
+
+        Args:
+            path: Of a file or folder.
+            location: For messages.
+            action: As `rwx`.
+
+        Raises:
+            FileMissingError: there is nothing.
+            FileIOError: it is not allowed; says who asks, and whose it is.
+        """
+        with self._failures("use", location):
+            self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
+
+    def status(self, path: str, location: str) -> HdfsStatus:
+        """What there is at a path.
+
+        Raises:
+            FileMissingError: nothing.
+        """
+        with self._failures("look at", location):
+            return _status(self._client.get_file_status(path))
+
+    def entries(self, path: str, location: str) -> list[HdfsStatus]:
+        """What is in a folder, or the file itself, by name."""
+        with self._failures("list", location):
+            found = [_status(each) for each in self._client.list_status(path)]
+        return sorted(found, key=lambda status: status.name)
+
+    def content_summary(self, path: str, location: str) -> dict[str, Any]:
+        """Counts, bytes and quotas of a folder, as Hadoop's `ContentSummary`."""
+        with self._failures("look at", location):
+            return dict(self._client.get_content_summary(path))
+
+    def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Bytes of a file, fewer than `length` only at its end; another data node after a failure.
+
+        Raises:
+            FileMissingError: there is no such file.
+        """
+        failed: list[str] = []
+        while True:
+            wanted: dict[str, Any] = {"offset": offset}
+            if length is not None:
+                wanted["length"] = length
+            if failed:
+                wanted["excludedatanodes"] = ",".join(failed)
+            try:
+                with self._failures("read", location):
+                    reply = self._call("get", path, "OPEN", HTTPStatus.TEMPORARY_REDIRECT, wanted)
+            except FileIOError as error:
+                if _is_beyond_end(error):
+                    return b""
+                raise
+            url = reply.headers["location"]
+            try:
+                return self._download(url, location)
+            except FileMissingError:
+                raise
+            except FileIOError:
+                if len(failed) >= _READ_TRIES:
+                    raise
+            failed.append(urlsplit(url).netloc)
+            time.sleep(0.05 * len(failed))
+
+    @contextmanager
+    def upload(self, path: str, location: str) -> Iterator[Upload]:
+        """Write a file that must not exist; it is complete when the block ends without an error."""
+        with self._failures("create", location):
+            reply = self._call(
+                "put", path, "CREATE", HTTPStatus.TEMPORARY_REDIRECT, {"overwrite": "false"}
+            )
+            upload = self._session.upload(reply.headers["location"], location)
+        with closing(upload):
+            try:
+                yield upload
+            except BaseException:
+                upload.abandon()
+                raise
+            with self._failures("create", location):
+                upload.finish()
+
+    def rename(self, source: str, target: str, file_id: int, location: str) -> None:
+        """Give a file another name in a folder that exists; never replaces anything.
+
+        Args:
+            source: Its path.
+            target: The other path.
+            file_id: Of the source: it tells whether a call whose answer was lost had been done.
+            location: The target, for messages.
+
+        Raises:
+            FileExistsAlreadyError: the target is taken.
+            FileMissingError: there is no source.
+        """
+        try:
+            with self._failures("rename to", location):
+                wanted = {"destination": target, "renameoptions": "NONE"}
+                self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
+        except IcecombError:
+            if not self._is_at(target, file_id, location):
+                raise
+
+    def replace(self, source: str, target: str, location: str) -> None:
+        """Give a file another name, in the place of the file that has it, if any."""
+        with self._failures("rename to", location):
+            wanted = {"destination": target, "renameoptions": "OVERWRITE"}
+            self._call("put", source, "RENAME", HTTPStatus.OK, wanted)
+
+    def delete(self, path: str, location: str, *, recursive: bool = False) -> bool:
+        """Delete a file or a folder; says whether there was one."""
+        with self._failures("delete", location):
+            return bool(self._client.delete(path, recursive="true" if recursive else "false"))
+
+    def make_folder(self, path: str, location: str) -> None:
+        """Make a folder and those above it; one that exists is left as it is."""
+        with self._failures("create", location):
+            self._client.mkdirs(path)
+
+    def _is_at(self, path: str, file_id: int, location: str) -> bool:
+        for _ in range(_SETTLE_TRIES - 1):
+            with suppress(FileIOError):
+                return self._holds(path, file_id, location)
+        return self._holds(path, file_id, location)
+
+    def _holds(self, path: str, file_id: int, location: str) -> bool:
+        try:
+            return self.status(path, location).file_id == file_id
+        except FileMissingError:
+            return False
+
+    def _download(self, url: str, location: str) -> bytes:
+        try:
+            with self._failures("read", location):
+                return self._session.download(url)
+        except FileIOError as error:
+            if _is_beyond_end(error):
+                return b""
+            raise
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        expected: HTTPStatus,
+        wanted: Mapping[str, Any],
+    ) -> requests.Response:
+        # pyhdfs has no public call that leaves the second step to us, nor one that takes the
+        # empty answer of RENAME with options
+        send: Callable[..., requests.Response] = getattr(self._client, f"_{method}")
+        return send(path, operation, expected, **wanted)
+
+    @contextmanager
+    def _failures(self, verb: str, location: str) -> Iterator[None]:
+        import pyhdfs
+        import requests
+        import urllib3
+
+        try:
+            yield
+        except IcecombError:
+            raise
+        except pyhdfs.HdfsHttpException as error:
+            raise self._translated(verb, location, error) from error
+        except pyhdfs.HdfsNoServerException as error:
+            raise unreachable(verb, location, self.name_nodes, str(error)) from error
+        except (pyhdfs.HdfsException, KeyError, AssertionError) as error:
+            raise FileIOError(
+                f"cannot {verb} {location}: {' or '.join(self.name_nodes)} did not answer as "
+                f"WebHDFS does: {_one_line(error)}",
+                hint="check the address: a proxy or another service may answer there",
+                path=location,
+            ) from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise FileIOError(
+                f"cannot {verb} {location}: {_one_line(error)}",
+                hint="the data node may be down, or its name unknown here "
+                "(dfs.client.use.datanode.hostname)",
+                path=location,
+            ) from error
+
+    @staticmethod
+    def _translated(verb: str, location: str, error: pyhdfs.HdfsHttpException) -> IcecombError:
+        name, message = error.exception, error.message.removeprefix(f"{error.exception} - ")
+        # a data node wraps what the name node told it
+        for inner in (*UNREADY, "AccessControlException", "FileNotFoundException"):
+            if name in {"RemoteException", "IOException"} and inner in message:
+                name = inner
+        return failure(verb, location, name, message)
+
+
+def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
+    return HdfsStatus(
+        found.pathSuffix,
+        found.type == "DIRECTORY",
+        found.length,
+        found.modificationTime,
+        int(str(found["fileId"])),
+    )
+
+
+def _is_beyond_end(error: FileIOError) -> bool:
+    """Whether it says that the range begins where the file ends, or later."""
+    return "out of the range" in error.message
+
+
+def _number(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key, str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"{key} is {text!r}", hint="write a whole number of at least 1")
+    return int(text)
+
+
+def _one_line(error: BaseException) -> str:
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{text[:200]}..." if len(text) > 200 else text

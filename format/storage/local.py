@@ -1,0 +1,375 @@
+"""Files of this machine and of file systems mounted on it."""
+
+# pathlib normalises names, and these must be kept exactly
+# ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from icecomb.format.errors import (
+    ConfigurationError,
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+    ValidationError,
+)
+from icecomb.format.storage.file_io import FileStatus, FileSystem, FolderLock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs
+
+_LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
+_STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# File systems that sync no folders, as some network file systems.
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+
+SYNC_DATA_FILES: Final = "local.sync-data-files"
+"""The setting of `LocalFileSystem`: whether files of rows are on the disk when they are visible."""
+
+
+class LocalFileSystem(FileSystem):
+    """Files of this machine and of file systems mounted on it.
+
+    A file is written under a temporary name in the folder it belongs to and then hard-linked to
+    its own name: `link` is the one POSIX call that publishes a complete file and never replaces
+    one. Hadoop's local file system keeps checksums beside its files (`.<name>.crc`) and refuses a
+    file whose checksum is stale, so a checksum never outlives its file.
+
+    After a power cut a file is whole or not there: its bytes are on the disk before its name is,
+    and its name before the call returns.
+
+    Args:
+        properties: `local.sync-data-files` = `false` leaves it to the operating system when the
+            bytes of streams reach the disk.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties = properties or {}
+        self._sync_streams = _syncs_streams(self.properties)
+
+    def read(self, location: str) -> bytes:
+        """See `FileIO.read`."""
+        with _failures("read", location), open(_local_path(location), "rb") as file:
+            return file.read()
+
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
+        """See `FileIO.open_input`."""
+        import pyarrow as pa
+
+        with _failures("open", location):
+            path = _local_path(location)
+            _regular(path)
+            return pa.OSFile(path, "rb")
+
+    def create(self, location: str, data: bytes) -> None:
+        """See `FileIO.create`."""
+        with self._created(location, sync=True) as stream:
+            stream.write(data)
+
+    def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
+        """See `FileIO.create_stream`."""
+        return self._created(location, sync=self._sync_streams)
+
+    @contextmanager
+    def _created(self, location: str, *, sync: bool) -> Iterator[BinaryIO]:
+        path = _local_path(location)
+        folder = os.path.dirname(path)
+        with _failures("create", location):
+            _make_folders(folder)
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            temporary = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+            file = open(temporary, "xb")  # noqa: SIM115
+        try:
+            try:
+                with file:
+                    yield file
+                    if sync:
+                        file.flush()
+                        os.fsync(file.fileno())
+            except OSError as error:
+                # the block may fail for reasons of its own; only what the storage says is ours
+                if error.errno not in _STORAGE_FAILED or isinstance(error, IcecombError):
+                    raise
+                raise FileIOError(
+                    f"cannot write {location}: {error.strerror}", path=location
+                ) from error
+            with _failures("create", location):
+                _publish(temporary, path)
+                if sync:
+                    _sync_folder(folder)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    @contextmanager
+    def prepare(
+        self, location: str, data: bytes, *, replace: bool = False
+    ) -> Iterator[Callable[[], None]]:
+        """See `FileIO.prepare`: all is done when it is published."""
+        yield lambda: (self._replace if replace else self.create)(location, data)
+
+    def delete(self, locations: Iterable[str]) -> None:
+        """See `FileIO.delete`."""
+        failed: list[tuple[str, OSError]] = []
+        for location in locations:
+            path = _local_path(location)
+            try:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(path)
+                _drop_checksum(path)
+            except OSError as error:
+                failed.append((location, error))
+        if failed:
+            location, cause = failed[0]
+            more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+            raise FileIOError(
+                f"cannot delete {location}{more}: {cause.strerror}",
+                path=location,
+                failed=tuple(name for name, _ in failed),
+            ) from cause
+
+    def exists(self, location: str) -> bool:
+        """See `FileIO.exists`."""
+        return os.path.isfile(_local_path(location))
+
+    def size(self, location: str) -> int:
+        """See `FileIO.size`."""
+        with _failures("look at", location):
+            return _regular(_local_path(location)).st_size
+
+    def list(self, prefix: str) -> Iterator[FileStatus]:
+        """See `FileIO.list`."""
+        with _failures("list", prefix):
+            path = _local_path(prefix)
+            if os.path.isfile(path):
+                found = os.stat(path)
+                yield FileStatus(prefix, found.st_size, found.st_mtime_ns // 1_000_000)
+                return
+            root = path.rstrip("/") or "/"
+            shown = prefix[: len(prefix) - len(path)] + ("" if root == "/" else root)
+            for name, status in _walk(root):
+                yield FileStatus(f"{shown}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileIO.rename`."""
+        source_path, target_path = _local_path(source), _local_path(target)
+        with _failures("rename", source):
+            _regular(source_path)
+        with _failures("rename to", target):
+            _make_folders(os.path.dirname(target_path))
+            _publish(source_path, target_path)
+            _sync_folder(os.path.dirname(target_path))
+            os.unlink(source_path)
+            _sync_folder(os.path.dirname(source_path))
+            _drop_checksum(source_path)
+
+    def is_folder(self, location: str) -> bool:
+        """See `FileIO.is_folder`."""
+        return os.path.isdir(_local_path(location))
+
+    def folders(self, location: str) -> Sequence[str]:
+        """See `FileIO.folders`."""
+        with _failures("list", location), os.scandir(_local_path(location)) as scan:
+            return sorted(entry.name for entry in scan if entry.is_dir(follow_symlinks=False))
+
+    def create_folder(self, location: str) -> None:
+        """See `FileIO.create_folder`."""
+        with _failures("create", location):
+            path = _local_path(location).rstrip("/") or "/"
+            _make_folders(os.path.dirname(path))
+            os.mkdir(path)
+            _sync_folder(os.path.dirname(path))
+
+    def delete_folder(self, location: str) -> bool:
+        """See `FileIO.delete_folder`."""
+        with _failures("delete", location):
+            try:
+                os.rmdir(_local_path(location))
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                return False
+        return True
+
+    def folder_lock(self, location: str) -> FolderLock:
+        """See `FileIO.folder_lock`; it lies on the folder itself, so there is no file of it."""
+        with _failures("lock", location):
+            path = _local_path(location)
+            return _FolderLock(location, os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+
+    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """See `FileIO.filesystem`."""
+        import pyarrow.fs
+
+        return pyarrow.fs.LocalFileSystem(), _local_path(location)
+
+    @staticmethod
+    def _replace(location: str, data: bytes) -> None:
+        path = _local_path(location)
+        temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
+        with _failures("replace", location):
+            try:
+                with open(temporary, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                _drop_checksum(path)
+                os.replace(temporary, path)
+                _sync_folder(os.path.dirname(path))
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+
+
+class _FolderLock(FolderLock):
+    def __init__(self, location: str, descriptor: int) -> None:
+        self._location = location
+        self._descriptor = descriptor
+
+    def acquire(self) -> bool:
+        with _failures("lock", self._location):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    def close(self) -> None:
+        with suppress(OSError):
+            # also for children that were forked meanwhile: they share it
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        os.close(self._descriptor)
+
+
+def _local_path(location: str) -> str:
+    path = location
+    if not location.startswith("/"):
+        match = _LOCAL.fullmatch(location)
+        if (
+            match is None
+            or match["host"] not in (None, "", "localhost")
+            or (match["host"] is None and match["path"].startswith("//"))
+        ):
+            raise ValidationError(
+                f"not an absolute local location: {location!r}",
+                hint="write /folder/file, file:/folder/file or file:///folder/file",
+                path=location,
+            )
+        path = match["path"]
+    if "\0" in path:
+        raise ValidationError(f"a file name cannot hold a NUL: {location!r}", path=location)
+    return path
+
+
+def _regular(path: str) -> os.stat_result:
+    found = os.stat(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return found
+
+
+def _syncs_streams(properties: Mapping[str, str]) -> bool:
+    text = properties.get(SYNC_DATA_FILES, "true")
+    if text.lower() not in ("true", "false"):
+        raise ConfigurationError(f"{SYNC_DATA_FILES} is {text!r}: true or false is expected")
+    return text.lower() == "true"
+
+
+def _make_folders(folder: str) -> None:
+    """Creates a folder and those above it; what holds a new one is synced."""
+    missing = []
+    path = folder
+    while path != "/" and not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    for each in reversed(missing):
+        _sync_folder(os.path.dirname(each))
+
+
+def _sync_folder(folder: str) -> None:
+    """Waits until the names in a folder are on the disk."""
+    try:
+        descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return  # it may be written but not read: then nobody can sync it
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _publish(temporary: str, path: str) -> None:
+    if not os.path.lexists(path):
+        _drop_checksum(path)
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except OSError as error:
+        # NFS repeats a request whose answer was lost, and then finds its own first success.
+        with suppress(OSError):
+            if os.path.samestat(os.lstat(temporary), os.lstat(path)):
+                return
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        raise FileIOError(
+            f"cannot create {path}: {error.strerror}",
+            hint="the file system must allow hard links: they publish without overwriting",
+            path=path,
+        ) from error
+
+
+def _drop_checksum(path: str) -> None:
+    folder, name = os.path.split(path)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+
+
+def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    folders = [""]
+    while folders:
+        inner = folders.pop()
+        try:
+            with os.scandir(f"{root}/{inner}") as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            continue
+        below = []
+        for entry in entries:
+            name = f"{inner}{entry.name}"
+            # a file that another process deletes meanwhile is no error of a listing
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(f"{name}/")
+                elif entry.is_file():
+                    yield name, entry.stat()
+        folders.extend(reversed(below))
+
+
+@contextmanager
+def _failures(verb: str, location: str) -> Iterator[None]:
+    try:
+        yield
+    except IcecombError:
+        raise
+    except FileExistsError:
+        raise FileExistsAlreadyError(f"{location} exists already", path=location) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileMissingError(f"{location} does not exist", path=location) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileIOError(f"cannot {verb} {location}: {reason}", path=location) from error

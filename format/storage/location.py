@@ -1,0 +1,110 @@
+"""Which locations name one file, however they are spelled.
+
+In metadata a location stays as it was written. Before files are added, or deleted, it matters that
+`/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file, as are `hdfs:///x` and `hdfs://nn/x`
+where `nn` is the cluster of `fs.defaultFS`. Links between folders are not followed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import IcecombError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PARTS: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
+_LOCAL: Final = re.compile(r"(?:file:.*)?", re.IGNORECASE)
+_HDFS: Final = re.compile(r"(?:hdfs|webhdfs|swebhdfs|viewfs):.*", re.IGNORECASE)
+_DOTS: Final = r"/\.{1,2}(?:/|$)"
+
+
+def plain_texts(
+    locations: Iterable[str], properties: Mapping[str, str], *, any_cluster: bool = False
+) -> list[str]:
+    """The one spelling of each location; see `plain_locations`."""
+    import pyarrow as pa
+
+    given = pa.array(list(locations), pa.string())
+    plain: list[str] = plain_locations(given, properties, any_cluster=any_cluster).to_pylist()
+    return plain
+
+
+def plain_locations(
+    locations: pa.Array, properties: Mapping[str, str], *, any_cluster: bool = False
+) -> pa.Array:
+    """Texts that are equal where locations name one file.
+
+    Of a storage that is neither local nor HDFS, every text names a file of its own.
+
+    Args:
+        locations: Texts.
+        properties: Of the `FileIO`: what HDFS clusters there are.
+        any_cluster: Whether files of one path on different clusters are equal, too: where the
+            question is whether a file may be deleted, and a cluster may have several names.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = pc.extract_regex(locations.cast(pa.string()), _PARTS)
+    prefixes, paths = pc.struct_field(parts, "prefix"), pc.struct_field(parts, "path")
+    out = locations.cast(pa.string())
+    for prefix in prefixes.unique().to_pylist():
+        if _LOCAL.fullmatch(prefix):
+            start = ""
+        elif not _HDFS.fullmatch(prefix):
+            continue
+        else:
+            start = _cluster(prefix, properties, any_cluster=any_cluster)
+        rows = pc.equal(prefixes, prefix)
+        chosen = paths.filter(rows)
+        if prefix.lower().startswith("viewfs:"):
+            plain = pa.array(
+                [_mounted(prefix + p, properties, any_cluster) for p in chosen.to_pylist()]
+            )
+        else:
+            plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
+        out = pc.replace_with_mask(out, rows, plain.cast(out.type))
+    return out
+
+
+def _plain_paths(paths: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    paths = pc.replace_substring_regex(paths, "/{2,}", "/")
+    dotted = pc.match_substring_regex(paths, _DOTS)
+    if not pc.any(dotted).as_py():
+        return paths
+    plain = [posixpath.normpath(path) for path in paths.filter(dotted).to_pylist()]
+    return pc.replace_with_mask(paths, dotted, pa.array(plain, paths.type))
+
+
+def _cluster(prefix: str, properties: Mapping[str, str], *, any_cluster: bool) -> str:
+    if any_cluster:
+        return "hdfs:"
+    found = _resolved(prefix + "/", properties)
+    return prefix.lower() if found is None else f"hdfs://{','.join(found[0])}"
+
+
+def _mounted(location: str, properties: Mapping[str, str], any_cluster: bool) -> str:  # noqa: FBT001
+    found = _resolved(location, properties)
+    if found is None:
+        return location
+    name_nodes, path = found
+    start = "hdfs:" if any_cluster else f"hdfs://{','.join(name_nodes)}"
+    return start + posixpath.normpath(path)
+
+
+def _resolved(location: str, properties: Mapping[str, str]) -> tuple[tuple[str, ...], str] | None:
+    from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
+
+    try:
+        address = resolve_location(location, hadoop_properties(properties))
+    except IcecombError:
+        return None
+    return address.name_nodes, address.path

@@ -1,0 +1,68 @@
+"""What the native engine refuses, and how it says so. Its promises are in the suite of all file systems."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+
+import pytest
+
+from icecomb.format.errors import ConfigurationError, FileIOError, MissingDependencyError
+from icecomb.format.storage.file_io import FileIO
+
+NOWHERE = {"dfs.namenode.http-address": "127.0.0.1:1", "hdfs.engine": "native"}
+
+
+@pytest.fixture(autouse=True)
+def alice(monkeypatch):
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    with pytest.raises(
+        MissingDependencyError, match="needs hdfs-native, which is not installed"
+    ) as caught:
+        FileIO(NOWHERE).read("hdfs://127.0.0.1:8020/x")
+    assert "pip install 'icecomb[hdfs-native]'" in str(caught.value)
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(ConfigurationError, match=r"hdfs\.engine is 'libhdfs'"):
+        FileIO({"hdfs.engine": "libhdfs"}).read("hdfs://127.0.0.1:8020/x")
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ({"hdfs.user": "bob"}, "bob asks, but hdfs-native asks as alice"),
+        ({"hdfs.proxy-user": "carol"}, "carol asks, but hdfs-native asks as alice"),
+        ({"hdfs.delegation-token": "t"}, "delegation-token does not go with"),
+    ],
+)
+def test_it_never_acts_for_another_user_than_the_properties_say(properties, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        FileIO({**NOWHERE, **properties}).read("hdfs://127.0.0.1:8020/x")
+
+
+def test_a_cluster_that_is_not_there_is_an_error_at_once():
+    with pytest.raises(FileIOError, match=r"127\.0\.0\.1:1: Connection refused"):
+        FileIO({**NOWHERE, "fs.defaultFS": "hdfs://127.0.0.1:2"}).read("hdfs://127.0.0.1:2/x")
+
+
+@pytest.mark.jvm
+def test_what_the_cluster_refuses_is_said_in_plain_words(hdfs):
+    place = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+    io = FileIO({**hdfs.client_settings, "hdfs.engine": "native"})
+    with pytest.raises(FileIOError, match=r"Permission denied: user=alice") as caught:
+        io.create(f"{hdfs.uri}/elsewhere/x", b"1")
+    assert "HADOOP_USER_NAME" in str(caught.value)
+    with pytest.raises(FileIOError, match="HDFS allows no colon"):
+        io.create(f"{place}/a:b", b"1")
+    io.create(f"{place}/x", b"1")
+    with pytest.raises(FileIOError, match=r"(?i)not a directory"):
+        io.create(f"{place}/x/y", b"1")
+    hdfs.dfsadmin("-setSpaceQuota", "1k", place.removeprefix(hdfs.uri))
+    with pytest.raises(FileIOError, match=r"quota of /warehouse/.* is exceeded"):
+        io.create(f"{place}/z", b"1")
+    assert [each.location for each in io.list(place)] == [f"{place}/x"]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.format.storage.location import plain_locations, plain_texts
+
+ONE_NODE = {"fs.defaultFS": "hdfs://nn:8020"}
+PAIR = {
+    "fs.defaultFS": "viewfs://home",
+    "dfs.nameservices": "ns",
+    "dfs.ha.namenodes.ns": "a,b",
+    "dfs.namenode.http-address.ns.a": "one:9870",
+    "dfs.namenode.http-address.ns.b": "two:9870",
+    "fs.viewfs.mounttable.home.link./lake": "hdfs://ns/warehouse",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_site_files(monkeypatch):
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("properties", "spellings"),
+    [
+        (
+            {},
+            [
+                *("/a/x", "file:/a/x", "file:///a/x", "FILE:/a/x", "file://localhost/a/x"),
+                *("//a//x", "/a/./x", "/a/b/../x", "file:/a/b/.././/x"),
+            ],
+        ),
+        ({}, ["hdfs://nn:8020/a/x", "HDFS://nn:8020/a//x"]),
+        (ONE_NODE, ["hdfs://nn:8020/a/x", "hdfs:///a/x", "hdfs:/a/x", "webhdfs://nn:9870/a/x"]),
+        (PAIR, ["hdfs://ns/warehouse/x", "viewfs://home/lake/x", "viewfs:/lake//x"]),
+    ],
+    ids=["local", "without settings", "one name node", "mounted"],
+)
+def test_all_spellings_of_one_file_are_one(properties, spellings):
+    one = {plain_texts([each], properties)[0] for each in spellings}
+    assert len(one) == 1
+    assert plain_locations(pa.array(spellings), properties).unique().to_pylist() == list(one)
+
+
+def test_different_files_stay_different():
+    different = ["/a/x", "/a/x/", "/a/X", "/a/x ", "/a/..x", "/a/%78", "hdfs://nn/a/x", "/a\n/x"]
+    different += ["hdfs://other/a/x", "s3://b/a/x", "s3://b//a/x", "s3://b/a/../x", "S3://b/a/x"]
+    found = plain_locations(pa.array(different, pa.large_string()), {}).to_pylist()
+    assert len(set(found)) == len(different)
+    assert plain_locations(pa.array([], pa.string()), {}).to_pylist() == []
+
+
+def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():
+    names = ["hdfs://nn/a/x", "hdfs://10.0.0.1:8020/a//x", "hdfs:///a/x", "webhdfs://nn/a/x"]
+    assert len(set(plain_texts(names, {}, any_cluster=True))) == 1
+    there = set(plain_texts(("viewfs:/lake/x", "hdfs:/lake/x"), PAIR, any_cluster=True))
+    assert there == {"hdfs:/warehouse/x", "hdfs:/lake/x"}
+    assert plain_texts(["/a/x"], {}, any_cluster=True) == ["/a/x"]
