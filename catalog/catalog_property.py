@@ -82,6 +82,7 @@ _DOTTED: Final = frozenset(
         "io.manifest.cache.folder-max-total-bytes",
         "io.manifest.cache.max-total-bytes",
         "local.sync-data-files",
+        "lock.acquire-interval-ms",
         "lock.acquire-timeout-ms",
         "lock.heartbeat-timeout-ms",
         "metastore.catalog.default",

@@ -149,7 +149,8 @@ def _attempts(
         taken = time.monotonic() - started
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
-        time.sleep(settings.pause(attempt))
+        if not pointer.ask_for_turn():
+            time.sleep(settings.pause(attempt))
 
 
 def _newest(pointer: MetadataPointer, base: MetadataVersion) -> MetadataVersion:

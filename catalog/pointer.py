@@ -167,6 +167,13 @@ class MetadataPointer(WriteGuard, Protocol):
             base: The version to commit on, where it is known.
         """
 
+    def ask_for_turn(self) -> bool:
+        """Within `queue`, after a lost race: asks writers elsewhere to let this one go first.
+
+        Returns when those who asked before have gone; False, at once, where nobody can be asked.
+        It is a courtesy: another writer may be first again.
+        """
+
     def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:
         """Keeps other writers out for several calls; False where the table is without locks.
 

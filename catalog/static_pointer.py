@@ -63,6 +63,10 @@ class StaticPointer:
         """See `MetadataPointer.queue`."""
         return nullcontext(False)
 
+    def ask_for_turn(self) -> bool:
+        """See `MetadataPointer.ask_for_turn`."""
+        return False
+
     def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`."""
         return nullcontext(False)

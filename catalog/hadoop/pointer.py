@@ -2,8 +2,9 @@
 
 A commit creates the file of the next number. Its text is written under a temporary name and then
 published under the final one, which never replaces a file (`FileIO.create`): of several writers
-exactly one succeeds, in one process or in many. There are no locks. Writers on one machine take
-turns, so that none of them loses every time: see `icecomb.catalog.hadoop.process_turn`.
+exactly one succeeds, in one process or in many. There are no locks. Writers take turns, so that
+none of them loses every time: those on one machine by `icecomb.catalog.hadoop.process_turn`, and
+where that cannot be, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.commit_queue import turns_of
 from icecomb.catalog.configuration import number
-from icecomb.catalog.hadoop.process_turn import ProcessTurns
+from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
+from icecomb.catalog.hadoop.ticket import Tickets
 from icecomb.catalog.hadoop.version import VersionFiles, version_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
 from icecomb.format.errors import (
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 _TURN_TIMEOUT: Final = "lock.acquire-timeout-ms"
 _PATIENCE: Final = "lock.heartbeat-timeout-ms"
+_LOOK: Final = "lock.acquire-interval-ms"
+_LOCK_IMPL: Final = "lock-impl"
+_NO_LOCK: Final = {"", "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
+"""Iceberg's default keeps the threads of one process apart, as our turns do."""
 
 
 class HadoopPointer:
@@ -52,7 +58,7 @@ class HadoopPointer:
         self._name = name
         self._properties = properties
         self._files = VersionFiles(io, folder)
-        self._turns: ProcessTurns | None = None
+        self._turns: tuple[ProcessTurns, Tickets] | None = None
 
     @property
     def name(self) -> str:
@@ -64,8 +70,10 @@ class HadoopPointer:
 
         Raises:
             NoSuchTableError: it was dropped: to write to it would make its folder again.
+            UnsupportedError: the catalog's ``lock-impl`` names a class of Java's.
         """
         check_commit_allowed(self._name, metadata)
+        self._check_lock()
         if not self._io.is_folder(self._files.folder):
             raise self._missing()
 
@@ -105,6 +113,7 @@ class HadoopPointer:
         from icecomb.format.spec.metadata_file import compression_marker
         from icecomb.format.spec.table_property import METADATA_PATH
 
+        self._check_lock()
         if METADATA_PATH.key in metadata.properties:
             raise ValidationError(
                 f"{self._name}: a file-system table cannot have {METADATA_PATH.key}",
@@ -138,7 +147,7 @@ class HadoopPointer:
             self._io.prepare(new.location, data) as publish,
             self._files.hint(version) as write_hint,
         ):
-            overtaken = self._overtaken(expected, version)
+            overtaken = self._overtaken(expected, new)
             if overtaken is not None:
                 return overtaken
             outcome = self._publish(expected, new, publish)
@@ -153,23 +162,44 @@ class HadoopPointer:
         timeout_s = self._seconds(_TURN_TIMEOUT, 180_000)
         with turns.take(self._name, timeout_s, _TURN_TIMEOUT) as waited:
             if self._turns is None:
-                self._turns = ProcessTurns(
-                    self._io,
-                    self._folder,
-                    self._files.newest,
-                    patience_s=self._seconds(_PATIENCE, 15_000),
-                    limit_s=timeout_s,
+                patience_s = self._seconds(_PATIENCE, 15_000)
+                look_s = self._seconds(_LOOK, 250, least=1)
+                patience = Patience(self._files.newest, patience_s, timeout_s)
+                self._turns = (
+                    ProcessTurns(self._io, self._folder, patience),
+                    Tickets(self._io, self._files, patience, look_s),
                 )
-            with self._turns.take() as there:
-                yield waited or (there and base is not None and self._has_next(base))
+            processes, tickets = self._turns
+            with processes.take() as there:
+                if there:
+                    yield waited or (base is not None and self._has_next(base))
+                    return
+                with tickets.let_pass() as passed:
+                    yield waited or passed
+
+    def ask_for_turn(self) -> bool:
+        """See `MetadataPointer.ask_for_turn`: where processes take no turns at a folder."""
+        return self._turns is not None and self._turns[1].draw()
 
     @contextmanager
     def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`: there are no locks."""
         yield False
 
-    def _seconds(self, key: str, default_ms: int) -> float:
-        return number(self._properties, key, default_ms, least=0) / 1000
+    def _seconds(self, key: str, default_ms: int, least: int = 0) -> float:
+        return number(self._properties, key, default_ms, least=least) / 1000
+
+    def _check_lock(self) -> None:
+        """Refuses a lock that others may count on, as Iceberg's ``HadoopCatalog`` takes it."""
+        named = self._properties.get(_LOCK_IMPL, "")
+        if named not in _NO_LOCK:
+            raise UnsupportedError(
+                f"{self._name}: {_LOCK_IMPL} is {named}, a class of Java's: icecomb cannot take "
+                "that lock, and would write without it",
+                hint=f"leave {_LOCK_IMPL} out for icecomb if all writers publish by a rename that "
+                "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock",
+                table=self._name,
+            )
 
     def _has_next(self, base: MetadataVersion) -> bool:
         return self._files.find(_number(base) + 1) is not None
@@ -177,15 +207,15 @@ class HadoopPointer:
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(f"there is no table {self._name}", table=self._name)
 
-    def _overtaken(self, expected: MetadataVersion | None, version: int) -> Conflict | None:
+    def _overtaken(self, expected: MetadataVersion | None, new: MetadataVersion) -> Conflict | None:
         """What speaks against the commit before it is tried."""
         if expected is None:
             found = self._files.newest()
             return Conflict("the name is taken", found) if found else None
         if not self._is_of_this_table(expected):
             return Conflict("another writer was first: its base is gone", self._files.newest())
-        # another writer may compress its files
-        found = self._files.find(version)
+        # another writer may compress its files; that our name is free is seen when it is published
+        found = self._files.find(_number(new), but=new.location)
         return Conflict("another writer was first", found) if found else None
 
     def _is_of_this_table(self, expected: MetadataVersion) -> bool:

@@ -2,7 +2,7 @@
 
 Without them whoever takes longer between reading and publishing loses every race against one who
 appends without a pause. They are a courtesy: nothing depends on them, other engines know nothing of
-them, and storage without locks on folders has none.
+them, and storage without locks on folders has `icecomb.catalog.hadoop.ticket` instead.
 
 There are two locks, on the table's folder (the door) and on its folder of metadata (the room). Who
 wants to commit waits at the door, then inside it for the room, and leaves the door to the next one
@@ -13,8 +13,10 @@ waits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError
@@ -25,32 +27,64 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 0.002
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long others are waited for.
+
+    Attributes:
+        state: What changes with every commit.
+        patience_s: How long one is waited for who does not commit.
+        limit_s: How long all are waited for.
+    """
+
+    state: Callable[[], object]
+    patience_s: float
+    limit_s: float
+
+    def limit(self) -> float:
+        """When a wait that begins now ends at the latest."""
+        return time.monotonic() + self.limit_s
+
+    def wait(self, ready: Callable[[], bool], limit: float, pauses: Iterable[float]) -> bool:
+        """Waits until it is ready; says whether it is.
+
+        Args:
+            ready: Whether there is nothing to wait for any more.
+            limit: See `limit`.
+            pauses: Seconds between two looks.
+        """
+        if ready():
+            return True
+        seen, until = self.state(), time.monotonic() + self.patience_s
+        for pause in pauses:
+            now = time.monotonic()
+            if now > limit:
+                return False
+            if now > until:
+                found = self.state()
+                if found == seen:
+                    return False
+                seen, until = found, now + self.patience_s
+            time.sleep(pause)
+            if ready():
+                return True
+        return False
+
+
 class ProcessTurns:
     """One table's.
 
     Args:
         io: Where the table is.
         folder: The table's folder.
-        state: What changes with every commit.
-        patience_s: How long one is waited for who does not commit; then it goes on without a turn,
-            and does not wait again as long as that one is there.
-        limit_s: How long all are waited for.
+        patience: How long others are waited for; who is in the way longer than that is not waited
+            for again as long as that one is there.
     """
 
-    def __init__(
-        self,
-        io: FileIO,
-        folder: str,
-        state: Callable[[], object],
-        *,
-        patience_s: float,
-        limit_s: float,
-    ) -> None:
+    def __init__(self, io: FileIO, folder: str, patience: Patience) -> None:
         self._io = io
         self._folder = folder
-        self._state = state
-        self._patience_s = patience_s
-        self._limit_s = limit_s
+        self._patience = patience
         self._stuck = False
 
     @contextmanager
@@ -72,7 +106,7 @@ class ProcessTurns:
         if door is None:
             return False
         try:
-            limit = time.monotonic() + self._limit_s
+            limit = self._patience.limit()
             self._stuck = not (self._wait(door, limit) and self._wait(room, limit))
         finally:
             door.close()
@@ -80,19 +114,6 @@ class ProcessTurns:
 
     def _wait(self, lock: FolderLock, limit: float) -> bool:
         """Whether it is held in the end."""
-        if lock.acquire():
-            return True
         if self._stuck:
-            return False
-        seen, until = self._state(), time.monotonic() + self._patience_s
-        while not lock.acquire():
-            now = time.monotonic()
-            if now > limit:
-                return False
-            if now > until:
-                found = self._state()
-                if found == seen:
-                    return False
-                seen, until = found, now + self._patience_s
-            time.sleep(_LOOK_S)
-        return True
+            return lock.acquire()
+        return self._patience.wait(lock.acquire, limit, repeat(_LOOK_S))

@@ -49,11 +49,16 @@ class VersionFiles:
             version, location = version + 1, following
         return location
 
-    def find(self, version: int) -> str | None:
-        """The file of a version; None if there is none."""
+    def find(self, version: int, but: str | None = None) -> str | None:
+        """The file of a version; None if there is none.
+
+        Args:
+            version: Its number.
+            but: A name that is not looked for.
+        """
         for spelling in _SPELLINGS:
             location = f"{self.folder}/v{version}{spelling}"
-            if self._io.exists(location):
+            if location != but and self._io.exists(location):
                 return location
         return None
 

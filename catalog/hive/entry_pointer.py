@@ -105,6 +105,10 @@ class EntryPointer(ABC, Generic[V]):
             self._read = None
             yield waited
 
+    def ask_for_turn(self) -> bool:
+        """See `MetadataPointer.ask_for_turn`: the lock is all there is."""
+        return False
+
     @contextmanager
     def exclusive(self, metadata: Described) -> Iterator[bool]:
         """See `MetadataPointer.exclusive`: the table's lock."""

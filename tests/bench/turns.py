@@ -1,26 +1,33 @@
 """One process appends without a pause to a file-system table; another deletes rows meanwhile.
 
-    python -m tests.bench.turns --work build/bench/turns
+    python -m tests.bench.turns --work build/bench/turns          # on local folders; --hdfs: on HDFS
 
 Who has more to do between reading and publishing must not lose every race. First the appender runs
 alone, then beside deletes of two rows each that were there before; every delete commits, or is
-counted as failed. Afterwards exactly the rows that were appended and not deleted are there.
+counted as failed. Afterwards exactly the rows that were appended and not deleted are there. For
+HDFS a cluster is started, unless `--hdfs` names the `HADOOP_CONF_DIR` of one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from tests.bench.measure import ROOT, expect, print_line
+from tests.peers.hdfs import Hdfs
 
 _OLD = 2_000
 
@@ -30,21 +37,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--work", type=Path, required=True, help="a folder for tables")
+    parser.add_argument("--work", type=Path, default=Path("build/bench/turns"), help="for tables")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--appenders", type=int, default=1)
-    parser.add_argument("--appender", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--hdfs", nargs="?", const="", metavar="CONF", help="tables on HDFS")
+    parser.add_argument("--appender", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.appender:
-        _append(str(arguments.work), arguments.seconds, *map(int, arguments.appender))
+        table, *numbers = arguments.appender
+        _append(table, arguments.seconds, *map(int, numbers))
         return
+    with _warehouse(arguments.work, arguments.hdfs) as warehouse:
+        _measure(warehouse, arguments)
+
+
+@contextmanager
+def _warehouse(work: Path, conf: str | None) -> Iterator[str]:
+    """Where tables go."""
+    if conf is None:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        yield str(work.absolute())
+        return
+    folder = Path(tempfile.mkdtemp())
+    cluster = None if conf else Hdfs(folder)
+    try:
+        os.environ["HADOOP_CONF_DIR"] = conf or str(cluster.start().conf)
+        os.environ["HADOOP_USER_NAME"] = "bench"
+        yield f"hdfs:///warehouse/{uuid.uuid4().hex}"
+    finally:
+        if cluster:
+            cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(warehouse: str, arguments: argparse.Namespace) -> None:
     from icecomb.catalog import load_catalog
 
-    shutil.rmtree(arguments.work, ignore_errors=True)
-    arguments.work.mkdir(parents=True)
     for deletes in (False, True):
-        place = arguments.work.absolute() / ("both" if deletes else "alone")
-        table = load_catalog("bench", type="hadoop", warehouse=str(place)).create_table(
+        place = f"{warehouse}/{'both' if deletes else 'alone'}"
+        table = load_catalog("bench", type="hadoop", warehouse=place).create_table(
             "t", _rows(0).schema
         )
         table.append(pa.table({"id": pa.array(range(_OLD), pa.int64())}))
@@ -80,9 +112,9 @@ def main() -> None:
         )
 
 
-def _start(place: Path, seconds: float, number: int) -> subprocess.Popen[str]:
-    own = [sys.executable, "-m", "tests.bench.turns", "--work", str(place / "t")]
-    command = [*own, "--seconds", str(seconds), "--appender", str(number), str(_OLD)]
+def _start(place: str, seconds: float, number: int) -> subprocess.Popen[str]:
+    own = [sys.executable, "-m", "tests.bench.turns", "--seconds", str(seconds)]
+    command = [*own, "--appender", f"{place}/t", str(number), str(_OLD)]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert started.stdout is not None
     expect(started.stdout.readline().strip(), "ready", "an appender")

@@ -682,3 +682,36 @@ def test_what_new_metadata_needs_is_on_the_disk_before_it(tmp_path, monkeypatch,
     ]  # fmt: skip
     assert named[-1][2]
     assert (tmp_path / "t" / "metadata").stat().st_ino in synced
+
+
+DYNAMO = "org.apache.iceberg.aws.dynamodb.DynamoDbLockManager"
+IN_MEMORY = "org.apache.iceberg.util.LockManagers$InMemoryLockManager"
+
+
+def test_a_lock_of_javas_is_refused_by_whatever_writes_and_by_nothing_that_reads(table, tmp_path):
+    """Iceberg's `HadoopCatalog` takes the lock of `lock-impl`: others may count on it."""
+    table.append(ROWS)
+    settings = {"warehouse": str(tmp_path), "lock-impl": DYNAMO}
+    locked = load_catalog("locked", type="hadoop", **settings)
+    found = locked.load_table("db.t")
+    assert found.scan().count() == ROWS.num_rows
+    assert locked.list_tables("db") == [("db", "t")]
+    before = sorted(path for path in tmp_path.rglob("*"))
+    for write in (
+        lambda: found.append(ROWS),
+        lambda: found.delete("id = 1"),
+        lambda: found.transaction().set_properties(a="b").commit_transaction(),
+        lambda: locked.create_table("db.new", ROWS.schema),
+        lambda: locked.register_table("db.new", found.metadata_location),
+    ):
+        with pytest.raises(UnsupportedError, match=f"lock-impl is {DYNAMO}") as caught:
+            write()
+        assert "leave lock-impl out" in caught.value.hint
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_icebergs_lock_within_a_process_is_what_turns_are(table, tmp_path):
+    settings = {"warehouse": str(tmp_path), "lock-impl": IN_MEMORY}
+    same = load_catalog("same", type="hadoop", **settings).load_table("db.t")
+    same.append(ROWS)
+    assert same.scan().count() == ROWS.num_rows

@@ -13,7 +13,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop import process_turn
-from icecomb.catalog.hadoop.process_turn import ProcessTurns
+from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.local import LocalFileSystem
@@ -127,7 +127,7 @@ def test_who_waits_inside_the_door_is_next_whatever_others_do(tmp_path):
 
         io = FileIO()
         io._open["file"] = Logging()
-        return ProcessTurns(io, str(tmp_path), lambda: len(log), patience_s=60, limit_s=60)
+        return ProcessTurns(io, str(tmp_path), Patience(lambda: len(log), 60, 60))
 
     def greedy():
         mine = turns("greedy")
@@ -182,7 +182,7 @@ def test_as_long_as_others_commit_they_are_waited_for(tmp_path, waits):
         other = FileIO().folder_lock(str(tmp_path / "metadata"))
         held.callback(other.close)
         assert other.acquire()
-        turns = ProcessTurns(FileIO(), str(tmp_path), state, patience_s=0, limit_s=60)
+        turns = ProcessTurns(FileIO(), str(tmp_path), Patience(state, 0, 60))
         with turns.take():
             pass
     # before the first wait, after each of three, and once more without a change

@@ -62,13 +62,15 @@ def test_a_commit_sends_each_of_its_five_files_once_and_opens_only_its_base(tabl
     """Data file, manifest, manifest list, metadata and hint: four calls and the upload each.
 
     Asked besides: whether the folder is there (before the rows and before the commit), whether the
-    next version is (at once, and in its three spellings), and whether the base is there still.
+    next version is (at once, and in its two other spellings), whether the base is there still, and
+    whether somebody waits for a turn.
     """
     proxy.calls.clear()
     table.append(pa.table({"id": pa.array([1000], pa.int64())}))
     assert proxy.calls == {
         **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
-        "GETFILESTATUS": 5 + 2 + 4 + 1,
+        "GETFILESTATUS": 5 + 2 + 3 + 1,
+        "LISTSTATUS": 1,
         **dict.fromkeys(OPEN, 1),
     }
 
