@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
+from icecomb.format.manifests.columns import read_manifest_columns
+from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.update import TableUpdate
     from icecomb.format.storage.file_io import FileIO
@@ -209,11 +212,23 @@ class ExpireSnapshots(PendingUpdate):
         return refs, tuple(s.snapshot_id for s in base.snapshots if s.snapshot_id in chosen)
 
     def _unused(self, metadata: TableMetadata) -> list[TableUpdate]:
-        """Schemas and specs that neither new files nor snapshots that stay need."""
+        """Schemas and specs that neither new files nor snapshots that stay need.
+
+        Partition values and equality deletes of columns that were dropped need their types.
+        """
         schema_ids = {metadata.current_schema_id, *(s.schema_id for s in metadata.snapshots)}
         spec_ids = {metadata.default_spec_id}
+        deletes: dict[str, ManifestFile] = {}
         for snapshot in metadata.snapshots:
-            spec_ids.update(m.partition_spec_id for m in read_manifests(self._io, snapshot))
+            for manifest in read_manifests(self._io, snapshot):
+                spec_ids.add(manifest.partition_spec_id)
+                if manifest.content is ManifestContent.DELETES:
+                    deletes[manifest.manifest_path] = manifest
+        for spec in metadata.partition_specs:
+            if spec.spec_id in spec_ids:
+                schema_ids.add(metadata.schema_of(spec).schema_id)
+        for field_id in self._compared(metadata, deletes.values()):
+            schema_ids.add(metadata.schema_with(field_id).schema_id)
         schemas = [s.schema_id for s in metadata.schemas if s.schema_id not in schema_ids]
         specs = [s.spec_id for s in metadata.partition_specs if s.spec_id not in spec_ids]
         updates: list[TableUpdate] = []
@@ -222,6 +237,16 @@ class ExpireSnapshots(PendingUpdate):
         if schemas:
             updates.append(RemoveSchemasUpdate(tuple(schemas)))
         return updates
+
+    def _compared(self, metadata: TableMetadata, deletes: Iterable[ManifestFile]) -> set[int]:
+        """The columns by which manifests of delete files delete rows."""
+        found: set[int] = set()
+        for manifest in deletes:
+            spec = metadata.spec_by_id(manifest.partition_spec_id)
+            columns = read_manifest_columns(self._io, manifest, (), spec=spec)
+            for ids in columns.column("equality_ids").to_pylist():
+                found.update(ids or ())
+        return found
 
     def _removed(self, before: TableMetadata, after: TableMetadata) -> Expiration:
         ids = tuple(

@@ -138,6 +138,12 @@ class TableMetadata:
         complete = (s for s in schemas if all(s.contains(source) for source in sources))
         return next(complete, self.schema())
 
+    def schema_with(self, field_id: int) -> Schema:
+        """The current schema if it has a field, else the latest that has, if any."""
+        current = self.schema()
+        older = (s for s in reversed(self.schemas) if s.contains(field_id))
+        return current if current.contains(field_id) else next(older, current)
+
     def sort_order(self) -> SortOrder:
         """The sort order that writers use."""
         return self.sort_order_by_id(self.default_sort_order_id)

@@ -12,7 +12,9 @@ import pytest
 from icecomb.format.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
+from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.expire import Expiration, ExpireSnapshots
 from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend, RewriteFiles
@@ -356,6 +358,41 @@ def test_schemas_and_specs_that_nothing_needs_can_go_too(tmp_path):
     story.expire(lambda e: e.older_than(NOW + DAY_MS).clean_expired_metadata(clean=True))
     assert [s.schema_id for s in story.metadata.schemas] == [1]
     assert [s.spec_id for s in story.metadata.partition_specs] == [0, 2]
+
+
+def test_the_schema_of_a_dropped_column_stays_while_files_are_partitioned_by_it(tmp_path):
+    story = Story(tmp_path, 8)
+    story.do(UpdateSchema(story.metadata).add_column("n", LongType()))
+    story.do(UpdateSpec(story.metadata).add_field("n", "identity"))
+    files = [replace(story.file(n), partition=("mon", 7), spec_id=1) for n in "ab"]
+    story.do(FastAppend(IO).append_data_file(files[0]).append_data_file(files[1]))
+    story.do(UpdateSpec(story.metadata).remove_field("n"))
+    story.do(UpdateSchema(story.metadata).add_column("m", LongType()))
+    story.do(UpdateSchema(story.metadata).delete_column("n"))
+    story.append("c")
+    story.expire(lambda e: e.older_than(NOW + DAY_MS).clean_expired_metadata(clean=True))
+    assert [s.schema_id for s in story.metadata.schemas] == [2, 3]
+    story.delete("a")  # which writes the manifest of the old spec anew
+    (manifest,) = [
+        m for m in read_manifests(IO, story.metadata.current_snapshot()) if m.partition_spec_id == 1
+    ]
+    spec = story.metadata.spec_by_id(1)
+    left = [e for e in read_manifest(IO, manifest, spec=spec) if e.data_file == files[1]]
+    assert [e.data_file.partition for e in left] == [("mon", 7)]
+
+
+def test_the_schema_of_a_dropped_column_stays_while_rows_are_deleted_by_it(tmp_path):
+    story = Story(tmp_path, 8)
+    story.do(UpdateSchema(story.metadata).add_column("n", LongType()))
+    deletes = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": (3,)}
+    story.append("a")
+    story.do(RowDelta(IO).add_deletes(story.file("d", **deletes)))
+    story.do(UpdateSchema(story.metadata).delete_column("n"))
+    story.append("b")
+    story.expire(lambda e: e.older_than(NOW + DAY_MS).clean_expired_metadata(clean=True))
+    assert story.metadata.current_schema_id == 0  # without the column, as at first
+    assert [s.schema_id for s in story.metadata.schemas] == [0, 1]
+    assert story.metadata.schema_with(3).find_type(3) == LongType()
 
 
 def test_an_expiration_is_worked_out_again_on_a_newer_base(tmp_path):

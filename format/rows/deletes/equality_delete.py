@@ -23,7 +23,7 @@ from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.read.arrow_projection import FileField, Projection
 from icecomb.format.rows.read.data_file_reader import open_data_file
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.schema import Schema, prune
+from icecomb.format.spec.schema import prune
 from icecomb.format.spec.types import NestedField, StructType
 from icecomb.format.storage.file_io import FileIO
 
@@ -53,7 +53,7 @@ class ColumnPlaces:
             if place is not None:
                 self._paths[field_id] = (place, [])
                 continue
-            (column,) = prune(_schema_with(metadata, field_id), {field_id}).fields
+            (column,) = prune(metadata.schema_with(field_id), {field_id}).fields
             at = len(projected) + len(self.extra)
             self._paths[field_id] = (at, _descent(column, field_id))
             # A column that was dropped may be missing, whatever it was when it was there.
@@ -208,13 +208,6 @@ def _ids(fields: Sequence[FileField]) -> Iterator[int]:
         if f.field_id is not None:
             yield f.field_id
         yield from _ids(f.children)
-
-
-def _schema_with(metadata: TableMetadata, field_id: int) -> Schema:
-    """The current schema if it has a field, else the latest that has: scans go back in time."""
-    current = metadata.schema()
-    older = (s for s in reversed(metadata.schemas) if s.contains(field_id))
-    return current if current.contains(field_id) else next(older, current)
 
 
 def _descent(column: NestedField, field_id: int) -> list[int]:
