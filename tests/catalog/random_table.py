@@ -41,7 +41,12 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.list_(INNER): [[], [{"x": 5, "y": None}, None]],
     pa.map_(pa.string(), pa.int64()): [[], [("k", 1), ("l", None)]],
 }
-KEYS = [k for k in VALUES if not (pa.types.is_nested(k) or pa.types.is_floating(k))]
+# equality deletes compare no fixed column, which Iceberg Java gets wrong
+KEYS = [
+    k
+    for k in VALUES
+    if not (pa.types.is_nested(k) or pa.types.is_floating(k) or pa.types.is_fixed_size_binary(k))
+]
 TRANSFORMS = {
     pa.int32(): ["identity", "bucket[3]", "truncate[2]"],
     pa.int64(): ["identity", "bucket[3]"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.read.arrow_projection import Projection
@@ -27,6 +27,7 @@ from icecomb.format.spec.table_property import (
     DELETE_TARGET_FILE_BYTES,
 )
 from icecomb.format.spec.transform import VoidTransform
+from icecomb.format.spec.types import FixedType
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -50,6 +51,7 @@ class EqualityDeleteWriter:
     Raises:
         ValidationError: There is no such column or spec, or a column has no values of its own, or
             lies in another one.
+        UnsupportedError: A column is of fixed length.
         ConfigurationError: The format is unknown, or how to write makes no sense.
     """
 
@@ -142,6 +144,14 @@ def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
             raise ValidationError(
                 f"equality deletes cannot compare column {name!r} ({field.field_type})",
                 hint="Name columns of the table itself that have one value a row.",
+                column=name,
+            )
+        if isinstance(field.field_type, FixedType):
+            # Iceberg Java 1.11 keeps one array for all keys of a file: only the last one counts.
+            raise UnsupportedError(
+                f"equality deletes cannot compare column {name!r} ({field.field_type}): Iceberg "
+                "Java would go on to show rows that they delete",
+                hint="Compare another column, or delete the rows by their positions: table.delete.",
                 column=name,
             )
         ids.append(field.field_id)

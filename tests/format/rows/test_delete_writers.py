@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.format.errors import FileIOError, SchemaError, ValidationError
+from icecomb.format.errors import FileIOError, SchemaError, UnsupportedError, ValidationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
@@ -28,6 +28,7 @@ from icecomb.format.spec.single_value import from_bytes
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import (
+    FixedType,
     ListType,
     LongType,
     NestedField,
@@ -180,6 +181,16 @@ def test_equality_deletes_remove_equal_rows_and_nulls_are_equal(tmp_path, file_f
         if not ((None if i % 5 == 0 else f"s{i % 3}") in texts if columns == ["s"] else i in {5, 7})
     ]  # fmt: skip
     assert ids(metadata, task(metadata, file, written)) == expected
+
+
+def test_equality_deletes_of_a_fixed_column_are_refused_as_iceberg_java_gets_them_wrong(tmp_path):
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "key", FixedType(3))))
+    made = new_table_metadata(
+        schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(tmp_path)
+    )
+    with pytest.raises(UnsupportedError, match=r"'key' \(fixed\[3\]\)"):
+        EqualityDeleteWriter(IO, made, "op", ["id", "key"])
+    assert EqualityDeleteWriter(IO, made, "op", ["id"]).close() == []
 
 
 def test_equality_deletes_hold_the_columns_that_are_needed_only(tmp_path):
