@@ -215,8 +215,18 @@ class HadoopPointer:
         if not self._is_of_this_table(expected):
             return Conflict("another writer was first: its base is gone", self._files.newest())
         # another writer may compress its files; that our name is free is seen when it is published
-        found = self._files.find(_number(new), but=new.location)
+        version = _number(new)
+        found = self._files.find(version, but=new.location) or self._beyond(version)
         return Conflict("another writer was first", found) if found else None
+
+    def _beyond(self, version: int) -> str | None:
+        """A newer file than that of a version, if the hint names one.
+
+        Where a table asks for it old files are deleted: then the base of a writer may be there
+        still, as somebody was killed before it was deleted, and the file after it may be gone.
+        """
+        found = self._files.beyond(version)
+        return None if found is None else found[1]
 
     def _is_of_this_table(self, expected: MetadataVersion) -> bool:
         """Whether the base still exists: a table may be dropped and made anew, with new numbers."""
@@ -244,17 +254,22 @@ class HadoopPointer:
         except IcecombError as error:
             return self._after(error, new)
         # The file is there, and readers may see it: from here on no error may pass for a failure.
+        if expected is None:
+            return Committed()
+        version = _number(new)
+        # Old files are deleted where the table asks for it. Ours may have filled the gap that the
+        # file of another writer left, long after that writer's commit.
         try:
-            if expected is None or self._io.exists(expected.location):
-                return Committed()
-            # Old files are deleted where the table asks for it. Ours may have filled the gap that
-            # the file of another writer left, long after that writer's commit.
-            newest = self._files.newest()
+            newest = self._beyond(version)
+            if newest is None or self._files.find(version + 1) is not None:
+                if self._io.exists(expected.location):
+                    return Committed()
+                newest = self._files.newest()
         except IcecombError as error:
             return Unknown(error.message, None, error)
         if newest == new.location:
             return Committed()
-        gone = FileMissingError(f"{expected.location} was deleted during the commit")
+        gone = FileMissingError(f"files after {expected.location} were deleted during the commit")
         return Unknown(gone.message, newest, gone)
 
     def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:

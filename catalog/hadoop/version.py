@@ -41,13 +41,24 @@ class VersionFiles:
 
     def newest(self) -> str | None:
         """The newest metadata file; None if there is no numbered one."""
-        found = self._hinted() or self._listed()
+        found = self.beyond(-1) or self._listed()
         if found is None:
             return None
         version, location = found
         while (following := self.find(version + 1)) is not None:
             version, location = version + 1, following
         return location
+
+    def beyond(self, version: int) -> tuple[int, str] | None:
+        """The version that the hint names, and its file, if there is one and it is a later one."""
+        try:
+            text = self._io.read(f"{self.folder}/{HINT}").strip()
+        except (IcecombError, OSError):
+            return None
+        if not re.fullmatch(_NUMBER.encode(), text) or int(text) <= version:
+            return None
+        location = self.find(int(text))
+        return None if location is None else (int(text), location)
 
     def find(self, version: int, but: str | None = None) -> str | None:
         """The file of a version; None if there is none.
@@ -92,17 +103,6 @@ class VersionFiles:
                     publish()
 
             yield write
-
-    def _hinted(self) -> tuple[int, str] | None:
-        try:
-            text = self._io.read(f"{self.folder}/{HINT}").strip()
-        except (IcecombError, OSError):
-            return None
-        if not re.fullmatch(_NUMBER.encode(), text):
-            return None
-        version = int(text)
-        location = self.find(version)
-        return None if location is None else (version, location)
 
     def _listed(self) -> tuple[int, str] | None:
         found: dict[int, str] = {}

@@ -290,6 +290,47 @@ def test_a_late_commit_does_not_fill_the_gap_of_a_deleted_version(catalog, table
     assert late.scan().to_arrow().num_rows == 12
 
 
+def test_a_late_commit_fills_no_gap_after_a_version_that_nobody_deleted(
+    catalog, table, metadata, monkeypatch
+):
+    late = catalog.load_table("db.t")
+    table.commit(Change(SetPropertiesUpdate({
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "1",
+    })))  # fmt: skip
+    with monkeypatch.context() as patch:
+        # as a writer that is killed when it has committed
+        patch.setattr("icecomb.catalog.commit._delete_forgotten", lambda *_: None)
+        table.append(ROWS)
+    for _ in range(3):
+        table.append(ROWS)
+    left = ["v1.metadata.json", "v5.metadata.json", "v6.metadata.json", "version-hint.text"]
+    assert names(metadata) == left
+    late.append(ROWS)
+    assert late.metadata_location.endswith("/v7.metadata.json")
+    assert catalog.load_table("db.t").scan().to_arrow().num_rows == 15
+
+
+def test_a_version_that_fills_a_gap_after_its_base_is_no_proven_commit(
+    table, metadata, monkeypatch
+):
+    base = version(table)
+    staged = pointer(table).stage(base, replace(table.metadata, properties={"a": "1"}))
+    create = LocalFileSystem.create
+
+    def overtaken(self, location, data):
+        (metadata / "v7.metadata.json").write_bytes((metadata / "v1.metadata.json").read_bytes())
+        (metadata / "version-hint.text").write_text("7")
+        create(self, location, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "create", overtaken)
+        outcome = pointer(table).swap(base, staged)
+    assert isinstance(outcome, Unknown)
+    assert outcome.current == str(metadata / "v7.metadata.json")
+    assert (metadata / "version-hint.text").read_text() == "7"
+
+
 def test_a_version_that_fills_a_gap_unnoticed_is_no_proven_commit(table, metadata, monkeypatch):
     base = version(table)
     staged = pointer(table).stage(base, replace(table.metadata, properties={"a": "1"}))

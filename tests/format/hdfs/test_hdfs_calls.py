@@ -58,12 +58,13 @@ def test_a_small_read_over_known_manifests_opens_the_list_and_one_data_file(cata
     assert proxy.calls == dict.fromkeys(OPEN, 2)
 
 
-def test_a_commit_sends_each_of_its_five_files_once_and_opens_only_its_base(table, proxy):
+def test_a_commit_sends_each_of_its_five_files_once_and_opens_its_base_and_the_hint(table, proxy):
     """Data file, manifest, manifest list, metadata and hint: four calls and the upload each.
 
     Asked besides: whether the folder is there (before the rows and before the commit), whether the
     next version is (at once, and in its two other spellings), whether the base is there still, and
-    whether somebody waits for a turn.
+    whether somebody waits for a turn; and the hint is opened before and after, which tells of
+    writers whose files are deleted again.
     """
     proxy.calls.clear()
     table.append(pa.table({"id": pa.array([1000], pa.int64())}))
@@ -71,7 +72,7 @@ def test_a_commit_sends_each_of_its_five_files_once_and_opens_only_its_base(tabl
         **dict.fromkeys(("CREATE", "CREATE@data", "RENAME"), 5),
         "GETFILESTATUS": 5 + 2 + 3 + 1,
         "LISTSTATUS": 1,
-        **dict.fromkeys(OPEN, 1),
+        **dict.fromkeys(OPEN, 1 + 2),
     }
 
 
