@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -79,22 +79,12 @@ class RowOperations(ABC):
             CommitStateUnknownError: it cannot be told whether the rows were committed.
         """
         from icecomb.catalog.arrow_input import arrow_data
-        from icecomb.format.operation.append import FastAppend
-        from icecomb.format.row_changes.write_target import WrittenChange
-        from icecomb.format.rows.write.data_writer import write_data
+        from icecomb.format.row_changes.table_append import append_rows
 
-        self._pointer.check_writable(self.metadata)
         data = arrow_data(df)
-        if merge_schema:
-            with self._fitting(data.schema) as operations:
-                operations.append(data, snapshot_properties, branch)
-            return
-        append = FastAppend(self.io, snapshot_properties, branch)
-        files = write_data(self.io, self.metadata, data)
-        for file in files:
-            append.append_data_file(file)
-        paths = tuple(file.file_path for file in files)
-        self._commit_change(WrittenChange(append, paths, len(paths)))
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
+            commit(append_rows(target, data))
 
     def delete(
         self,
@@ -123,8 +113,11 @@ class RowOperations(ABC):
         """
         from icecomb.format.row_changes.table_delete import delete_rows
 
-        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        self._commit_change(delete_rows(target, as_expression(delete_filter)))
+        with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
+            target,
+            commit,
+        ):
+            commit(delete_rows(target, as_expression(delete_filter)))
 
     def overwrite(
         self,
@@ -157,12 +150,12 @@ class RowOperations(ABC):
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
         data, rows = arrow_data(df), as_expression(overwrite_filter)
-        if merge_schema:
-            with self._fitting(data.schema) as operations:
-                operations.overwrite(data, rows, snapshot_properties, case_sensitive, branch)
-            return
-        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        self._commit_change(overwrite_rows(target, data, rows))
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted, case_sensitive=case_sensitive) as (
+            target,
+            commit,
+        ):
+            commit(overwrite_rows(target, data, rows))
 
     def dynamic_partition_overwrite(
         self,
@@ -193,12 +186,9 @@ class RowOperations(ABC):
         from icecomb.format.row_changes.table_delete import replace_partitions
 
         data = arrow_data(df)
-        if merge_schema:
-            with self._fitting(data.schema) as operations:
-                operations.dynamic_partition_overwrite(data, snapshot_properties, branch)
-            return
-        target = self._write_target(snapshot_properties, branch)
-        self._commit_change(replace_partitions(target, data))
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
+            commit(replace_partitions(target, data))
 
     def upsert(  # noqa: PLR0917 - PyIceberg's signature
         self,
@@ -241,26 +231,19 @@ class RowOperations(ABC):
         from icecomb.format.row_changes.upsert import upsert_rows
 
         data = arrow_data(df)
-        if merge_schema:
-            with self._fitting(data.schema) as operations:
-                return operations.upsert(
-                    data,
-                    join_cols,
-                    when_matched_update_all,
-                    when_not_matched_insert_all,
-                    case_sensitive,
-                    branch,
-                    snapshot_properties,
-                )
-        target = self._write_target(snapshot_properties, branch, case_sensitive=case_sensitive)
-        change, result = upsert_rows(
+        wanted = data.schema if merge_schema else None
+        with self._writing(snapshot_properties, branch, wanted, case_sensitive=case_sensitive) as (
             target,
-            data,
-            join_cols,
-            update=when_matched_update_all,
-            insert=when_not_matched_insert_all,
-        )
-        self._commit_change(change)
+            commit,
+        ):
+            change, result = upsert_rows(
+                target,
+                data,
+                join_cols,
+                update=when_matched_update_all,
+                insert=when_not_matched_insert_all,
+            )
+            commit(change)
         return result
 
     def merge(
@@ -344,14 +327,15 @@ class RowOperations(ABC):
         """
         from icecomb.format.row_changes.table_addition import add_files
 
-        change = add_files(
-            self._write_target(snapshot_properties, branch),
-            file_paths,
-            check_duplicate_files=check_duplicate_files,
-            on_duplicate=on_duplicate,
-            partition=partition,
-        )
-        self._commit_change(change)
+        with self._writing(snapshot_properties, branch) as (target, commit):
+            change = add_files(
+                target,
+                file_paths,
+                check_duplicate_files=check_duplicate_files,
+                on_duplicate=on_duplicate,
+                partition=partition,
+            )
+            commit(change)
 
     def _merge(
         self,
@@ -366,38 +350,46 @@ class RowOperations(ABC):
         from icecomb.catalog.arrow_input import arrow_data
         from icecomb.format.row_changes.merge import merge_rows
 
-        target = self._write_target(snapshot_properties, branch)
-        change, result = merge_rows(
-            target,
-            arrow_data(source),
-            condition,
-            clauses,
-            target_alias=aliases[0],
-            source_alias=aliases[1],
-        )
-        self._commit_change(change)
+        with self._writing(snapshot_properties, branch) as (target, commit):
+            change, result = merge_rows(
+                target,
+                arrow_data(source),
+                condition,
+                clauses,
+                target_alias=aliases[0],
+                source_alias=aliases[1],
+            )
+            commit(change)
         return result
 
-    def _fitting(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
-        """These operations on a table that has all columns of a frame."""
-        from icecomb.format.rows.write.frame_check import missing_in_table
-
-        missing = missing_in_table(self.metadata.schema(), frame)
-        return self._widened(missing) if len(missing) else nullcontext(self)
-
-    def _write_target(
+    @contextmanager
+    def _writing(
         self,
         snapshot_properties: Mapping[str, str] | None,
         branch: str,
+        wanted: pa.Schema | None = None,
         *,
         case_sensitive: bool = True,
-    ) -> WriteTarget:
+    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange], None]]]:
+        """What an operation writes to, and what commits it.
+
+        Args:
+            snapshot_properties: More keys of the snapshot's summary.
+            branch: Where.
+            wanted: The columns that the table is to have, too; in the same commit.
+            case_sensitive: Whether names of columns are.
+        """
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
+        from icecomb.format.rows.write.frame_check import missing_in_table
 
-        self._pointer.check_writable(self.metadata)
-        more = snapshot_texts(snapshot_properties)
-        return WriteTarget(self.io, self.metadata, branch, more, case_sensitive)
+        missing = () if wanted is None else missing_in_table(self.metadata.schema(), wanted)
+        with self._widened(missing) if missing else nullcontext(self) as operations:
+            metadata = operations.metadata
+            self._pointer.check_writable(metadata)
+            more = snapshot_texts(snapshot_properties)
+            target = WriteTarget(operations.io, metadata, branch, more, case_sensitive)
+            yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 
     def _commit_change(self, change: WrittenChange) -> None:
         from icecomb.format.errors import CommitStateUnknownError, IcecombError

@@ -133,14 +133,11 @@ class Transaction(RowOperations, MetadataOperations):
         Raises:
             ValidationError: a file does not fit, or the transaction is over.
         """
-        from icecomb.format.operation.append import FastAppend
-        from icecomb.format.row_changes.write_target import WrittenChange
+        from icecomb.format.row_changes.table_append import append_files
+        from icecomb.format.row_changes.write_target import WriteTarget
 
-        append = FastAppend(self.io, snapshot_properties, branch, stage_only=stage_only)
-        for file in files:
-            append.append_data_file(file)
-        paths = tuple(file.file_path for file in files)
-        self._commit_change(WrittenChange(append, paths, len(paths)))
+        target = WriteTarget(self.io, self.metadata, branch, snapshot_properties or {})
+        self._commit_change(append_files(target, files, stage_only=stage_only))
         return self
 
     def abandon(self) -> None:

@@ -135,7 +135,7 @@ class DataWriter:
             SchemaError: The columns do not fit, or a value cannot be converted without loss.
             ValidationError: A required column holds a null.
         """
-        check_frame(self._schema, data.schema)
+        self._projection(data.schema)
         for batch in _pieces(data):
             self.write(batch)
 

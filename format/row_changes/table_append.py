@@ -1,0 +1,55 @@
+"""Adding rows, or data files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.rows.write.data_writer import write_data
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.format.manifests.manifest import DataFile
+
+
+def append_rows(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> WrittenChange:
+    """Write rows as data files, and add these.
+
+    Args:
+        target: The table.
+        data: The rows; a reader is consumed batch by batch.
+
+    Raises:
+        SchemaError: The columns do not fit, or a value cannot be converted without loss.
+        ValidationError: A required column holds a null.
+    """
+    append = FastAppend(target.io, target.snapshot_properties, target.branch)
+    return _added(append, write_data(target.io, target.metadata, data))
+
+
+def append_files(
+    target: WriteTarget, files: Iterable[DataFile], *, stage_only: bool = False
+) -> WrittenChange:
+    """Add data files that were written for this change.
+
+    Args:
+        target: The table.
+        files: The files, with the ids and of a partition spec of the table.
+        stage_only: Whether the branch stays as it is.
+
+    Raises:
+        ValidationError: One of them holds deletes.
+    """
+    append = FastAppend(target.io, target.snapshot_properties, target.branch, stage_only=stage_only)
+    return _added(append, files)
+
+
+def _added(append: FastAppend, files: Iterable[DataFile]) -> WrittenChange:
+    paths = []
+    for file in files:
+        append.append_data_file(file)
+        paths.append(file.file_path)
+    return WrittenChange(append, tuple(paths), len(paths))
