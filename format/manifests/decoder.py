@@ -6,6 +6,7 @@ inherits from the manifest is filled in for all rows at once (spec: Sequence Num
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,10 +19,11 @@ from icecomb.format.avro.container import (
     fits_exactly,
     parse_container,
     plain_form,
+    read_header,
     read_table,
 )
 from icecomb.format.avro.schema import from_avro, iceberg_type
-from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError
 from icecomb.format.manifests.columns import (
     ENTRY_COLUMNS,
     FILE_COLUMNS,
@@ -36,6 +38,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.schema import ENTRY_NAMES, STATISTICS
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BooleanType,
     DateType,
@@ -114,6 +117,15 @@ def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
         existing_rows_count=counts[existing],
         deleted_rows_count=counts[deleted],
     )
+
+
+def manifest_schema(data: bytes) -> Schema | None:
+    """The table's schema that a manifest was written with; None if it does not say it readably."""
+    try:
+        metadata, _ = read_header(data)
+        return Schema.from_json(json.loads(metadata["schema"]))
+    except (IcecombError, ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _flat(plain: Any, location: str) -> Any:

@@ -46,6 +46,7 @@ from icecomb.format.spec.table_property import (
     MANIFEST_TARGET_BYTES,
     SUMMARY_PARTITION_LIMIT,
 )
+from icecomb.format.spec.transform import VoidTransform
 from icecomb.format.spec.update import (
     AddSnapshotUpdate,
     Changes,
@@ -55,6 +56,7 @@ from icecomb.format.spec.update import (
 if TYPE_CHECKING:
     from icecomb.format.manifests.entry_encoder import EntryEncoder
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
 
@@ -246,12 +248,30 @@ class SnapshotProducer(ABC):
         from icecomb.format.manifests.entry_encoder import EntryEncoder
 
         spec = base.spec_by_id(spec_id)
-        version, schema = min(base.format_version, 2), base.schema_of(spec)
+        version, schema = min(base.format_version, 2), self._schema_of(base, spec)
         return EntryEncoder(version, spec, schema, self.snapshot_id, content)
 
     def new_summary(self, base: TableMetadata) -> SnapshotSummary:
         """An empty count of changes."""
         return SnapshotSummary(base.schema(), SUMMARY_PARTITION_LIMIT.of(base.properties))
+
+    def _schema_of(self, base: TableMetadata, spec: PartitionSpec) -> Schema:
+        """The schema to write manifests of a spec with.
+
+        Old schemas may be removed from a table while files are partitioned by columns that only
+        they have (Iceberg Java, RemoveSnapshots.cleanExpiredMetadata): their manifests know them.
+        """
+        from icecomb.format.manifests.decoder import manifest_schema
+
+        schema = base.schema_of(spec)
+        if _has_sources(schema, spec):
+            return schema
+        for manifest in parent_manifests(self.io, base, self._parent(base)):
+            if manifest.partition_spec_id == spec.spec_id:
+                written = manifest_schema(self.io.read(manifest.manifest_path))
+                if written is not None and _has_sources(written, spec):
+                    return written
+        return schema
 
     def _parent(self, base: TableMetadata) -> Snapshot | None:
         ref = base.refs.get(self.branch)
@@ -348,7 +368,7 @@ class SnapshotProducer(ABC):
         return ManifestWriter(
             min(base.format_version, 2),
             spec,
-            base.schema_of(spec),
+            self._schema_of(base, spec),
             self.snapshot_id,
             content=content,
             codec=MANIFEST_CODEC.of(base.properties),
@@ -368,6 +388,14 @@ def new_snapshot_id() -> int:
     """A random positive 63-bit number."""
     drawn = uuid.uuid4().int
     return ((drawn >> 64) ^ drawn) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def _has_sources(schema: Schema, spec: PartitionSpec) -> bool:
+    return all(
+        schema.contains(field.source_id)
+        for field in spec.fields
+        if not isinstance(field.transform, VoidTransform)
+    )
 
 
 def parent_manifests(
