@@ -149,7 +149,7 @@ def _attempts(
         taken = time.monotonic() - started
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
-        if not pointer.ask_for_turn():
+        if not pointer.ask_for_turn(base):
             time.sleep(settings.pause(attempt))
 
 

@@ -167,11 +167,14 @@ class MetadataPointer(WriteGuard, Protocol):
             base: The version to commit on, where it is known.
         """
 
-    def ask_for_turn(self) -> bool:
+    def ask_for_turn(self, base: MetadataVersion) -> bool:
         """Within `queue`, after a lost race: asks writers elsewhere to let this one go first.
 
         Returns when those who asked before have gone; False, at once, where nobody can be asked.
         It is a courtesy: another writer may be first again.
+
+        Args:
+            base: The version that was to be followed.
         """
 
     def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:

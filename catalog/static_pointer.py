@@ -63,7 +63,7 @@ class StaticPointer:
         """See `MetadataPointer.queue`."""
         return nullcontext(False)
 
-    def ask_for_turn(self) -> bool:
+    def ask_for_turn(self, base: MetadataVersion) -> bool:  # noqa: ARG002
         """See `MetadataPointer.ask_for_turn`."""
         return False
 

@@ -167,7 +167,7 @@ class HadoopPointer:
                 patience = Patience(self._files.newest, patience_s, timeout_s)
                 self._turns = (
                     ProcessTurns(self._io, self._folder, patience),
-                    Tickets(self._io, self._files, patience, look_s),
+                    Tickets(self._io, self._files.folder, patience, look_s),
                 )
             processes, tickets = self._turns
             with processes.take() as there:
@@ -177,9 +177,9 @@ class HadoopPointer:
                 with tickets.let_pass() as passed:
                     yield waited or passed
 
-    def ask_for_turn(self) -> bool:
+    def ask_for_turn(self, base: MetadataVersion) -> bool:
         """See `MetadataPointer.ask_for_turn`: where processes take no turns at a folder."""
-        return self._turns is not None and self._turns[1].draw()
+        return self._turns is not None and self._turns[1].draw(_number(base))
 
     @contextmanager
     def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002

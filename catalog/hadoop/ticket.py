@@ -1,7 +1,7 @@
 """Tickets: the turns of writers at one file-system table whose storage has no locks on folders.
 
-Who lost a race draws a ticket, an empty folder named by the version the table had then, and keeps
-it until its change is committed or given up. Everybody looks for tickets before a commit and lets
+Who lost a race draws a ticket, an empty folder named by the version it was to follow, and keeps it
+until its change is committed or given up. Everybody looks for tickets before a commit and lets
 those go first who have one, so it costs one call, and two commits get in the way of a third at
 most once. Several with tickets go in the order of their numbers. The names are unique: to delete
 one never ends the wait of another, and no clock is compared with another.
@@ -22,12 +22,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.hadoop.version import version_of
 from icecomb.format.errors import FileMissingError, IcecombError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hadoop.process_turn import Patience
-    from icecomb.catalog.hadoop.version import VersionFiles
     from icecomb.format.storage.file_io import FileIO
 
 WAITING: Final = "_icecomb_waiting"
@@ -42,15 +40,15 @@ class Tickets:
 
     Args:
         io: Where the table is.
-        files: The table's metadata files.
+        metadata: The folder of the table's metadata.
         patience: How long one with a ticket is waited for.
         look_s: The longest pause between two looks whether it is still there.
     """
 
-    def __init__(self, io: FileIO, files: VersionFiles, patience: Patience, look_s: float) -> None:
+    def __init__(self, io: FileIO, metadata: str, patience: Patience, look_s: float) -> None:
         self._io = io
-        self._files = files
-        self._folder = f"{files.folder}/{WAITING}"
+        self._metadata = metadata
+        self._folder = f"{metadata}/{WAITING}"
         self._patience = patience
         self._look_s = look_s
         self._inside = False
@@ -68,10 +66,13 @@ class Tickets:
             self._inside = False
             self._give_back()
 
-    def draw(self) -> bool:
+    def draw(self, version: int) -> bool:
         """Asks the others to wait; says, when it is this one's turn, whether they were asked.
 
         It is for a change under way, in the block of `let_pass`; else nobody is asked.
+
+        Args:
+            version: What the change is based on.
         """
         if not self._inside:
             return False
@@ -79,11 +80,10 @@ class Tickets:
             if self._own is None or self._own not in self._drawn():
                 self._give_back()
                 # a table that was dropped must not get its folder again
-                newest = self._files.newest() if self._io.is_folder(self._files.folder) else None
-                if newest is None:
+                if not self._io.is_folder(self._metadata):
                     return False
                 host = re.sub(r"[^0-9A-Za-z.-]", "", socket.gethostname())[:64]
-                self._own = f"{version_of(newest)}.{host}.{os.getpid()}.{uuid.uuid4().hex}"
+                self._own = f"{version}.{host}.{os.getpid()}.{uuid.uuid4().hex}"
                 self._create(self._own)
         except IcecombError:
             return False

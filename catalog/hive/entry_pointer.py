@@ -105,7 +105,7 @@ class EntryPointer(ABC, Generic[V]):
             self._read = None
             yield waited
 
-    def ask_for_turn(self) -> bool:
+    def ask_for_turn(self, base: V) -> bool:  # noqa: ARG002
         """See `MetadataPointer.ask_for_turn`: the lock is all there is."""
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,16 @@ def hive_table(catalog, namespace, tmp_path):
         )
     )
     return f"{namespace}.plain"
+
+
+def test_a_lock_of_javas_is_passed_over_as_icebergs_own_catalog_does(metastore, namespace):
+    """Iceberg's `HiveCatalog` takes the metastore's locks, whatever `lock-impl` says."""
+    named = "org.apache.iceberg.aws.dynamodb.DynamoDbLockManager"
+    settings = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "lock-impl": named}
+    with closing(load_catalog("locked", **settings)) as locked:
+        table = locked.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
+        table.append(pa.table({"id": pa.array([1], pa.int64())}))
+        assert table.scan().count() == 1
 
 
 def test_a_namespace_is_made_described_changed_and_dropped(catalog):

@@ -76,7 +76,7 @@ def sleeps(monkeypatch):
 
 def tickets(table, *, patience_s=60.0, state=None):
     files = VersionFiles(table.io, table.location())
-    return Tickets(table.io, files, Patience(state or files.newest, patience_s, 60), 0.01)
+    return Tickets(table.io, files.folder, Patience(state or files.newest, patience_s, 60), 0.01)
 
 
 def test_who_loses_no_race_draws_no_ticket(table, drawn, waiting):
@@ -90,7 +90,7 @@ def test_who_loses_a_race_draws_a_ticket_and_gives_it_back(lake, table, drawn, w
     stale = lake.load_table("t")
     table.append(ROWS)
     stale.append(ROWS)
-    assert [name.split(".")[0] for name in drawn] == ["3"]  # the version that was first
+    assert [name.split(".")[0] for name in drawn] == ["2"]  # the version it knew
     assert not waiting.exists()
     assert table.refresh().scan().count() == 30
 
@@ -137,7 +137,7 @@ def test_those_with_a_ticket_go_first_and_in_the_order_of_their_numbers(table, w
         for name in ("1.a.1.x", "3.a.1.x"):
             (waiting / name).mkdir(parents=True)
         sleeps.steps += [lambda: None, ends("1.a.1.x")]
-        assert mine.draw()
+        assert mine.draw(2)
         assert gone[2:] == ["1.a.1.x"]
         left = sorted(path.name for path in waiting.iterdir())
         assert (len(left), left[0][:2], left[1]) == (2, "2.", "3.a.1.x")
@@ -155,7 +155,7 @@ def test_nobody_comes_between_a_ticket_and_its_commit(table):
     thread = threading.Thread(target=second)
     with first.let_pass() as waited:
         assert not waited
-        assert first.draw()
+        assert first.draw(2)
         thread.start()
         thread.join(0.2)
         assert log == []
@@ -197,7 +197,7 @@ def test_two_that_take_a_dead_ticket_away_at_once_hinder_nobody(table, waiting):
         mine = tickets(table, patience_s=0.05)
         both.wait()
         with mine.let_pass():
-            entered.append(mine.draw())
+            entered.append(mine.draw(2))
 
     threads = [threading.Thread(target=enter) for _ in range(2)]
     for each in threads:
@@ -222,20 +222,20 @@ def test_a_folder_of_tickets_that_is_deleted_while_one_draws_is_made_again(
     monkeypatch.setattr(LocalFileSystem, "create_folder", overtaken)
     mine = tickets(table)
     with mine.let_pass():
-        assert mine.draw()
+        assert mine.draw(2)
         assert [f"{waiting}/{path.name}" for path in waiting.iterdir()] == made[1:]
 
 
 def test_who_was_passed_over_while_it_committed_draws_anew(table, waiting, drawn):
     mine = tickets(table)
     with mine.let_pass():
-        assert mine.draw()
-        assert mine.draw()
+        assert mine.draw(2)
+        assert mine.draw(2)
         assert len(drawn) == 1
         with tickets(table, patience_s=0.05).let_pass() as waited:
             assert waited
         assert not waiting.exists()
-        assert mine.draw()
+        assert mine.draw(2)
         assert len(set(drawn)) == 2
     assert not waiting.exists()
 
@@ -253,7 +253,7 @@ def test_without_permission_commits_go_on_as_without_turns(lake, table, monkeypa
     mine = tickets(table)
     with mine.let_pass():
         monkeypatch.setattr(LocalFileSystem, call, denied)
-        assert mine.draw() is (call in {"folders", "delete_folder"})
+        assert mine.draw(2) is (call in {"folders", "delete_folder"})
     if call != "is_folder":
         stale = lake.load_table("t")
         table.append(ROWS)
@@ -276,7 +276,7 @@ def test_the_wait_ends_though_others_commit_all_the_time(table, waiting):
     files = VersionFiles(table.io, table.location())
     states = iter(range(10_000_000))
     patience = Patience(lambda: next(states), 0, 0.1)
-    with Tickets(table.io, files, patience, 0.01).let_pass() as waited:
+    with Tickets(table.io, files.folder, patience, 0.01).let_pass() as waited:
         assert waited
     assert [path.name for path in waiting.iterdir()] == ["1.slow.1.x"]
 
@@ -285,7 +285,7 @@ def test_a_table_that_was_dropped_does_not_get_its_folder_again(lake, table, tmp
     mine = tickets(table)
     with mine.let_pass():
         lake.drop_table("t", purge_requested=True)
-        assert not mine.draw()
+        assert not mine.draw(2)
     assert not (tmp_path / "t").exists()
     with pytest.raises(NoSuchTableError):
         table.append(ROWS)
@@ -300,8 +300,8 @@ def test_other_names_among_the_tickets_are_nobodys(table, waiting, sleeps):
 
 
 def test_a_ticket_outside_of_a_commit_is_not_drawn(table, drawn):
-    assert not tickets(table).draw()
-    assert not table._pointer.ask_for_turn()
+    assert not tickets(table).draw(2)
+    assert not table._pointer.ask_for_turn(table._pointer.load())
     assert drawn == []
 
 
@@ -319,6 +319,6 @@ def test_a_host_of_any_name_can_draw(table, drawn, monkeypatch):
     monkeypatch.setattr(ticket.socket, "gethostname", lambda: "a/b c:é" + "x" * 300)
     mine = tickets(table)
     with mine.let_pass():
-        assert mine.draw()
+        assert mine.draw(2)
     assert drawn[0].startswith("2.abcxx")
     assert len(drawn[0]) < 128
