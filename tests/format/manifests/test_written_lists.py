@@ -111,6 +111,8 @@ def test_the_thirtieth_append_touches_as_many_files_as_the_first(tmp_path):
     assert counts[0] == {
         # whether the base is still there
         ("read", "metadata"): 1,
+        # whether others are further than files tell, before and after
+        ("read", "hint"): 2,
         ("create", "manifest"): 1,
         ("create", "list"): 1,
         ("create", "metadata"): 1,
