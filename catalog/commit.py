@@ -40,6 +40,10 @@ class Producer(Protocol):
     `icecomb.format.operation.snapshot_producer.SnapshotProducer` is one.
     """
 
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """A branch, and its snapshot after which conflicts are looked for; None: they are not."""
+
     def apply(self, base: TableMetadata) -> Changes:
         """What is to change on ``base``; may write files, and re-uses those it wrote before."""
 

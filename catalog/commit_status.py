@@ -145,6 +145,8 @@ def is_old(timestamp_ms: int) -> bool:
 class _Fence:
     """A change that leaves the table as it is, and makes a new metadata file all the same."""
 
+    starting_point: None = None
+
     def apply(self, base: TableMetadata) -> Changes:
         """See `Producer.apply`."""
         updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))

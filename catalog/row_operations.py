@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -370,7 +370,7 @@ class RowOperations(ABC):
         wanted: pa.Schema | None = None,
         *,
         case_sensitive: bool = True,
-    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange], None]]]:
+    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | None], None]]]:
         """What an operation writes to, and what commits it.
 
         Args:
@@ -391,18 +391,6 @@ class RowOperations(ABC):
             target = WriteTarget(operations.io, metadata, branch, more, case_sensitive)
             yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 
-    def _commit_change(self, change: WrittenChange) -> None:
-        from icecomb.format.errors import CommitStateUnknownError, IcecombError
-
-        if change.producer is None:
-            return
-        change.producer.written_with = self.metadata.schema()
-        try:
-            self.commit(change.producer)
-        except CommitStateUnknownError:
-            raise
-        except IcecombError:
-            # Our own errors are raised on proof that nothing was committed; see `commit`.
-            with suppress(IcecombError, OSError):
-                self.io.delete(change.written)
-            raise
+    def _commit_change(self, change: WrittenChange | None) -> None:
+        if change is not None:
+            self.commit(change)

@@ -46,6 +46,8 @@ class Transaction(RowOperations, MetadataOperations):
         table: The table; after the commit it shows the new state.
     """
 
+    starting_point: None = None
+
     def __init__(self, table: Table) -> None:
         self._begin(table.io, table._pointer, table.metadata)  # noqa: SLF001 - a part of its table
         self._table = table
@@ -57,7 +59,6 @@ class Transaction(RowOperations, MetadataOperations):
         self._metadata = metadata
         self._staged: list[tuple[Producer, TableMetadata]] = []
         self._changes = Changes()
-        self._written: list[str] = []
         self._ended = False
 
     @property
@@ -205,8 +206,6 @@ class Transaction(RowOperations, MetadataOperations):
         # an expiration reads what was staged before it, and deletes what nobody needs of that
         for producer, _ in reversed(self._staged):
             producer.clean_up(committed)
-        if committed is None:
-            self.io.delete(self._written)
 
     @contextmanager
     def _widened(self, frame: pa.Schema) -> Iterator[RowOperations]:
@@ -220,9 +219,10 @@ class Transaction(RowOperations, MetadataOperations):
             del self._staged[count:]
             raise
 
-    def _commit_change(self, change: WrittenChange) -> None:
+    def _commit_change(self, change: WrittenChange | None) -> None:
+        if self._ended and change is not None:
+            change.clean_up(None)
         super()._commit_change(change)
-        self._written += change.written
 
     def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
         """Refuse files written with ids that this transaction gave out and that changed since."""
@@ -252,10 +252,11 @@ class Transaction(RowOperations, MetadataOperations):
         Conflicts are looked for after that snapshot, so what others committed before it would not
         be seen.
         """
-        start = getattr(producer, "starting_snapshot_id", None)
-        if start is None or self._base.has_snapshot(start):
+        if producer.starting_point is None:
             return
-        branch = getattr(producer, "branch", MAIN_BRANCH)
+        branch, start = producer.starting_point
+        if self._base.has_snapshot(start):
+            return
         before, now = self._base.refs.get(branch), base.refs.get(branch)
         if before != now:
             raise CommitFailedError(

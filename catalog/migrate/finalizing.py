@@ -79,6 +79,8 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
 class _AllowPurge:
     """The change that takes back what the migration set."""
 
+    starting_point: None = None
+
     def apply(self, base: TableMetadata) -> Changes:
         from icecomb.format.spec.requirement import AssertTableUUID
         from icecomb.format.spec.update import Changes, RemovePropertiesUpdate

@@ -33,6 +33,8 @@ class PendingUpdate(ABC):
         commit: Commits the change; that of the table it belongs to.
     """
 
+    starting_point: None = None
+
     def __init__(self, commit: Commit | None = None) -> None:
         self._commit = commit
         self._tried = False

@@ -28,6 +28,7 @@ from icecomb.format.storage.location import plain_locations
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
@@ -40,6 +41,7 @@ class FileAddition(FastAppend):
         snapshot_properties: More keys for the snapshot's summary.
         branch: The branch to commit to.
         files: The files, described with the table's current schema and spec.
+        schema: That schema.
         name_mapping: What gave the files their ids when they were described.
         check: Whether files that the branch has already are looked for.
         skip: Whether these are left out; else the commit is refused.
@@ -52,11 +54,13 @@ class FileAddition(FastAppend):
         branch: str = MAIN_BRANCH,
         files: Iterable[DataFile] = (),
         *,
+        schema: Schema,
         name_mapping: NameMapping | None = None,
         check: bool = True,
         skip: bool = False,
     ) -> None:
         super().__init__(io, snapshot_properties, branch)
+        self._schema = schema
         self._name_mapping = name_mapping
         self._check = check
         self._skip = skip
@@ -90,7 +94,7 @@ class FileAddition(FastAppend):
         if described is None or described == known:
             return known or create_name_mapping(schema)
         if known is None:
-            return update_name_mapping(described, self.written_with or schema, schema)
+            return update_name_mapping(described, self._schema, schema)
         try:
             return join_name_mappings(known, described)
         except SchemaError as error:

@@ -56,7 +56,6 @@ class MergingProducer(SnapshotProducer):
     ) -> None:
         super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
         self.case_sensitive = case_sensitive
-        self.starting_snapshot_id: int | None = None
         self.added: dict[ManifestContent, dict[str, DataFile]] = {_DATA: {}, _DELETES: {}}
         self.filters = {
             content: ManifestFilter(content, case_sensitive=case_sensitive)

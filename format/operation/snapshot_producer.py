@@ -36,7 +36,6 @@ from icecomb.format.manifests.writer import (
 )
 from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
-from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
@@ -75,11 +74,11 @@ class SnapshotProducer(ABC):
             true.
 
     Attributes:
-        written_with: The schema that the added data files were written with; a table that cannot
-            read them any more refuses them. None leaves that unchecked.
+        starting_snapshot_id: The snapshot after which it looks for what contradicts it, if any.
+        is_committed: Whether it is known to be committed.
     """
 
-    written_with: Schema | None = None
+    starting_snapshot_id: int | None = None
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class SnapshotProducer(ABC):
         self.commit_uuid = str(uuid.uuid4())
         self._snapshot_id: int | None = None
         self._attempt = 0
-        self._committed = False
+        self.is_committed = False
         self._manifest_count = 0
         self._written_manifests: list[str] = []
         self._listed: dict[str, frozenset[str]] = {}
@@ -134,6 +133,12 @@ class SnapshotProducer(ABC):
             self._snapshot_id = new_snapshot_id()
         return self._snapshot_id
 
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """The branch and `starting_snapshot_id`; None if there is none."""
+        start = self.starting_snapshot_id
+        return None if start is None else (self.branch, start)
+
     def apply(self, base: TableMetadata) -> Changes:
         """Write what is missing for a commit on this base.
 
@@ -147,9 +152,7 @@ class SnapshotProducer(ABC):
             ValidationError: The operation does not fit the table, or is committed already;
                 nothing new refers to it.
         """
-        self._check_not_committed(base)
-        if self.written_with is not None:
-            check_written_schema(self.written_with, base.schema())
+        self.check_not_committed(base)
         parent = self._parent(base)
         self._draw_id(base)
         self.validate(base, parent)
@@ -183,10 +186,10 @@ class SnapshotProducer(ABC):
             committed: The table after the commit; None when it is proven that nothing of this
                 operation was committed.
         """
-        if self._committed:
+        if self.is_committed:
             return
         snapshot = None if committed is None else committed.snapshot_by_id(self.snapshot_id)
-        self._committed = snapshot is not None
+        self.is_committed = snapshot is not None
         kept: set[str] = set()
         if snapshot is not None:
             listed = self._listed.get(snapshot.manifest_list or "")
@@ -283,11 +286,16 @@ class SnapshotProducer(ABC):
             raise ValidationError(f"{self.branch!r} is a tag, only a branch takes commits")
         return base.snapshot_by_id(ref.snapshot_id)
 
-    def _check_not_committed(self, base: TableMetadata) -> None:
+    def check_not_committed(self, base: TableMetadata) -> None:
+        """Refuse to commit what is committed already.
+
+        Raises:
+            ValidationError: It is.
+        """
         # an attempt of unknown outcome may have been committed after all
         if self._attempt and base.snapshot_by_id(self.snapshot_id) is not None:
-            self._committed = True
-        if self._committed:
+            self.is_committed = True
+        if self.is_committed:
             raise ValidationError(
                 f"this operation is committed already, as snapshot {self.snapshot_id}",
                 hint="begin a new one to make the same change again",

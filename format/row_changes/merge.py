@@ -68,7 +68,7 @@ def merge_rows(
     *,
     target_alias: str = "t",
     source_alias: str = "s",
-) -> tuple[WrittenChange, MergeResult]:
+) -> tuple[WrittenChange | None, MergeResult]:
     """Do with the rows of a table and of a source what clauses say.
 
     Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
@@ -84,7 +84,7 @@ def merge_rows(
         source_alias: What expressions call the source.
 
     Returns:
-        The change to commit, which has no producer when there is nothing to change, and its size.
+        The change to commit, None when there is nothing to change, and its size.
 
     Raises:
         SchemaError: A column is missing or does not fit, or a value is not one of its column.
@@ -114,7 +114,7 @@ def merge_rows(
                     merge.merge_file(task)
             merge.insert()
             written = change.finish(rows)
-            return written, merge.result(written)
+            return written, MergeResult() if written is None else merge.result(written)
     finally:
         expressions.close()
 
@@ -226,9 +226,9 @@ class _Merge:
             counts[Action.INSERT],
             counts[Action.UPDATE],
             counts[Action.DELETE],
-            written.data_files_added,
+            len(written.data_files),
             written.data_files_removed,
-            written.delete_files_added,
+            len(written.delete_files),
         )
 
     def _index_source(self, names: Sequence[str]) -> None:

@@ -92,7 +92,7 @@ class RowLevelChange(ABC):
         self._writer.write_all(data)
 
     @abstractmethod
-    def finish(self, rows: BooleanExpression) -> WrittenChange:
+    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """Complete the files.
 
         Args:
@@ -103,10 +103,10 @@ class RowLevelChange(ABC):
         """Remove all files written."""
         self._writer.abort(problem)
 
-    def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange:
+    def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange | None:
         """The change as removed and added data files."""
         if not added and not self.removed:
-            return WrittenChange()
+            return None
         target = self.target
         operation = OverwriteFiles(
             target.io,
@@ -123,7 +123,10 @@ class RowLevelChange(ABC):
         if self.serializable:
             operation.validate_no_conflicting_data()
         return WrittenChange(
-            operation, tuple(f.file_path for f in added), len(added), len(self.removed)
+            operation,
+            target.metadata.schema(),
+            added,
+            data_files_removed=len(self.removed),
         )
 
 
@@ -151,7 +154,7 @@ class CopyOnWrite(RowLevelChange):
             if kept.num_rows:
                 self._writer.write(kept.select(range(self._columns)))
 
-    def finish(self, rows: BooleanExpression) -> WrittenChange:
+    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """See `RowLevelChange.finish`."""
         return self._replacement(self._writer.close(), rows)
 
@@ -180,7 +183,7 @@ class MergeOnRead(RowLevelChange):
             self._referenced.append(task.file.file_path)
             self._deletes.add(task.file, positions)
 
-    def finish(self, rows: BooleanExpression) -> WrittenChange:
+    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
         """See `RowLevelChange.finish`."""
         added = self._writer.close()
         deletes = self._deletes.close()
@@ -211,13 +214,7 @@ class MergeOnRead(RowLevelChange):
             operation.validate_no_conflicting_delete_files()
         if self.serializable:
             operation.validate_no_conflicting_data_files()
-        return WrittenChange(
-            operation,
-            tuple(f.file_path for f in (*added, *deletes)),
-            len(added),
-            len(self.removed),
-            len(deletes),
-        )
+        return WrittenChange(operation, target.metadata.schema(), added, deletes, len(self.removed))
 
     def abort(self, problem: BaseException) -> None:
         """See `RowLevelChange.abort`."""

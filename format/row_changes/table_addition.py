@@ -21,7 +21,7 @@ def add_files(
     check_duplicate_files: bool = True,
     on_duplicate: str = "error",
     partition: Mapping[str, Any] | None = None,
-) -> WrittenChange:
+) -> WrittenChange | None:
     """Add Parquet, ORC or Avro files where they are.
 
     Args:
@@ -32,7 +32,7 @@ def add_files(
         partition: Values of partition fields that all files have; see `AddedFiles`.
 
     Returns:
-        The change to commit, which has no producer when there is nothing to add.
+        The change to commit; None when there is nothing to add.
 
     Raises:
         ValidationError: A path is given twice, or the branch has the file already; or a file is
@@ -58,15 +58,18 @@ def add_files(
     describer = AddedFiles(target.io, target.metadata, partition)
     files = [describer.describe(path) for path in unique]
     if not files:
-        return WrittenChange()
+        return None
+    schema = target.metadata.schema()
     return WrittenChange(
         FileAddition(
             target.io,
             target.snapshot_properties,
             target.branch,
             files,
+            schema=schema,
             name_mapping=describer.name_mapping,
             check=check_duplicate_files,
             skip=skip,
-        )
+        ),
+        schema,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.operation.append import FastAppend
@@ -27,11 +27,11 @@ def append_rows(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> W
         ValidationError: A required column holds a null.
     """
     append = FastAppend(target.io, target.snapshot_properties, target.branch)
-    return _added(append, write_data(target.io, target.metadata, data))
+    return _added(target, append, write_data(target.io, target.metadata, data))
 
 
 def append_files(
-    target: WriteTarget, files: Iterable[DataFile], *, stage_only: bool = False
+    target: WriteTarget, files: Sequence[DataFile], *, stage_only: bool = False
 ) -> WrittenChange:
     """Add data files that were written for this change.
 
@@ -44,12 +44,10 @@ def append_files(
         ValidationError: One of them holds deletes.
     """
     append = FastAppend(target.io, target.snapshot_properties, target.branch, stage_only=stage_only)
-    return _added(append, files)
+    return _added(target, append, files)
 
 
-def _added(append: FastAppend, files: Iterable[DataFile]) -> WrittenChange:
-    paths = []
+def _added(target: WriteTarget, append: FastAppend, files: Sequence[DataFile]) -> WrittenChange:
     for file in files:
         append.append_data_file(file)
-        paths.append(file.file_path)
-    return WrittenChange(append, tuple(paths), len(paths))
+    return WrittenChange(append, target.metadata.schema(), files)

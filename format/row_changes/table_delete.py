@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from icecomb.format.rows.scan_task import FileScanTask
 
 
-def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange:
+def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange | None:
     """Delete the rows for which a filter is true; where it is unknown, a row stays.
 
     Files whose every row matches are removed without being read. Of the others, rows are removed
@@ -39,7 +39,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         row_filter: Which rows.
 
     Returns:
-        The change to commit; it has no producer when no row matches.
+        The change to commit; None when no row matches.
 
     Raises:
         ExpressionError: A column is unknown, or a value does not fit its type.
@@ -53,7 +53,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
 
 def overwrite_rows(
     target: WriteTarget, data: pa.Table | pa.RecordBatchReader, row_filter: BooleanExpression
-) -> WrittenChange:
+) -> WrittenChange | None:
     """Delete the rows that match a filter and add others, in one snapshot.
 
     Files that hold other rows, too, are written anew. The isolation level is that of `delete_rows`.
@@ -75,7 +75,9 @@ def overwrite_rows(
         return change.finish(row_filter)
 
 
-def replace_partitions(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> WrittenChange:
+def replace_partitions(
+    target: WriteTarget, data: pa.Table | pa.RecordBatchReader
+) -> WrittenChange | None:
     """Replace all rows of the partitions, of the current spec, that new rows belong to.
 
     Args:
@@ -99,7 +101,7 @@ def replace_partitions(target: WriteTarget, data: pa.Table | pa.RecordBatchReade
     files = write_data(target.io, target.metadata, data)
     for file in files:
         operation.append_data_file(file)
-    return WrittenChange(operation if files else None, tuple(f.file_path for f in files))
+    return WrittenChange(operation, target.metadata.schema(), files) if files else None
 
 
 def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:

@@ -56,7 +56,7 @@ def upsert_rows(
     *,
     update: bool = True,
     insert: bool = True,
-) -> tuple[WrittenChange, UpsertResult]:
+) -> tuple[WrittenChange | None, UpsertResult]:
     """Replace the rows that have the key of a new row, and add the other new rows.
 
     Rows are replaced as the property `write.merge.mode` says; what other writers may do meanwhile
@@ -70,7 +70,7 @@ def upsert_rows(
         insert: Whether rows are added.
 
     Returns:
-        The change to commit, which has no producer when there is nothing to change, and its size.
+        The change to commit, None when there is nothing to change, and its size.
 
     Raises:
         SchemaError: The columns do not fit, one is missing that rows to replace may have a value
@@ -98,7 +98,7 @@ def upsert_rows(
     matching = _Matching(replace(target, case_sensitive=True), source, keys, update=update)
     with row_level_change(target, "merge", replaces_rows=True) as change:
         if not source.num_rows:
-            return WrittenChange(), UpsertResult()
+            return None, UpsertResult()
         rows = matching.row_filter()
         for task in replace(target, case_sensitive=True).tasks(rows):
             change.remove(task, matching.outdated(task))

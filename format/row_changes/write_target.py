@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,19 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
+from icecomb.format.operation.written_schema import check_written_schema
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
 
 
@@ -28,18 +32,41 @@ class WrittenChange:
     """A change whose data and delete files are written, and which is still to be committed.
 
     Attributes:
-        producer: Makes the snapshot; None when there is nothing to change.
-        written: The locations of the files, to be deleted when nothing was committed.
-        data_files_added: How many data files are new.
+        producer: Makes the snapshot.
+        written_with: The schema that the files were written with; a table that cannot read them
+            any more refuses them.
+        data_files: The new data files; they are deleted when nothing was committed.
+        delete_files: The new delete files; so are they.
         data_files_removed: How many data files the table loses.
-        delete_files_added: How many delete files are new.
     """
 
-    producer: SnapshotProducer | None = None
-    written: tuple[str, ...] = ()
-    data_files_added: int = 0
+    producer: SnapshotProducer
+    written_with: Schema
+    data_files: Sequence[DataFile] = ()
+    delete_files: Sequence[DataFile] = ()
     data_files_removed: int = 0
-    delete_files_added: int = 0
+
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """See `SnapshotProducer.starting_point`."""
+        return self.producer.starting_point
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`.
+
+        Raises:
+            ValidationError: The columns of the files mean something else by now, too.
+        """
+        self.producer.check_not_committed(base)
+        check_written_schema(self.written_with, base.schema())
+        return self.producer.apply(base)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`: the written files are among those of no use."""
+        self.producer.clean_up(committed)
+        if committed is None and not self.producer.is_committed:
+            written = (*self.data_files, *self.delete_files)
+            self.producer.io.delete([file.file_path for file in written])
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,14 +156,15 @@ class Writes:
         write = request.write
         if not request.files and write.operation == APPEND:
             return Done()
-        catalog = self._catalogs[write.catalog]
-        table = catalog.load_table(write.identifier)
+        from icecomb.format.row_changes.write_target import WrittenChange
+
+        table = self._catalogs[write.catalog].load_table(write.identifier)
         change = self._change(table, request)
         if change is None:
             return Done()
-        change.written_with = table.metadata.schema_by_id(write.schema_id)
+        schema = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
-            table.commit(change)
+            table.commit(WrittenChange(change, schema))
         return Done()
 
     def abort_write(self, request: AbortWrite) -> Done:

@@ -31,6 +31,8 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
+from icecomb.format.row_changes.table_append import append_rows
+from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.rows.write.data_writer import DataWriter
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -722,3 +724,22 @@ def test_frames_of_pandas_and_polars_and_batches_are_taken(lake):
     table.upsert(pl.DataFrame({"id": [2, 3], "s": ["C", "d"], "x": [None, 0.5]}), ["id"])
     table.overwrite(frame((3, "e", 0.5)).to_pandas(), "id = 3")
     assert rows(table) == [(1, "b", 1.0), (2, "C", None), (3, "e", 0.5)]
+
+
+def test_rows_for_a_transaction_that_is_over_leave_no_file(lake):
+    table = new_table(lake, frame((1, "a", 0.5)))
+    before = data_files(table)
+    transaction = table.transaction()
+    transaction.abandon()
+    with pytest.raises(ValidationError, match="transaction is over"):
+        transaction.append(frame((2, "b", 0.5)))
+    assert data_files(table) == before
+
+
+def test_files_of_a_change_that_was_committed_after_all_are_never_deleted(lake):
+    table = new_table(lake, frame((1, "a", 0.5)))
+    change = append_rows(WriteTarget(table.io, table.metadata), frame((2, "b", 0.5)))
+    lake.load_table("db.t").commit(change.producer)  # as a commit of unknown outcome may end
+    with pytest.raises(ValidationError, match="committed already"):
+        table.commit(change)
+    assert table.refresh().scan().to_arrow().num_rows == 2
