@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog, migrate, open_table
+from icecomb.catalog.hadoop.ticket import WAITING
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.spark.conf import CATALOG_CLASS
 
@@ -157,3 +158,29 @@ def test_file_system_tables_are_shared_with_iceberg_java(hdfs, iceberg_java):
     assert ids(iceberg_java.sql("SELECT id FROM ice_hdfs.db.ours")) == [4, 5, 6]
     by_path = open_table(ours.location(), **hdfs.client_settings)
     assert by_path.scan().count() == 3
+
+
+def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
+    """It lies in the folder of metadata, which Java lists where the hint is missing."""
+    warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+    iceberg_java.sql("SET spark.sql.catalog.ice_turns=org.apache.iceberg.spark.SparkCatalog")
+    iceberg_java.sql("SET spark.sql.catalog.ice_turns.type=hadoop")
+    iceberg_java.sql(f"SET spark.sql.catalog.ice_turns.warehouse={warehouse}")
+    iceberg_java.sql("SET `spark.sql.catalog.ice_turns.cache-enabled`=false")
+    user = {**hdfs.client_settings, "hdfs.user": getpass.getuser()}
+    files = load_catalog("files", type="hadoop", warehouse=warehouse, **user)
+    files.create_namespace("db")
+    table = files.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    pointer, metadata = table._pointer, f"{table.location()}/metadata"
+    with pointer.queue():
+        assert pointer.ask_for_turn(pointer.load())
+        assert len(files.io.folders(f"{metadata}/{WAITING}")) == 1
+        iceberg_java.sql("INSERT INTO ice_turns.db.t VALUES (2)")
+        files.io.delete(f"{metadata}/version-hint.text")
+        iceberg_java.sql("INSERT INTO ice_turns.db.t VALUES (3)")
+        assert ids(iceberg_java.sql("SELECT id FROM ice_turns.db.t")) == [1, 2, 3]
+        assert len(files.io.folders(f"{metadata}/{WAITING}")) == 1
+    table.append(pa.table({"id": pa.array([4], pa.int64())}))
+    assert ids(iceberg_java.sql("SELECT id FROM ice_turns.db.t")) == [1, 2, 3, 4]
+    assert files.io.folders(metadata) == []
