@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.value_codes import ValueCodes
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.read.arrow_projection import FileField, Projection
 from icecomb.format.rows.read.data_file_reader import open_data_file
@@ -37,6 +37,9 @@ class ColumnPlaces:
         field_ids: The ids, also of fields in structs.
         projected: The columns that are selected, which come first.
         metadata: The table, some schema of which has each id.
+
+    Raises:
+        UnsupportedError: No schema has one of them.
     """
 
     def __init__(
@@ -53,7 +56,15 @@ class ColumnPlaces:
             if place is not None:
                 self._paths[field_id] = (place, [])
                 continue
-            (column,) = prune(metadata.schema_with(field_id), {field_id}).fields
+            schema = metadata.schema_with(field_id)
+            if not schema.contains(field_id):
+                raise UnsupportedError(
+                    f"Equality deletes of {metadata.location} compare the column of id {field_id}, "
+                    "which no schema of the table has any more",
+                    hint="An expiration removed the schemas that had it: go back to a metadata "
+                    "file from before, or write the rows anew with what made the deletes.",
+                )
+            (column,) = prune(schema, {field_id}).fields
             at = len(projected) + len(self.extra)
             self._paths[field_id] = (at, _descent(column, field_id))
             # A column that was dropped may be missing, whatever it was when it was there.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -151,6 +151,15 @@ def test_a_delete_file_without_its_column_is_an_error(tmp_path):
     silent = write(tmp_path, "no.parquet", [{"id": 1}], [FIELDS[0]], equality_ids=())
     with pytest.raises(CorruptFileError, match="does not say what it compares"):
         left(tmp_path, data, silent)
+
+
+def test_a_column_that_no_schema_has_any_more_is_an_error(tmp_path):
+    """Iceberg Java says then: cannot find required field for ID."""
+    data = write(tmp_path, "data.parquet", ROWS, FIELDS)
+    gone = NestedField(99, "gone", LongType())
+    deletes = write(tmp_path, "eq.parquet", [{"gone": 1}], [gone], equality_ids=(99,))
+    with pytest.raises(UnsupportedError, match="the column of id 99, which no schema"):
+        left(tmp_path, data, deletes)
 
 
 small = st.one_of(st.none(), st.integers(0, 3))
