@@ -9,6 +9,9 @@ from icecomb.catalog.loading import (
     open_table as open_table,
 )
 from icecomb.catalog.merge import Merge as Merge
+from icecomb.catalog.migrate.applying import MigrationBlockedError as MigrationBlockedError
+from icecomb.catalog.migrate.reverting import RevertBlockedError as RevertBlockedError
+from icecomb.catalog.paimon.table_import import ImportBlockedError as ImportBlockedError
 from icecomb.catalog.table import Table as Table
 from icecomb.catalog.transaction import Transaction as Transaction
 from icecomb.catalog.view import View as View

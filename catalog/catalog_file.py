@@ -80,7 +80,10 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
         try:
             found = _read(path)
         except RecursionError as error:
-            raise ConfigurationError(f"{path}:1: an alias in it refers to itself") from error
+            raise ConfigurationError(
+                f"{path}:1: an alias in it refers to itself",
+                hint="remove the alias, or name what it stands for",
+            ) from error
         default = found.default or default
         for name, properties in found.catalogs.items():
             catalogs.setdefault(name, {}).update(properties)
@@ -102,9 +105,14 @@ def _read(path: Path) -> CatalogFile:
     except (FileNotFoundError, NotADirectoryError):
         return CatalogFile()
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}:1: not valid YAML: {error}") from error
+        raise ConfigurationError(
+            f"{path}:1: not valid YAML: {error}", hint="correct the file: it is YAML in UTF-8"
+        ) from error
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror or error}",
+            hint="check the permissions of the file",
+        ) from error
     if root is None:
         return CatalogFile()
     default = None
@@ -129,12 +137,17 @@ def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
     if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"):
         return
     if not isinstance(node, yaml.MappingNode):
-        raise ConfigurationError(f"{_place(path, node)}: keys and values are expected here")
+        raise ConfigurationError(
+            f"{_place(path, node)}: keys and values are expected here",
+            hint="write one key a line, as `uri: thrift://host:9083`, indented below its name",
+        )
     seen: set[str] = set()
     for key, value in node.value:
         name = _text(path, key)
         if name in seen:
-            raise ConfigurationError(f"{_place(path, key)}: {name} stands here a second time")
+            raise ConfigurationError(
+                f"{_place(path, key)}: {name} stands here a second time", hint="keep one of the two"
+            )
         seen.add(name)
         yield name, value
 
@@ -156,7 +169,10 @@ def _text(path: Path, node: yaml.Node) -> str:
     if isinstance(node, yaml.SequenceNode):
         return ",".join(_text(path, item) for item in node.value)
     if not isinstance(node, yaml.ScalarNode):
-        raise ConfigurationError(f"{_place(path, node)}: one value is expected here")
+        raise ConfigurationError(
+            f"{_place(path, node)}: one value is expected here",
+            hint="write a text, a number, true or false, or a list of those",
+        )
     if node.tag.endswith(":bool"):
         truth = yaml.SafeLoader.bool_values[node.value.lower()]
         return str(truth).lower()

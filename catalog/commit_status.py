@@ -133,7 +133,10 @@ def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
         ValidationError: that is not proven.
     """
     if fate.fate is not Fate.NOT_COMMITTED:
-        raise ValidationError(f"nothing is removed: the commit is {fate.fate}: {fate.reason}")
+        raise ValidationError(
+            f"nothing is removed: the commit is {fate.fate}: {fate.reason}",
+            hint="leave the files in place: they may be part of the table",
+        )
     catalog.io.delete(fate.leftovers)
 
 

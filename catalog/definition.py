@@ -146,7 +146,7 @@ def iceberg_schema(schema: Schema | pa.Schema) -> Schema:
         of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
         raise SchemaError(
             f"A schema is Schema(...) or pa.schema(...), not {type(schema).__name__}",
-            hint="Give its .schema." if of_frame else None,
+            hint="Give its .schema." if of_frame else "Give one of these.",
         )
 
     return pyarrow_to_schema(schema)

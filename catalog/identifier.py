@@ -29,7 +29,10 @@ def parse_identifier(name: str | Iterable[str]) -> Identifier:
     """
     parts = parts_of(name)
     if not parts or not all(parts):
-        raise ValidationError(f"{name!r} is no name: a part of it is empty")
+        raise ValidationError(
+            f"{name!r} is no name: a part of it is empty",
+            hint="name a table as db.table, a namespace as db",
+        )
     return parts
 
 

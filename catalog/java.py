@@ -125,10 +125,16 @@ def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) ->
                 command, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise JavaError(f"{javac} did not end within {_COMPILE_TIMEOUT_S:.0f} s") from error
+            raise JavaError(
+                f"{javac} did not end within {_COMPILE_TIMEOUT_S:.0f} s",
+                hint="look whether the machine is overloaded, and try again",
+            ) from error
         if done.returncode != 0:
             complaint = (done.stderr or done.stdout).strip()[-2000:]
-            raise JavaError(f"{jar.name} cannot be compiled by {javac}:\n{complaint}")
+            raise JavaError(
+                f"{jar.name} cannot be compiled by {javac}:\n{complaint}",
+                hint="check that JAVA_HOME names a complete JDK, and that the jars fit together",
+            )
         draft = Path(scratch) / jar.name
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")

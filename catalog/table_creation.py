@@ -44,7 +44,10 @@ class CreateTableTransaction(Transaction):
             CommitStateUnknownError: it cannot be told whether the table was made.
         """
         if self._ended:
-            raise ValidationError("The transaction is over; begin a new one")
+            raise ValidationError(
+                "The transaction is over; begin a new one",
+                hint="call create_table_transaction again",
+            )
         self._ended = True
         try:
             # one fold over all updates: the history is not to show what was never visible

@@ -78,7 +78,10 @@ class Transaction(RowOperations, MetadataOperations):
             ValidationError: the change does not fit, or the transaction is over.
         """
         if self._ended:
-            raise ValidationError("The transaction is over; begin a new one")
+            raise ValidationError(
+                "The transaction is over; begin a new one",
+                hint="call transaction() of the table again",
+            )
         try:
             changes = producer.apply(self._metadata)
             metadata = _changed(self._metadata, changes)
@@ -162,7 +165,10 @@ class Transaction(RowOperations, MetadataOperations):
             CommitStateUnknownError: it cannot be told whether the changes were committed.
         """
         if self._ended:
-            raise ValidationError("The transaction is over; begin a new one")
+            raise ValidationError(
+                "The transaction is over; begin a new one",
+                hint="call transaction() of the table again",
+            )
         self._ended = True
         if self._staged:
             self._table.commit(self)

@@ -45,11 +45,13 @@ def checked_int(
         fraction = isinstance(value, float) and value.is_integer()
         raise error(
             f"{_begun(what)} must be a whole number, not {value!r}",
-            hint=f"Write int({value!r})." if fraction else None,
+            hint=f"Write int({value!r})." if fraction else "Give an int.",
         ) from None
     span = f"{least} or more" if most is None else f"{least} to {most}"
     if number < least or (most is not None and number > most):
-        raise error(f"{_begun(what)} is {number}, must be {span}")
+        raise error(
+            f"{_begun(what)} is {number}, must be {span}", hint="Give a number in that range."
+        )
     return number
 
 
@@ -60,7 +62,7 @@ def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError)
         IcecombError: It is no text.
     """
     if not isinstance(value, str):
-        raise error(f"{_begun(what)} must be text, not {value!r}")
+        raise error(f"{_begun(what)} must be text, not {value!r}", hint="Give a str.")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -75,7 +77,10 @@ def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationEr
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise error(f"{_begun(what)} is no valid Unicode: {value!r}") from None
+            raise error(
+                f"{_begun(what)} is no valid Unicode: {value!r}",
+                hint="Leave out lone surrogates (U+D800 to U+DFFF).",
+            ) from None
     return text
 
 
@@ -86,7 +91,7 @@ def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationEr
         IcecombError: It is neither, but, say, a 1 or a text.
     """
     if type(value) is not bool:
-        raise error(f"{_begun(what)} must be True or False, not {value!r}")
+        raise error(f"{_begun(what)} must be True or False, not {value!r}", hint="Give a bool.")
     return value
 
 
@@ -99,11 +104,17 @@ def checked_members(
         IcecombError: One of them is not, or there is something else than several values.
     """
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
-        raise error(f"{_begun(what)} must be a sequence of {kind.__name__}, not {values!r}")
+        raise error(
+            f"{_begun(what)} must be a sequence of {kind.__name__}, not {values!r}",
+            hint="Give a list, also of one value.",
+        )
     members = tuple(values)
     for member in members:
         if not isinstance(member, kind):
-            raise error(f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is none")
+            raise error(
+                f"{_begun(what)} must be a sequence of {kind.__name__}: {member!r} is none",
+                hint="Give values of that type only.",
+            )
     return members
 
 

@@ -34,6 +34,11 @@ class IcecombError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+def reason_of(error: BaseException) -> str:
+    """What an error says, without its hint: for the message of the error that it leads to."""
+    return error.message if isinstance(error, IcecombError) else str(error)
+
+
 class ValidationError(IcecombError, ValueError):
     """An argument or a requested change contradicts the table or the specification."""
 

@@ -155,7 +155,10 @@ class Demo:
         )
         catalog = load_catalog("lake", uri=running.uri, warehouse=str(self._warehouse))
         if not isinstance(catalog, HiveCatalog):
-            raise MigrationError("the demo needs a catalog on a Hive metastore")
+            raise MigrationError(
+                "the demo needs a catalog on a Hive metastore",
+                hint="the demo names its catalog lake: rename the one in your configuration",
+            )
         with _stderr_into(self._warehouse / _LOG):
             self._spark = icecomb.spark.session(
                 "lake", uri=running.uri, warehouse=str(self._warehouse), hive=True, **_SPARK
@@ -266,7 +269,11 @@ class Demo:
     def _change(self, catalog: HiveCatalog, spark: SparkSession) -> int:
         before = catalog.load_table(TABLE).current_snapshot()
         if before is None:
-            raise MigrationError(f"{TABLE} has no snapshot after its migration")
+            raise MigrationError(
+                f"{TABLE} has no snapshot after its migration",
+                hint="run the demo again in an empty folder",
+                table=TABLE,
+            )
         names = ", ".join("2014" if name == "year" else name for name in COLUMNS)
         rest = f"FROM lake.{TABLE} WHERE month = 1 LIMIT {INSERTED}"
         insert = f"INSERT INTO lake.{TABLE} SELECT {names} {rest}"

@@ -104,7 +104,10 @@ def _iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
         return parse_transform(f"{name}[{numbers[0]}]"), columns[0]
     if name in {"identity", "void"} or name in _TIMES:
         if numbers:
-            raise ValidationError(f"{name} takes a column and no number")
+            raise ValidationError(
+                f"{name} takes a column and no number",
+                hint=f"write it as {name}({'.'.join(columns[0])})",
+            )
         return parse_transform(_singular(name)), columns[0]
     raise UnsupportedError(
         f"Iceberg has no partition transform {name!r}",

@@ -100,7 +100,12 @@ def _pip_wheel(copy: Path, out: Path) -> None:
         command.insert(4, "--no-build-isolation")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise ConfigurationError(f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}")
+        raise ConfigurationError(
+            f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}",
+            hint=(
+                "look at pip's last lines above; it needs setuptools and the jars that were built"
+            ),
+        )
 
 
 def _has_setuptools() -> bool:

@@ -260,5 +260,8 @@ def _position(place: str) -> Position:
     if kind.lower() not in {"first", "last", "after", "before"} or (
         (kind.lower() in {"after", "before"}) != bool(reference)
     ):
-        raise SchemaError(f"{json.dumps(place)} is no place: first, last, after:X or before:X")
+        raise SchemaError(
+            f"{json.dumps(place)} is no place: first, last, after:X or before:X",
+            hint="use one of those four, with the name of a column for X",
+        )
     return Position(kind.upper(), reference or None)

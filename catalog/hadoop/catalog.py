@@ -96,12 +96,17 @@ class HadoopCatalog(Catalog):
         for depth in range(1, len(parts)):
             above = self._kind(parts[:depth])
             if above not in {None, _NAMESPACE}:
-                raise ValidationError(f"{'.'.join(parts[:depth])} is {above}, not a namespace")
+                raise ValidationError(
+                    f"{'.'.join(parts[:depth])} is {above}, not a namespace",
+                    hint="choose another name for the namespace",
+                )
         try:
             self.io.create_folder(self._folder(parts))
         except FileExistsAlreadyError:
             raise NamespaceAlreadyExistsError(
-                f"{'.'.join(parts)} exists already: it is {self._kind(parts)}"
+                f"{'.'.join(parts)} exists already: it is {self._kind(parts)}",
+                hint="use what is there, or choose another name",
+                namespace=".".join(parts),
             ) from None
 
     def drop_namespace(self, namespace: Name) -> None:
@@ -297,7 +302,11 @@ class HadoopCatalog(Catalog):
 
     def _require_namespace(self, parts: Identifier) -> None:
         if not all(map(_is_name, parts)) or self._kind(parts) != _NAMESPACE:
-            raise NoSuchNamespaceError(f"there is no namespace {'.'.join(parts)}")
+            raise NoSuchNamespaceError(
+                f"there is no namespace {'.'.join(parts)}",
+                hint="create it by create_namespace, or list those there are by list_namespaces",
+                namespace=".".join(parts),
+            )
 
     def _below(self, namespace: Name) -> list[Identifier]:
         parts = tuple(namespace.split(".")) if isinstance(namespace, str) else tuple(namespace)

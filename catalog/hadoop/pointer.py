@@ -124,6 +124,7 @@ class HadoopPointer:
             raise ValidationError(
                 f"{self._name}: the location of a file-system table cannot be changed from "
                 f"{base.metadata.location} to {metadata.location}",
+                hint="create a table at the other place and copy the rows into it",
                 table=self._name,
             )
         compression_marker(metadata)
@@ -205,7 +206,11 @@ class HadoopPointer:
         return self._files.find(_number(base) + 1) is not None
 
     def _missing(self) -> NoSuchTableError:
-        return NoSuchTableError(f"there is no table {self._name}", table=self._name)
+        return NoSuchTableError(
+            f"there is no table {self._name}",
+            hint="check the name: a table is a folder with metadata/v1.metadata.json or later ones",
+            table=self._name,
+        )
 
     def _overtaken(self, expected: MetadataVersion | None, new: MetadataVersion) -> Conflict | None:
         """What speaks against the commit before it is tried."""
@@ -269,7 +274,12 @@ class HadoopPointer:
             return Unknown(error.message, None, error)
         if newest == new.location:
             return Committed()
-        gone = FileMissingError(f"files after {expected.location} were deleted during the commit")
+        gone = FileMissingError(
+            f"files after {expected.location} were deleted during the commit",
+            hint="load the table again and look whether the change is there before repeating it",
+            table=self._name,
+            path=expected.location,
+        )
         return Unknown(gone.message, newest, gone)
 
     def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:
@@ -296,6 +306,7 @@ def _number(version: MetadataVersion) -> int:
     if found is None:
         raise UnsupportedError(
             f"{version.location} is not named as a version of a file-system table",
+            hint="open it by the catalog that made it, or read it by open_table",
             path=version.location,
         )
     return found

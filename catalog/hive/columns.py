@@ -76,4 +76,6 @@ def hive_type(iceberg_type: IcebergType) -> str:
         return f"array<{hive_type(iceberg_type.element_type)}>"
     if isinstance(iceberg_type, MapType):
         return f"map<{hive_type(iceberg_type.key_type)},{hive_type(iceberg_type.value_type)}>"
-    raise UnsupportedError(f"Hive has no type for {iceberg_type}")
+    raise UnsupportedError(
+        f"Hive has no type for {iceberg_type}", hint="choose a type that Hive has for the column"
+    )

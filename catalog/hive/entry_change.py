@@ -277,7 +277,10 @@ class EntryChange:
             return _settled(settlement, failure)
         if lock is not None and not lock.is_alive(ask=not checked):
             # Somebody else may have had the lock while the alter ran, and may have overwritten it.
-            lost = MetastoreError("the lock was lost while the entry was changed")
+            lost = MetastoreError(
+                "the lock was lost while the entry was changed",
+                hint="load the table again and look whether the change is there",
+            )
             return settlement.after_silence(lost)
         return Committed()
 

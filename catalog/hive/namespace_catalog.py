@@ -88,11 +88,19 @@ class HiveNamespaceCatalog(Catalog):
         removed = set(checked_members("properties to remove", removals or (), str))
         changed = property_texts("property of a namespace", updates)
         if both := sorted(removed & changed.keys()):
-            raise ValidationError(f"{', '.join(both)}: cannot be set and removed at once")
+            raise ValidationError(
+                f"{', '.join(both)}: cannot be set and removed at once",
+                hint="name each property once: to be set, or to be removed",
+            )
         if _LOCATION in removed | changed.keys():
-            raise ValidationError("the location of a namespace of a metastore cannot be changed")
+            raise ValidationError(
+                "the location of a namespace of a metastore cannot be changed",
+                hint="create a namespace at the other location, and its tables in it",
+            )
         if (_OWNER in removed) != (_OWNER_TYPE in removed):
-            raise ValidationError(f"{_OWNER} and {_OWNER_TYPE} can only be removed together")
+            raise ValidationError(
+                f"{_OWNER} and {_OWNER_TYPE} can only be removed together", hint="name both"
+            )
         found = self.client.database(database_of(namespace))
         owner, owner_type = _owner(changed)
         if _OWNER in removed:
@@ -127,7 +135,9 @@ def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
     """Takes the pair of owner properties out of ``properties``."""
     owner, kind = properties.pop(_OWNER, None), properties.pop(_OWNER_TYPE, None)
     if kind is not None and owner is None:
-        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}")
+        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="set both")
     if kind is not None and kind.upper() not in _OWNER_TYPES:
-        raise ValidationError(f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}")
+        raise ValidationError(
+            f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}", hint="set one of these"
+        )
     return owner, kind.upper() if kind else None

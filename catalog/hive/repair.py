@@ -204,7 +204,12 @@ def _target(
     from icecomb.format.spec.metadata_file import read_metadata
 
     if target == entry.metadata_location:
-        raise ValidationError(f"{entry.full_name} points at {target} already")
+        raise ValidationError(
+            f"{entry.full_name} points at {target} already",
+            hint="nothing to do; to go back, name an older metadata file",
+            table=entry.full_name,
+            path=target,
+        )
     metadata = read_metadata(catalog.io, target)
     known = str(current.table_uuid) if current else entry.parameters.get("uuid")
     same = str(metadata.table_uuid) == known

@@ -123,7 +123,9 @@ def view_pointed_at(entry: HiveTable) -> str:
         without = " without a metadata_location" if entry.is_iceberg_view else ""
         raise NoSuchIcebergViewError(
             f"{entry.full_name} is not an Iceberg view: it is {entry.kind}{without}",
-            hint="load it as a table, with load_table" if entry.is_iceberg else None,
+            hint="load it as a table, with load_table"
+            if entry.is_iceberg
+            else "only Iceberg views are read; `icecomb views list` shows those there are",
             view=entry.full_name,
         )
     return entry.metadata_location

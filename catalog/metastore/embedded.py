@@ -171,7 +171,11 @@ def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
                 start_new_session=True,
             )
     except OSError as error:
-        raise MetastoreError(f"the metastore cannot be started: {error}") from error
+        raise MetastoreError(
+            f"the metastore cannot be started: {error}",
+            hint="check that Java can be run here and that the folder of its log is writable",
+            path=str(place.warehouse),
+        ) from error
     _CHILDREN[process.pid] = process
     return process
 
@@ -212,10 +216,16 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
                 command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise MetastoreError("the metastore's database was not made within 300 s") from error
+            raise MetastoreError(
+                "the metastore's database was not made within 300 s",
+                hint="look whether the machine is overloaded, and try again",
+            ) from error
         if done.returncode != 0:
             tail = (done.stdout + done.stderr).strip()[-2000:]
-            raise MetastoreError(f"the metastore's database cannot be made:\n{tail}")
+            raise MetastoreError(
+                f"the metastore's database cannot be made:\n{tail}",
+                hint="look at the last lines above: often space, memory or Java is missing",
+            )
         for leftover in derby.glob("*.lck"):
             leftover.unlink()
         derby.rename(prepared)
@@ -247,7 +257,11 @@ def _end(pid: int, place: Place) -> None:
             if not _alive(pid):
                 return
             time.sleep(0.05)
-    raise MetastoreError(f"process {pid}, the metastore of {place.warehouse}, does not end")
+    raise MetastoreError(
+        f"process {pid}, the metastore of {place.warehouse}, does not end",
+        hint=f"end it by hand: kill -9 {pid}",
+        path=str(place.warehouse),
+    )
 
 
 def _alive(pid: int) -> bool:

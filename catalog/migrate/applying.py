@@ -233,7 +233,9 @@ class Takeover:
             same = _listing(again) == _listing(plan) and not again.blockers
         if not same:
             raise CommitFailedError(
-                f"{table.full_name} was changed while it was read", table=table.full_name
+                f"{table.full_name} was changed while it was read",
+                hint="stop its writers, then apply again",
+                table=table.full_name,
             )
 
     def _check_not_abandoned(
@@ -244,6 +246,7 @@ class Takeover:
         if journal.reverted or not written <= listed:
             raise CommitFailedError(
                 f"{table.full_name} is being migrated by somebody else, too",
+                hint=f"icecomb migrate status {table.full_name} shows how far it is",
                 table=table.full_name,
             )
 

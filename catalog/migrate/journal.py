@@ -230,7 +230,9 @@ def _open_journal(io: FileIO, location: str) -> Journal:
             Choices.from_json(raw["choices"]),
         )
     except KeyError as error:
-        raise CorruptFileError(f"{location} lacks {error}", path=location) from error
+        raise CorruptFileError(
+            f"{location} lacks {error}", hint="restore the journal from a backup", path=location
+        ) from error
 
 
 def _page_location(location: str, number: int) -> str:
@@ -243,9 +245,15 @@ def _read(io: FileIO, location: str) -> dict[str, Any]:
     except FileMissingError:
         raise
     except ValueError as error:
-        raise CorruptFileError(f"{location} is not JSON", path=location) from error
+        raise CorruptFileError(
+            f"{location} is not JSON", hint="restore the journal from a backup", path=location
+        ) from error
     if not isinstance(raw, dict):
-        raise CorruptFileError(f"{location} is not a journal file", path=location)
+        raise CorruptFileError(
+            f"{location} is not a journal file",
+            hint="restore the journal from a backup",
+            path=location,
+        )
     return raw
 
 

@@ -273,6 +273,7 @@ def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
                 raise CorruptFileError(
                     f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
                     f"its manifest says {entry.row_count} and {entry.size}",
+                    hint="restore that file from a backup, or compact its partition in Paimon",
                     path=location,
                 )
             plan.files.append(file)
@@ -300,12 +301,14 @@ def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple
             raise CorruptFileError(
                 f"data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
                 f"of {plan.source.location}",
+                hint="repair the table in Paimon, or roll it back to an older snapshot there",
                 path=plan.source.location,
             )
         if len(candidates) != 1:
             what = "is missing" if not candidates else f"occurs {len(candidates)} times"
             raise CorruptFileError(
                 f"data file {entry.name} of bucket {entry.bucket} {what} in {plan.source.location}",
+                hint="restore that file from a backup, or roll the table back in Paimon",
                 path=plan.source.location,
             )
         out[entry.name, entry.bucket] = candidates[0]

@@ -129,7 +129,10 @@ def _value(kind: IcebergType, array: pa.Array) -> Ragged:
         return _blocks(_counts(array), _field(kind.element_field, array.flatten()))
     if isinstance(kind, MapType):
         return _blocks(_counts(array), _entries(kind, array))
-    raise UnsupportedError(f"Type {kind} cannot be written to Avro")
+    raise UnsupportedError(
+        f"Type {kind} cannot be written to Avro",
+        hint="Leave this column out of what is written as Avro.",
+    )
 
 
 def _entries(kind: MapType, array: Any) -> Ragged:

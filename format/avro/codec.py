@@ -40,7 +40,11 @@ def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
         return _zstandard
     if codec == "snappy":
         return _snappy
-    raise UnsupportedError(f"{location} has the unknown Avro codec {codec!r}", path=location)
+    raise UnsupportedError(
+        f"{location} has the unknown Avro codec {codec!r}",
+        hint="Write the file again with one of null, deflate, bzip2, xz, zstandard or snappy.",
+        path=location,
+    )
 
 
 def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], bytes]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.avro.codec import compressor, decompressor
 from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.errors import CorruptFileError, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,9 +68,17 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         UnsupportedError: The codec is unknown.
     """
     if not data:
-        raise CorruptFileError(f"{location} is empty, expected an Avro file", path=location)
+        raise CorruptFileError(
+            f"{location} is empty, expected an Avro file",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        )
     if not data.startswith(MAGIC):
-        raise CorruptFileError(f"{location} is not an Avro file", path=location)
+        raise CorruptFileError(
+            f"{location} is not an Avro file",
+            hint="Check that the location is right; if so, restore the file from a backup.",
+            path=location,
+        )
     try:
         metadata, at = read_header(data)
         schema = json.loads(metadata["avro.schema"])
@@ -79,10 +87,15 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
     except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
         raise CorruptFileError(
             f"{location} is a truncated or damaged Avro file ({error or type(error).__name__})",
+            hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise CorruptFileError(f"{location} holds no records", path=location)
+        raise CorruptFileError(
+            f"{location} holds no records",
+            hint="Check that the location is that of a file of an Iceberg table.",
+            path=location,
+        )
     return AvroContainer(location, metadata, schema, count, blocks)
 
 
@@ -99,7 +112,8 @@ def plain_form(
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
             f"{container.location} has a schema that is no Avro schema "
-            f"({type(error).__name__}: {error})",
+            f"({type(error).__name__}: {reason_of(error)})",
+            hint="Read an older snapshot, or restore the file from a backup.",
             path=container.location,
         ) from error
 
@@ -266,9 +280,11 @@ class ContainerWriter:
 
 
 def _damaged(container: AvroContainer, error: BaseException | None) -> CorruptFileError:
-    reason = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
+    reason = f" ({type(error).__name__}: {reason_of(error)[:200]})" if error is not None else ""
     return CorruptFileError(
-        f"{container.location} holds records that do not decode{reason}", path=container.location
+        f"{container.location} holds records that do not decode{reason}",
+        hint="Read an older snapshot, or restore the file from a backup.",
+        path=container.location,
     )
 
 

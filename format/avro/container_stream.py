@@ -50,7 +50,11 @@ class ContainerStream:
         except (KeyError, ValueError) as problem:
             raise self._damaged(problem) from problem
         if not isinstance(self.schema, dict) or self.schema.get("type") != "record":
-            raise CorruptFileError(f"Avro file {location} holds no records", path=location)
+            raise CorruptFileError(
+                f"Avro file {location} holds no records",
+                hint="Check that the location is that of a file of an Iceberg table.",
+                path=location,
+            )
         self._decompress = decompressor(codec, location)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
@@ -86,7 +90,11 @@ class ContainerStream:
     def _header(self) -> dict[str, bytes]:
         self._fill(len(MAGIC))
         if not self._data.startswith(MAGIC):
-            raise CorruptFileError(f"{self._location} is not an Avro file", path=self._location)
+            raise CorruptFileError(
+                f"{self._location} is not an Avro file",
+                hint="Check that the location is right; if so, restore the file from a backup.",
+                path=self._location,
+            )
         while (metadata := self._whole_header()) is None:
             self._fill(2 * len(self._data))
         return metadata
@@ -128,5 +136,6 @@ class ContainerStream:
         return CorruptFileError(
             f"{self._location} is a truncated or damaged Avro file "
             f"({problem or type(problem).__name__})",
+            hint="Read an older snapshot, or restore the file from a backup.",
             path=self._location,
         )

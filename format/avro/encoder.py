@@ -29,7 +29,9 @@ def encode_long(value: int) -> bytes:
     if bits < 0x200000:
         return bytes((bits & 0x7F | 0x80, bits >> 7 & 0x7F | 0x80, bits >> 14))
     if bits >> 64:
-        raise ValidationError(f"{value} does not fit into 64 bits")
+        raise ValidationError(
+            f"{value} does not fit into 64 bits", hint="Give a number of at most 64 bits."
+        )
     out = bytearray()
     while bits > 0x7F:
         out.append(bits & 0x7F | 0x80)
@@ -62,7 +64,9 @@ def encoder(schema: Any) -> Encoder:
     if isinstance(schema, str):
         found = _PRIMITIVES.get(schema)
         if found is None:
-            raise SchemaError(f"cannot encode Avro type {schema!r}")
+            raise SchemaError(
+                f"cannot encode Avro type {schema!r}", hint="Use a type of Avro's specification."
+            )
         return found
     if isinstance(schema, list):
         return _optional(schema)
@@ -72,7 +76,9 @@ def encoder(schema: Any) -> Encoder:
         return _array(schema["items"])
     if schema["type"] == "fixed":
         return _fixed(schema["size"])
-    raise SchemaError(f"cannot encode Avro type {schema['type']!r}")
+    raise SchemaError(
+        f"cannot encode Avro type {schema['type']!r}", hint="Use a type of Avro's specification."
+    )
 
 
 def _boolean(value: bool) -> bytes:  # noqa: FBT001 - the value to encode
@@ -92,7 +98,9 @@ _PRIMITIVES: Final[Mapping[str, Encoder]] = {
 
 def _optional(union: list[Any]) -> Encoder:
     if len(union) != 2 or "null" not in union:
-        raise SchemaError(f"cannot encode the union {union}")
+        raise SchemaError(
+            f"cannot encode the union {union}", hint="Use a union of null and one type."
+        )
     null = union.index("null")
     absent, present = encode_long(null), encode_long(1 - null)
     encode = encoder(union[1 - null])
@@ -148,7 +156,10 @@ def _pairs(encode_key: Encoder, encode_value: Encoder) -> Encoder:
 def _fixed(size: int) -> Encoder:
     def encode_fixed(value: bytes) -> bytes:
         if len(value) != size:
-            raise ValidationError(f"a value of {size} bytes has {len(value)}")
+            raise ValidationError(
+                f"a value of {size} bytes has {len(value)}",
+                hint="Give a value of exactly that length.",
+            )
         return value
 
     return encode_fixed

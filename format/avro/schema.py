@@ -126,7 +126,10 @@ def iceberg_type(schema: Any) -> PrimitiveType | None:
     elif isinstance(kind, str):
         found = _SIMPLE.get(kind)
     if found is None:
-        raise SchemaError(f"no Iceberg type is stored as {schema!r} in Avro")
+        raise SchemaError(
+            f"no Iceberg type is stored as {schema!r} in Avro",
+            hint="Write the file again with types that the table format has.",
+        )
     return found
 
 
@@ -179,10 +182,16 @@ def _unscaled(value: Decimal, field_type: DecimalType) -> int:
     shift = field_type.scale + int(exponent)
     whole = int("".join(map(str, digits)))
     if shift < 0 and whole % 10**-shift:
-        raise SchemaError(f"{value} has more digits than {field_type}")
+        raise SchemaError(
+            f"{value} has more digits than {field_type}",
+            hint="Give the column more digits, or round the value.",
+        )
     unscaled: int = whole * 10**shift if shift >= 0 else whole // 10**-shift
     if unscaled >= 10**field_type.precision:
-        raise SchemaError(f"{value} has more digits than {field_type}")
+        raise SchemaError(
+            f"{value} has more digits than {field_type}",
+            hint="Give the column more digits, or round the value.",
+        )
     return -unscaled if sign else unscaled
 
 
@@ -233,7 +242,9 @@ def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
         return _named(fixed, field_id, seen)
     plain = _PRIMITIVES.get(type(field_type))  # type: ignore[arg-type]
     if plain is None:
-        raise SchemaError(f"no Avro schema for the type {field_type}")
+        raise SchemaError(
+            f"no Avro schema for the type {field_type}", hint="Give the column another type."
+        )
     return _named(plain, field_id, seen) if isinstance(plain, dict) else plain
 
 

@@ -64,7 +64,10 @@ class PendingUpdate(ABC):
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
         if self._commit is None:
-            raise ValidationError("Cannot commit: this change belongs to no table")
+            raise ValidationError(
+                "Cannot commit: this change belongs to no table",
+                hint="Begin the change by a method of a table or a transaction.",
+            )
         if self._tried:
             raise ValidationError(
                 "Cannot commit: this change was committed already, or refused",

@@ -33,7 +33,9 @@ def check_version(text: str) -> None:
         ValidationError: It is none.
     """
     if not (text.isascii() and text.isdigit()):
-        raise ValidationError(f"Property {_FORMAT_VERSION!r} is {text!r}, not a number")
+        raise ValidationError(
+            f"Property {_FORMAT_VERSION!r} is {text!r}, not a number", hint="Set it to 1 or 2."
+        )
 
 
 class UpdateProperties(PendingUpdate):
@@ -58,7 +60,10 @@ class UpdateProperties(PendingUpdate):
         key = checked_text("name of a property", key)
         given = property_texts("property", {key: value})
         if key in self._removed:
-            raise ValidationError(f"Cannot set and remove property {key!r} at once")
+            raise ValidationError(
+                f"Cannot set and remove property {key!r} at once",
+                hint="Do one of both, or make two updates.",
+            )
         if key == _FORMAT_VERSION:
             check_version(given[key])
         else:
@@ -74,7 +79,10 @@ class UpdateProperties(PendingUpdate):
         """
         key = checked_text("name of a property", key)
         if key in self._set:
-            raise ValidationError(f"Cannot set and remove property {key!r} at once")
+            raise ValidationError(
+                f"Cannot set and remove property {key!r} at once",
+                hint="Do one of both, or make two updates.",
+            )
         check_not_reserved((key,))
         self._removed[key] = None
         return self
@@ -106,7 +114,10 @@ class UpdateLocation(PendingUpdate):
     def __init__(self, location: str, commit: Commit | None = None) -> None:
         super().__init__(commit)
         if not checked_text("location of a table", location):
-            raise ValidationError("A table needs a location")
+            raise ValidationError(
+                "A table needs a location",
+                hint="Name a folder, as hdfs://cluster/warehouse/db.db/t.",
+            )
         self._location = location
 
     def apply(self, base: TableMetadata) -> Changes:

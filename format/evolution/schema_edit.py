@@ -93,7 +93,7 @@ class SchemaEdit:
         parent, name = self._split(path)
         full = ".".join((*parent, name))
         if not name:
-            raise SchemaError("Cannot add a column without a name")
+            raise SchemaError("Cannot add a column without a name", hint="Give it a name.")
         if default is not None:
             raise UnsupportedError(
                 f"Cannot add {full!r} with a default value: that belongs to format version 3 (v3)",
@@ -119,11 +119,20 @@ class SchemaEdit:
         field, full = self._find(path)
         self._check_in_struct(field.field_id, "drop", full)
         if any(self._is_inside(parent, field.field_id) for parent in self.adds):
-            raise SchemaError(f"Cannot drop column {full!r}: a field is added to it")
+            raise SchemaError(
+                f"Cannot drop column {full!r}: a field is added to it",
+                hint="Drop it in an update of its own.",
+            )
         if any(self._is_inside(changed, field.field_id) for changed in self.updates):
-            raise SchemaError(f"Cannot drop column {full!r}: it is changed in the same update")
+            raise SchemaError(
+                f"Cannot drop column {full!r}: it is changed in the same update",
+                hint="Drop it in an update of its own.",
+            )
         if any(move.other_id == field.field_id for moves in self._moves.values() for move in moves):
-            raise SchemaError(f"Cannot drop column {full!r}: another one is moved beside it")
+            raise SchemaError(
+                f"Cannot drop column {full!r}: another one is moved beside it",
+                hint="Drop it in an update of its own.",
+            )
         self.deletes.add(field.field_id)
 
     def rename(self, path: Path, new_name: str) -> None:
@@ -131,7 +140,9 @@ class SchemaEdit:
         field, full = self._kept(path)
         self._check_in_struct(field.field_id, "rename", full)
         if not checked_text("name of a column", new_name, SchemaError):
-            raise SchemaError(f"Cannot rename column {full!r} to nothing")
+            raise SchemaError(
+                f"Cannot rename column {full!r} to nothing", hint="Give the new name."
+            )
         self._update(field, name=new_name)
 
     def update(
@@ -156,7 +167,8 @@ class SchemaEdit:
         if required is not None and required is not current.required:
             if required and not self.allow_incompatible:
                 raise SchemaError(
-                    f"Cannot make column {full!r} required: existing rows may hold nulls"
+                    f"Cannot make column {full!r} required: existing rows may hold nulls",
+                    hint="Leave it optional, or check the rows and set allow_incompatible_changes.",
                 )
             changed["required"] = required
         if changed:
@@ -169,15 +181,21 @@ class SchemaEdit:
         field_id, full = self._find_with_added(path)
         parent_id = self._parent(field_id)
         if parent_id != ROOT and not self._type_of(parent_id).is_struct:
-            raise SchemaError(f"Cannot move {full!r}: it is no field of a struct")
+            raise SchemaError(
+                f"Cannot move {full!r}: it is no field of a struct",
+                hint="Move a top-level column or a field of a struct.",
+            )
         other_id = None
         if where != "first":
             other_id, other_full = self._find_with_added(() if other is None else other)
             if other_id == field_id:
-                raise SchemaError(f"Cannot move {full!r} {where} itself")
+                raise SchemaError(
+                    f"Cannot move {full!r} {where} itself", hint="Name another column."
+                )
             if self._parent(other_id) != parent_id:
                 raise SchemaError(
-                    f"Cannot move {full!r} {where} {other_full!r}: it is in another struct"
+                    f"Cannot move {full!r} {where} {other_full!r}: it is in another struct",
+                    hint="Name a field of the same struct.",
                 )
         self._moves.setdefault(parent_id, []).append(Move(field_id, where, other_id))
 
@@ -232,7 +250,10 @@ class SchemaEdit:
     def _kept(self, path: Path) -> tuple[NestedField, str]:
         field, full = self._find(path)
         if self._is_deleted(field.field_id):
-            raise SchemaError(f"Cannot change column {full!r}: it is dropped in the same update")
+            raise SchemaError(
+                f"Cannot change column {full!r}: it is dropped in the same update",
+                hint="Change it or drop it, not both.",
+            )
         return field, full
 
     def _find_with_added(self, path: Path) -> tuple[int, str]:
@@ -251,7 +272,8 @@ class SchemaEdit:
             field = field.field_type.element_field
         if not field.field_type.is_struct:
             raise SchemaError(
-                f"Cannot add column {full!r}: {name!r} is of type {field.field_type}, no struct"
+                f"Cannot add column {full!r}: {name!r} is of type {field.field_type}, no struct",
+                hint="Add fields to structs only, also inside lists and maps.",
             )
         self._check_no_map_key(field.field_id, full)
         return field.field_id
@@ -282,7 +304,13 @@ class SchemaEdit:
     def _check_in_struct(self, field_id: int, verb: str, full: str) -> None:
         parent = self._parent(field_id)
         if parent != ROOT and not self._type_of(parent).is_struct:
-            raise SchemaError(f"Cannot {verb} {full!r}: it is no field of a struct")
+            raise SchemaError(
+                f"Cannot {verb} {full!r}: it is no field of a struct",
+                hint=(
+                    "The element of a list and the key and value of a map are fixed parts of "
+                    "their type."
+                ),
+            )
         self._check_no_map_key(field_id, full)
 
     def _check_no_map_key(self, field_id: int, full: str) -> None:
@@ -290,7 +318,10 @@ class SchemaEdit:
         while (parent := self._parent(at)) != ROOT:
             held = self._type_of(parent)
             if isinstance(held, MapType) and held.key_id == at:
-                raise SchemaError(f"Cannot change {full!r}: it is in the keys of a map")
+                raise SchemaError(
+                    f"Cannot change {full!r}: it is in the keys of a map",
+                    hint="Keys of maps never change: add a column with another map.",
+                )
             at = parent
 
     def _check_free(self, parent_id: int, name: str, full: str) -> None:
@@ -310,7 +341,10 @@ class SchemaEdit:
 
     def _check_type(self, old: IcebergType, new: IcebergType, full: str) -> None:
         if not old.is_primitive or not new.is_primitive:
-            raise SchemaError(f"Cannot change the type of column {full!r} from {old} to {new}")
+            raise SchemaError(
+                f"Cannot change the type of column {full!r} from {old} to {new}",
+                hint="Add a column of the new type, or change the fields inside one by one.",
+            )
         if not self.allow_incompatible and not can_promote(old, new):
             raise SchemaError(
                 f"Cannot change the type of column {full!r} from {old} to {new}",
@@ -370,7 +404,8 @@ class SchemaEdit:
         if type(old_type) is not type(new_type):
             name = ".".join(path)
             raise SchemaError(
-                f"Cannot change the type of column {name!r} from {old_type} to {new_type}"
+                f"Cannot change the type of column {name!r} from {old_type} to {new_type}",
+                hint="Give the new column another name.",
             )
         if isinstance(old_type, StructType) and isinstance(new_type, StructType):
             self._union(old_type, new_type, path)
@@ -408,7 +443,10 @@ def _checked_path(path: Path) -> Path:
         return checked_text("name of a column", path, SchemaError)
     parts = checked_members("path of a column", path, str, SchemaError)
     if not parts:
-        raise SchemaError("The path of a column is empty")
+        raise SchemaError(
+            "The path of a column is empty",
+            hint="Name a column, as 'address.city' or ('address', 'city').",
+        )
     return parts
 
 
@@ -417,7 +455,10 @@ def _check_names_inside(field_type: IcebergType, full: str) -> None:
         seen: set[str] = set()
         for child in children(field.field_type):
             if child.name.lower() in seen:
-                raise SchemaError(f"Cannot add column {full!r}: it has {child.name!r} twice")
+                raise SchemaError(
+                    f"Cannot add column {full!r}: it has {child.name!r} twice",
+                    hint="Names must differ in more than upper and lower case.",
+                )
             seen.add(child.name.lower())
 
 

@@ -144,14 +144,20 @@ class SpecEdit:
         for field in self._fields.values():
             if (field.source_id, field.transform) == (source.field_id, transform):
                 if field.field_id not in self._deletes:
-                    raise ValidationError(f"The table is partitioned by {field.name!r} already")
+                    raise ValidationError(
+                        f"The table is partitioned by {field.name!r} already",
+                        hint="Leave it as it is, or rename it by rename_field.",
+                    )
                 self._restore(field, name)
                 return
         for added in self._adds.values():
             self._check_beside(added, source.field_id, transform)
         new = self._new_field(source.field_id, transform, name)
         if new.name in self._adds:
-            raise ValidationError(f"Cannot add two partition fields named {new.name!r}")
+            raise ValidationError(
+                f"Cannot add two partition fields named {new.name!r}",
+                hint="Give one of them another name.",
+            )
         self._free_name(new.name)
         self.found[f"column {column}"] = source.field_id
         self._last_id = max(self._last_id, new.field_id)
@@ -161,18 +167,25 @@ class SpecEdit:
         """Remove a field."""
         field = self._existing(name, "remove")
         if name in self._renames:
-            raise ValidationError(f"Cannot rename and remove partition field {name!r} at once")
+            raise ValidationError(
+                f"Cannot rename and remove partition field {name!r} at once", hint="Do one of both."
+            )
         self._deletes.add(field.field_id)
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a field."""
         field = self._existing(name, "rename")
         if field.field_id in self._deletes:
-            raise ValidationError(f"Cannot remove and rename partition field {name!r} at once")
+            raise ValidationError(
+                f"Cannot remove and rename partition field {name!r} at once", hint="Do one of both."
+            )
         if new_name != name:
             self._free_name(new_name)
             if new_name in self._adds or new_name in self._renames.values():
-                raise ValidationError(f"Cannot have two partition fields named {new_name!r}")
+                raise ValidationError(
+                    f"Cannot have two partition fields named {new_name!r}",
+                    hint="Choose another name.",
+                )
         self._renames[name] = new_name
 
     def result(self) -> PartitionSpec:
@@ -194,13 +207,16 @@ class SpecEdit:
 
     def _existing(self, name: str, verb: str) -> PartitionField:
         if name in self._adds:
-            raise ValidationError(f"Cannot add and {verb} partition field {name!r} at once")
+            raise ValidationError(
+                f"Cannot add and {verb} partition field {name!r} at once",
+                hint="Do one of both, or make two updates.",
+            )
         field = self._fields.get(name)
         if field is None:
             names = ", ".join(self._fields)
             raise ValidationError(
                 f"Cannot {verb} partition field {name!r}: there is none of this name",
-                hint=f"Partition fields are: {names}" if names else None,
+                hint=f"Partition fields are: {names}" if names else "The table is not partitioned.",
             )
         self.found[name] = field.field_id
         return field
@@ -216,7 +232,8 @@ class SpecEdit:
         )
         if added.source_id == source_id and (both_time or added.transform == transform):
             raise ValidationError(
-                f"Cannot add a partition field {transform}({source_id}) beside {added}"
+                f"Cannot add a partition field {transform}({source_id}) beside {added}",
+                hint="Keep one of them: the finer one serves filters on the other, too.",
             )
 
     def _new_field(self, source_id: int, transform: Transform, name: str | None) -> PartitionField:
@@ -236,7 +253,10 @@ class SpecEdit:
         if field is None or name in self._renames:
             return
         if field.field_id not in self._deletes and not isinstance(field.transform, VoidTransform):
-            raise ValidationError(f"The table has a partition field {name!r} already")
+            raise ValidationError(
+                f"The table has a partition field {name!r} already",
+                hint="Choose another name, or remove that field first.",
+            )
         self._renames[name] = f"{name}_{field.field_id}"
 
 

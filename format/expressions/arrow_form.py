@@ -119,7 +119,10 @@ class _Translation:
         try:
             return self._rows(self._parsed(), wanted=True)
         except RecursionError:
-            raise ExpressionError(f"The filter is nested too deeply: {self._text}") from None
+            raise ExpressionError(
+                f"The filter is nested too deeply: {self._text}",
+                hint="Write a long chain of alternatives as one isin.",
+            ) from None
 
     @property
     def _text(self) -> str:
@@ -139,7 +142,8 @@ class _Translation:
             return _tree(_metadata(batch.schema), batch)
         except (StopIteration, KeyError, IndexError, ValueError) as error:
             raise ExpressionError(
-                f"This version of pyarrow stores filters in an unknown way: {self._text}"
+                f"This version of pyarrow stores filters in an unknown way: {self._text}",
+                hint="Write the filter as SQL text or by icecomb's expressions instead.",
             ) from error
 
     def _rows(self, node: _Node, wanted: bool) -> BooleanExpression:  # noqa: FBT001 - true or false
@@ -239,7 +243,8 @@ class _Translation:
             return _python_value(constant.scalar)
         except (pa.ArrowException, ValueError, OverflowError) as error:
             raise ExpressionError(
-                f"A constant that no column can hold: {constant.scalar} in {self._text}: {error}"
+                f"A constant that no column can hold: {constant.scalar} in {self._text}: {error}",
+                hint="Compare the column with a constant of its own type.",
             ) from error
 
     def _refuse(self, node: _Node) -> NoReturn:

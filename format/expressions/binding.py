@@ -312,7 +312,10 @@ def _bind(
         return _bind_literal(expression.operation, term, expression.literal)
     if isinstance(expression, SetPredicate):
         return _bind_set_literals(expression.operation, term, expression.literals)
-    raise ExpressionError(f"Not an expression: {expression!r}")
+    raise ExpressionError(
+        f"Not an expression: {expression!r}",
+        hint="Build it from the classes of icecomb.format, or give SQL text.",
+    )
 
 
 def _bind_transformed(
@@ -327,7 +330,10 @@ def _bind_transformed(
         literals = map(asked.unit_literal, expression.literals)
         bound = _bind_set_literals(expression.operation, term, literals)
     else:
-        raise ExpressionError(f"Not an expression: {expression!r}")
+        raise ExpressionError(
+            f"Not an expression: {expression!r}",
+            hint="Build it from the classes of icecomb.format, or give SQL text.",
+        )
     return on_column(bound) if isinstance(bound, BoundPredicate) else bound
 
 
@@ -338,6 +344,7 @@ def _bind_term(schema: Schema, term: Term, *, case_sensitive: bool) -> BoundTerm
     if not term.transform.can_transform(column.field_type):
         raise ExpressionError(
             f"Cannot apply the transform {term.transform} to {column}: it is a {column.field_type}",
+            hint="Choose a transform that its type has, or compare the column itself.",
             column=column.name,
         )
     return BoundTransform(term.transform, column)

@@ -226,7 +226,10 @@ def _evaluate(
         return is_and if result is None else result
     if isinstance(expression, BoundPredicate):
         if isinstance(expression.term, BoundTransform):
-            raise ExpressionError(f"Cannot evaluate {expression} on values without their type")
+            raise ExpressionError(
+                f"Cannot evaluate {expression} on values without their type",
+                hint="Compare the column itself instead of its transformed value.",
+            )
         return _evaluate_predicate(expression, column(expression.term))
     return isinstance(expression, AlwaysTrue)
 
@@ -250,7 +253,10 @@ def _evaluate_predicate(predicate: BoundPredicate, column: ComparableColumn) -> 
         return column.is_nan()
     if operation is Operation.NOT_NAN:
         return pc.invert(column.is_nan())
-    raise ExpressionError(f"Cannot evaluate {predicate}")
+    raise ExpressionError(
+        f"Cannot evaluate {predicate}",
+        hint="Build it from the classes of icecomb.format, or give SQL text.",
+    )
 
 
 def _constant(values: pa.Array, holds: bool) -> pa.BooleanArray:  # noqa: FBT001 - the value itself

@@ -66,7 +66,9 @@ def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
         literals = sorted(expression.literals, key=repr)
         values = [_literal_to_json(_unit(expression.term, value)) for value in literals]
         return _predicate(expression.operation, expression.term, values=values)
-    raise ExpressionError(f"Not an expression: {expression!r}")
+    raise ExpressionError(
+        f"Not an expression: {expression!r}", hint="Build it from the classes of icecomb.format."
+    )
 
 
 def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
@@ -82,7 +84,10 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
     if isinstance(raw, bool):
         return AlwaysTrue() if raw else AlwaysFalse()
     if not isinstance(raw, dict):
-        raise ExpressionError(f"Not the JSON of an expression: {raw!r}")
+        raise ExpressionError(
+            f"Not the JSON of an expression: {raw!r}",
+            hint="Give true, false or an object with a type, as to_json makes it.",
+        )
     kind = raw.get("type")
     if kind in ("true", "false"):
         return AlwaysTrue() if kind == "true" else AlwaysFalse()
@@ -93,7 +98,10 @@ def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
         return Not(from_json(_member(raw, "child"), schema))
     operation = _OPERATIONS.get(kind) if isinstance(kind, str) else None
     if operation is None:
-        raise ExpressionError(f"Unknown type of expression in JSON: {kind!r}")
+        raise ExpressionError(
+            f"Unknown type of expression in JSON: {kind!r}",
+            hint="Use one of the types that to_json writes, such as eq, lt-eq, in or and.",
+        )
     return _predicate_from_json(operation, raw, schema)
 
 
@@ -104,7 +112,9 @@ def _predicate_from_json(
     if operation in SET_OPERATIONS:
         values = _member(raw, "values")
         if not isinstance(values, list):
-            raise ExpressionError(f"Not a list of values in JSON: {values!r}")
+            raise ExpressionError(
+                f"Not a list of values in JSON: {values!r}", hint="Give the values as an array."
+            )
         literals = [_literal_from_json(value, term, schema) for value in values]
         return set_predicate(operation, term, literals)
     if operation in LITERAL_OPERATIONS:
@@ -121,7 +131,10 @@ def _term_from_json(raw: Any) -> Term:
         if isinstance(transform, str) and isinstance(column, Reference):
             return UnboundTransform(parse_transform(transform), column)
     if not isinstance(raw, str):
-        raise ExpressionError(f"Not the name of a column in JSON: {raw!r}")
+        raise ExpressionError(
+            f"Not the name of a column in JSON: {raw!r}",
+            hint="Give the name as a string, or a reference or transform as an object.",
+        )
     return Reference(raw)
 
 
@@ -187,7 +200,10 @@ def _literal_to_json(value: Any) -> Any:
 def _literal_from_json(value: Any, term: Term, schema: Schema | None) -> Any:
     name = term.name if isinstance(term, Reference) else term.reference.name
     if not isinstance(value, (bool, int, float, str)):
-        raise ExpressionError(f"Not a value to compare {name!r} with in JSON: {value!r}")
+        raise ExpressionError(
+            f"Not a value to compare {name!r} with in JSON: {value!r}",
+            hint="Give a boolean, a number or a string.",
+        )
     if isinstance(value, str) and schema is not None and schema.contains(name):
         if not isinstance(schema.find_type(name), (BinaryType, FixedType)):
             return value
@@ -195,12 +211,15 @@ def _literal_from_json(value: Any, term: Term, schema: Schema | None) -> Any:
             return bytes.fromhex(value)
         except ValueError as error:
             raise ExpressionError(
-                f"Not the hexadecimal value of binary column {name!r} in JSON: {value!r}"
+                f"Not the hexadecimal value of binary column {name!r} in JSON: {value!r}",
+                hint="Write two hexadecimal digits a byte.",
             ) from error
     return value
 
 
 def _member(raw: dict[str, Any], key: str) -> Any:
     if key not in raw:
-        raise ExpressionError(f"Expression in JSON lacks {key!r}: {raw!r}")
+        raise ExpressionError(
+            f"Expression in JSON lacks {key!r}: {raw!r}", hint="Write it as to_json does."
+        )
     return raw[key]

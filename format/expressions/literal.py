@@ -124,12 +124,12 @@ def _number(value: Any) -> int | float | Decimal:
             return int(text) if re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
         except InvalidOperation:
             pass
-    raise ExpressionError("it is not a number")
+    raise ExpressionError("it is not a number", hint="Give a number.")
 
 
 def _within(value: float | Decimal, low: int, high: int) -> Converted:
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
-        raise ExpressionError("it is not a number")
+        raise ExpressionError("it is not a number", hint="Give a number; ask for NaN by is_nan.")
     if value < low:
         return _BELOW_ALL
     if value > high:
@@ -142,7 +142,7 @@ def _decimal(value: float | Decimal, field_type: DecimalType) -> Converted:
     # repr gives the shortest decimal of a float, which is what was written down
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if number.is_nan():
-        raise ExpressionError("it is not a number")
+        raise ExpressionError("it is not a number", hint="Give a number; a decimal is never NaN.")
     limit = 10**field_type.precision
     if number.is_infinite() or abs(number) >= Decimal(limit).scaleb(2):
         return _ABOVE_ALL if number > 0 else _BELOW_ALL
@@ -188,7 +188,10 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
             raise _needs_zone()
         micros = (value.toordinal() - _EPOCH_ORDINAL) * _DAY
     else:
-        raise ExpressionError("it is not a date or timestamp")
+        raise ExpressionError(
+            "it is not a date or timestamp",
+            hint="Give a date or timestamp, or its text in ISO 8601.",
+        )
     if isinstance(field_type, DateType):
         return Converted(micros // _DAY, exact=micros % _DAY == 0)
     return Converted(micros)
@@ -205,7 +208,9 @@ def _parse_timestamp(text: str, field_type: IcebergType) -> int:
     try:
         micros = (dt.date.fromisoformat(day).toordinal() - _EPOCH_ORDINAL) * _DAY
     except ValueError as error:
-        raise ExpressionError(f"it is not a date: {error}") from error
+        raise ExpressionError(
+            f"it is not a date: {error}", hint="Write it as 2024-01-31."
+        ) from error
     if time is not None:
         micros += _time(time)
     if isinstance(field_type, TimestamptzType):
@@ -277,7 +282,9 @@ def _other(value: Any, field_type: IcebergType) -> Any:
         if not isinstance(value, (bytes, bytearray, memoryview)):
             raise ExpressionError("it is not bytes", hint="Give bytes, in SQL text X'cafe'.")
         return bytes(value)
-    raise ExpressionError(f"a {field_type} is not compared with a value")
+    raise ExpressionError(
+        f"a {field_type} is not compared with a value", hint="Compare a column of a primitive type."
+    )
 
 
 def _boolean(value: Any) -> bool:
@@ -285,7 +292,7 @@ def _boolean(value: Any) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
-    raise ExpressionError("it is not true or false")
+    raise ExpressionError("it is not true or false", hint="Write true or false.")
 
 
 def _uuid(value: Any) -> UUID:
@@ -298,4 +305,6 @@ def _uuid(value: Any) -> UUID:
             pass
     if isinstance(value, bytes) and len(value) == 16:
         return UUID(bytes=value)
-    raise ExpressionError("it is not a UUID")
+    raise ExpressionError(
+        "it is not a UUID", hint="Write it as f79c3e09-677c-4bbd-a479-3f349cb785e7."
+    )

@@ -141,7 +141,10 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
             return pc.and_not(might, _all_nan(metrics, term))
         return pc.invert(_is_constant(metrics, term, lower, upper, predicate.literals))
     if not isinstance(predicate, BoundLiteralPredicate):
-        raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+        raise ExpressionError(
+            f"Cannot evaluate {predicate} on metrics",
+            hint="Build it from the classes of icecomb.format, or give SQL text.",
+        )
     literal = predicate.literal
     if operation is Operation.NOT_EQ:
         return pc.invert(_is_constant(metrics, term, lower, upper, frozenset((literal,))))
@@ -188,7 +191,10 @@ def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boolea
     if operation in (Operation.EQ, Operation.IN):
         return _is_constant(metrics, term, lower, upper, _literals(predicate))
     if not isinstance(predicate, BoundLiteralPredicate):
-        raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+        raise ExpressionError(
+            f"Cannot evaluate {predicate} on metrics",
+            hint="Build it from the classes of icecomb.format, or give SQL text.",
+        )
     literal = predicate.literal
     if operation is Operation.STARTS_WITH:
         both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
@@ -245,7 +251,10 @@ def _literals(predicate: BoundPredicate) -> frozenset[Any]:
         return predicate.literals
     if isinstance(predicate, BoundLiteralPredicate):
         return frozenset((predicate.literal,))
-    raise ExpressionError(f"Cannot evaluate {predicate} on metrics")
+    raise ExpressionError(
+        f"Cannot evaluate {predicate} on metrics",
+        hint="Build it from the classes of icecomb.format, or give SQL text.",
+    )
 
 
 def _reliable(lower: ComparableColumn, upper: ComparableColumn) -> ComparableColumn:

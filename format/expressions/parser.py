@@ -469,6 +469,7 @@ class _Parser:
         except ValueError as error:
             raise ExpressionError(
                 f"Not hexadecimal: {self._span(token, token)!r} in {self._text!r}",
+                hint="Write two hexadecimal digits a byte, as X'cafe'.",
                 predicate=self._text,
             ) from error
 

@@ -89,7 +89,11 @@ def tokens(text: str) -> Iterator[Token]:
 
 def unreadable(text: str, reason: str) -> ExpressionError:
     """The error of text that is no predicate in SQL."""
-    return ExpressionError(f"Cannot read the predicate {text!r}: {reason}", predicate=text)
+    return ExpressionError(
+        f"Cannot read the predicate {text!r}: {reason}",
+        hint="Write it as in WHERE: `id > 5 AND name LIKE 'a%'`, text in single quotes.",
+        predicate=text,
+    )
 
 
 def _unquoted(group: str, value: str) -> str:

@@ -52,7 +52,10 @@ class Reference:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise ExpressionError(f"A column is named by a non-empty string, not {self.name!r}")
+            raise ExpressionError(
+                f"A column is named by a non-empty string, not {self.name!r}",
+                hint="Give its name, dots leading into structs.",
+            )
 
     def __str__(self) -> str:
         if _PLAIN_NAME.fullmatch(self.name):
@@ -203,4 +206,6 @@ def _count(parts: list[int]) -> int:
         return (year_number - _EPOCH_YEAR) * 12 + rest[0] - 1
     if len(rest) == 3 and rest[2] < 24:
         return days_from_civil(year_number, rest[0], rest[1]) * 24 + rest[2]
-    raise ExpressionError(f"There is no such month or hour: {parts}")
+    raise ExpressionError(
+        f"There is no such month or hour: {parts}", hint="Months are 1 to 12, hours 0 to 23."
+    )

@@ -57,7 +57,9 @@ def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
     if spec is None:
         raise ValidationError(
             f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, "
-            "which the table does not have"
+            "which the table does not have",
+            hint="The metadata is damaged: read an older snapshot or metadata file.",
+            path=manifest.manifest_path,
         )
     return spec
 

@@ -116,10 +116,11 @@ class ManifestColumns:
         try:
             return self._columns[name]
         except KeyError:
-            hint = "ask for it: read_manifest_columns(..., columns=[...])"
             raise ValidationError(
                 f"column {name!r} of {self.manifest.manifest_path} was not read",
-                hint=hint if name in STATISTICS else None,
+                hint="Ask for it: read_manifest_columns(..., columns=[...])."
+                if name in STATISTICS
+                else f"There are {', '.join(self._columns)}.",
             ) from None
 
     def partition(self, position: int) -> pa.Array:
@@ -261,6 +262,7 @@ def read_manifest_columns(
             raise CorruptFileError(
                 f"{manifest.manifest_path} is truncated: {len(data)} bytes, "
                 f"its manifest list says {manifest.manifest_length}",
+                hint="Read an older snapshot, or restore the file from a backup.",
                 path=manifest.manifest_path,
             )
         found = decode_manifest(data, manifest, wanted, spec=spec)

@@ -23,7 +23,7 @@ from icecomb.format.avro.container import (
     read_table,
 )
 from icecomb.format.avro.schema import from_avro, iceberg_type
-from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError
+from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError, reason_of
 from icecomb.format.manifests.columns import (
     ENTRY_COLUMNS,
     FILE_COLUMNS,
@@ -93,7 +93,9 @@ def decode_manifest(
         _check_codes(columns, location)
     except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
-            f"{location} is no manifest that can be read: {error}", path=location
+            f"{location} is no manifest that can be read: {reason_of(error)}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
         ) from error
     return ManifestColumns(manifest, columns, fields, arrays)
 
@@ -133,7 +135,11 @@ def _flat(plain: Any, location: str) -> Any:
     fields = {field["name"]: field for field in plain["fields"]}
     file = fields["data_file"]["type"] if {"status", "data_file"} <= set(fields) else None
     if not isinstance(file, dict) or file["type"] != "record":
-        raise CorruptFileError(f"{location} is an Avro file but no manifest", path=location)
+        raise CorruptFileError(
+            f"{location} is an Avro file but no manifest",
+            hint="Check that the manifest list names manifests; read an older snapshot.",
+            path=location,
+        )
     inner = [{**field, "name": _FILE + field["name"]} for field in file["fields"]]
     at = list(fields).index("data_file")
     return {**plain, "fields": [*plain["fields"][:at], *inner, *plain["fields"][at + 1 :]]}
@@ -179,7 +185,9 @@ def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> di
     for name in _REQUIRED:
         if name not in file:
             raise CorruptFileError(
-                f"{location} is no manifest: data_file has no {name}", path=location
+                f"{location} is no manifest: data_file has no {name}",
+                hint="Read an older snapshot, or restore the file from a backup.",
+                path=location,
             )
     columns = {
         name: file[name].cast(kind) if name in file else pa.nulls(count, kind)
@@ -194,7 +202,11 @@ def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> di
     unknown = sorted(name for name in formats if str(name).upper() not in FileFormat.__members__)
     if unknown:
         raise CorruptFileError(
-            f"{location} tracks files of the unknown format {unknown[0]!r}", path=location
+            f"{location} tracks files of the unknown format {unknown[0]!r}",
+            hint=(
+                "A newer writer may have made it: use a newer icecomb, or read an older snapshot."
+            ),
+            path=location,
         )
     return columns
 
@@ -206,7 +218,14 @@ def _check_codes(columns: Mapping[str, pa.Array], location: str) -> None:
     for name in ("status", "content"):
         known = pc.and_(pc.greater_equal(columns[name], least), pc.less_equal(columns[name], most))
         if len(known) and not pc.all(known, skip_nulls=False).as_py():
-            raise CorruptFileError(f"{location} holds an entry of unknown {name}", path=location)
+            raise CorruptFileError(
+                f"{location} holds an entry of unknown {name}",
+                hint=(
+                    "A newer writer may have made it: use a newer icecomb, or read an older "
+                    "snapshot."
+                ),
+                path=location,
+            )
 
 
 def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:

@@ -164,7 +164,11 @@ class EntryEncoder:
             unnumbered &= statuses != ManifestEntryStatus.ADDED.value
             if unnumbered.any():
                 path = columns.column("file_path")[int(rows[unnumbered][0])].as_py()
-                raise ValidationError(f"file {path!r} has no sequence number to keep", path=path)
+                raise ValidationError(
+                    f"file {path!r} has no sequence number to keep",
+                    hint="The metadata is damaged: roll the table back to an older snapshot.",
+                    path=path,
+                )
         content = columns.column("content").take(chosen)
         is_data = _mask(pc.equal(content, scalar(DataFileContent.DATA.value, pa.int32())))
         equality = scalar(DataFileContent.EQUALITY_DELETES.value, pa.int32())
@@ -208,6 +212,7 @@ def _missing(columns: ManifestColumns, name: str) -> CorruptFileError:
     location = columns.manifest.manifest_path
     return CorruptFileError(
         f"{location} holds an entry without a value of {name}, which every entry must have",
+        hint="Read an older snapshot, or restore the file from a backup.",
         path=location,
     )
 

@@ -237,4 +237,8 @@ def check_data_file(file: DataFile) -> None:
     elif file.content is not DataFileContent.EQUALITY_DELETES and file.equality_ids:
         problem = "names equality columns but holds no equality deletes"
     if problem:
-        raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
+        raise ValidationError(
+            f"file {file.file_path!r} {problem}",
+            hint="Describe the file as it is.",
+            path=file.file_path,
+        )

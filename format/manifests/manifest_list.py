@@ -14,7 +14,7 @@ from icecomb.format.avro.container import (
     read_records,
 )
 from icecomb.format.avro.schema import avro_schema, plain_schema
-from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
 
@@ -193,14 +193,24 @@ def _new_blocks(
 
 def _record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:
     if format_version == 1 and manifest.content is not ManifestContent.DATA:
-        raise ValidationError(f"{manifest.manifest_path}: format version 1 has no delete files")
+        raise ValidationError(
+            f"{manifest.manifest_path}: format version 1 has no delete files",
+            hint="Upgrade the table to format version 2.",
+            path=manifest.manifest_path,
+        )
     if manifest.sequence_number < 0 or manifest.min_sequence_number < 0:
-        raise ValidationError(f"{manifest.manifest_path} has no sequence number yet")
+        raise ValidationError(
+            f"{manifest.manifest_path} has no sequence number yet",
+            hint="Give it the number of its snapshot by assign_sequence_number.",
+            path=manifest.manifest_path,
+        )
     counts: dict[str, Any] = {name: getattr(manifest, name) for name in _COUNTS}
     if format_version > 1 and None in counts.values():
         missing = next(name for name, count in counts.items() if count is None)
         raise ValidationError(
-            f"{manifest.manifest_path} states no {missing}, which format version 2 requires"
+            f"{manifest.manifest_path} states no {missing}, which format version 2 requires",
+            hint="Count its entries first, as with_counts does.",
+            path=manifest.manifest_path,
         )
     partitions = manifest.partitions
     return {
@@ -230,7 +240,9 @@ def _manifest_file(record: Mapping[str, Any], location: str) -> ManifestFile:
     for name in _REQUIRED:
         if record.get(name) is None:
             raise CorruptFileError(
-                f"{location} is an Avro file but no manifest list: no {name}", path=location
+                f"{location} is an Avro file but no manifest list: no {name}",
+                hint="Check that the location is right; if so, read an older snapshot.",
+                path=location,
             )
     partitions = record.get("partitions")
     try:
@@ -248,7 +260,9 @@ def _manifest_file(record: Mapping[str, Any], location: str) -> ManifestFile:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptFileError(
-            f"{location} holds a manifest that cannot be read: {error}", path=location
+            f"{location} holds a manifest that cannot be read: {reason_of(error)}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
         ) from error
 
 

@@ -92,7 +92,10 @@ class ManifestWriter:
         level: int | None = None,
     ) -> None:
         if format_version == 1 and content is not ManifestContent.DATA:
-            raise ValidationError("format version 1 has no delete files")
+            raise ValidationError(
+                "format version 1 has no delete files",
+                hint="Upgrade the table to format version 2.",
+            )
         self._version = format_version
         self._spec = spec
         self._snapshot_id = snapshot_id
@@ -187,7 +190,11 @@ class ManifestWriter:
     ) -> None:
         if self._version > 1 and entry.sequence_number is None:
             path = entry.data_file.file_path
-            raise ValidationError(f"file {path!r} has no sequence number to keep", path=path)
+            raise ValidationError(
+                f"file {path!r} has no sequence number to keep",
+                hint="The metadata is damaged: roll the table back to an older snapshot.",
+                path=path,
+            )
         self._write(
             status, snapshot_id, entry.sequence_number, entry.file_sequence_number, entry.data_file
         )
@@ -273,7 +280,11 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
             f"spec {spec.spec_id} has {len(spec.fields)} fields"
         )
     if problem:
-        raise ValidationError(f"file {file.file_path!r} {problem}", path=file.file_path)
+        raise ValidationError(
+            f"file {file.file_path!r} {problem}",
+            hint="Write it to a manifest of its own content and partition spec.",
+            path=file.file_path,
+        )
 
 
 def _partition_value(field: NestedField, value: Any, file: DataFile) -> Any:
@@ -320,7 +331,12 @@ def assign_sequence_number(
     if manifest.added_snapshot_id != snapshot_id:
         raise ValidationError(
             f"manifest {manifest.manifest_path} of snapshot {manifest.added_snapshot_id} has no "
-            f"sequence number and cannot get that of snapshot {snapshot_id}"
+            f"sequence number and cannot get that of snapshot {snapshot_id}",
+            hint=(
+                "Only manifests of the same commit may be without one: read its manifest list"
+                " again."
+            ),
+            path=manifest.manifest_path,
         )
     least = manifest.min_sequence_number
     return replace(

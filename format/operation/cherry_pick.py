@@ -56,7 +56,11 @@ class CherryPick(MergingProducer):
         """
         picked = base.snapshot_by_id(self.picked_id)
         if picked is None:
-            raise NoSuchSnapshotError(f"Cannot cherry-pick snapshot {self.picked_id}: no such one")
+            raise NoSuchSnapshotError(
+                f"Cannot cherry-pick snapshot {self.picked_id}: no such one",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=self.picked_id,
+            )
         check_not_picked(base, self.picked_id)
         if picked.parent_snapshot_id == base.current_snapshot_id:
             return _fast_forward(base, picked)
@@ -82,7 +86,9 @@ class CherryPick(MergingProducer):
             if parent is not None and not is_ancestor(base, parent, base.current_snapshot_id):
                 raise ValidationError(
                     f"Cannot cherry-pick snapshot {self.picked_id}: it replaces partitions, and "
-                    "is not based on an ancestor of the current snapshot"
+                    "is not based on an ancestor of the current snapshot",
+                    hint="Write the change again on the current snapshot.",
+                    snapshot_id=self.picked_id,
                 )
             self._require_removed()
         elif picked.operation != Operation.APPEND:
@@ -136,15 +142,21 @@ def check_not_picked(base: TableMetadata, snapshot_id: int) -> None:
     for found in ancestors_of(base, base.current_snapshot_id):
         if found.snapshot_id == snapshot_id:
             raise ValidationError(
-                f"Cannot cherry-pick snapshot {snapshot_id}: it is an ancestor already"
+                f"Cannot cherry-pick snapshot {snapshot_id}: it is an ancestor already",
+                hint="Its changes are in the table already: nothing to do.",
+                snapshot_id=snapshot_id,
             )
         if found.summary.get(_SOURCE) == str(snapshot_id):
             raise ValidationError(
                 f"Cannot cherry-pick snapshot {snapshot_id}: it was picked already, "
-                f"as snapshot {found.snapshot_id}"
+                f"as snapshot {found.snapshot_id}",
+                hint="Its changes are in the table already: nothing to do.",
+                snapshot_id=snapshot_id,
             )
         if wap_id and wap_id in (found.summary.get(WAP_ID), found.summary.get(PUBLISHED_WAP_ID)):
             raise ValidationError(
                 f"Cannot cherry-pick snapshot {snapshot_id}: its wap.id {wap_id!r} was published "
-                f"already, by snapshot {found.snapshot_id}"
+                f"already, by snapshot {found.snapshot_id}",
+                hint="Write the change again under another wap.id, if it is meant twice.",
+                snapshot_id=snapshot_id,
             )

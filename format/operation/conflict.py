@@ -110,6 +110,7 @@ class History:
             raise ValidationError(
                 f"found conflicting file {file.file_path}: another commit added data that "
                 f"{_target(expression, partitions)}",
+                hint="Load the table again, look at the new rows, and repeat the change.",
                 path=file.file_path,
             )
 
@@ -129,6 +130,7 @@ class History:
             raise ValidationError(
                 f"found conflicting deleted file {file.file_path}: another commit removed data "
                 f"that {_target(expression, partitions)}",
+                hint="Load the table again, look at what was removed, and repeat the change.",
                 path=file.file_path,
             )
 
@@ -150,6 +152,7 @@ class History:
             raise ValidationError(
                 f"found new conflicting delete file {file.file_path} that can apply to rows that "
                 f"{_target(expression, partitions)}",
+                hint="Load the table again, look at what was deleted, and repeat the change.",
                 path=file.file_path,
             )
 
@@ -187,6 +190,7 @@ class History:
                 raise ValidationError(
                     f"found a new {kind} file for the replaced data file {file.file_path}: "
                     f"{found[0].file_path}",
+                    hint="Load the table again and repeat the change with the new deletes.",
                     path=file.file_path,
                 )
 
@@ -213,6 +217,7 @@ class History:
             if file.file_path in wanted:
                 raise ValidationError(
                     f"missing data file {file.file_path}: another commit removed it",
+                    hint="Load the table again and repeat the change.",
                     path=file.file_path,
                 )
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import MAX_LONG, checked_int
-from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
@@ -102,7 +102,11 @@ class ExpireSnapshots(PendingUpdate):
         """
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self._base.has_snapshot(snapshot_id):
-            raise NoSuchSnapshotError(f"Cannot expire snapshot {snapshot_id}: there is none")
+            raise NoSuchSnapshotError(
+                f"Cannot expire snapshot {snapshot_id}: there is none",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=snapshot_id,
+            )
         _check_no_head(self._base, (snapshot_id,), frozenset())
         self._ids[snapshot_id] = None
         return self
@@ -198,7 +202,7 @@ class ExpireSnapshots(PendingUpdate):
             for start in range(0, len(files), _BATCH):
                 self._io.delete(files[start : start + _BATCH])
         except (IcecombError, OSError) as error:
-            problem = f"Not all files could be deleted: {error}"
+            problem = f"Not all files could be deleted: {reason_of(error)}"
             self.result = replace(self.result, problem=problem)
 
     def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
@@ -258,7 +262,9 @@ class ExpireSnapshots(PendingUpdate):
         try:
             return Expiration(ids, refs, unreachable_files(self._io, before, after))
         except (IcecombError, OSError) as error:
-            return Expiration(ids, refs, problem=f"It is unknown which files are needed: {error}")
+            return Expiration(
+                ids, refs, problem=f"It is unknown which files are needed: {reason_of(error)}"
+            )
 
 
 def _check_no_head(

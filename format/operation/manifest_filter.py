@@ -247,7 +247,9 @@ class ManifestFilter:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ValidationError(
                 f"file {missing[0]}{more} must be removed, but is not in the table any more",
+                hint="Load the table again, plan its files, and repeat the change.",
                 missing=tuple(missing),
+                path=missing[0],
             )
 
 

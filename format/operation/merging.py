@@ -187,7 +187,14 @@ class MergingProducer(SnapshotProducer):
     def _add(self, file: DataFile, content: ManifestContent) -> None:
         if (file.content is DataFileContent.DATA) is not (content is _DATA):
             wanted = "data" if content is _DATA else "deletes"
-            raise ValidationError(f"file {file.file_path!r} holds no {wanted}", path=file.file_path)
+            raise ValidationError(
+                f"file {file.file_path!r} holds no {wanted}",
+                hint="Name it among the files of its own content.",
+                path=file.file_path,
+            )
         if self._attempt:
-            raise ValidationError("cannot change an operation that was applied already")
+            raise ValidationError(
+                "cannot change an operation that was applied already",
+                hint="Begin another operation.",
+            )
         self.added[content].setdefault(file.file_path, file)

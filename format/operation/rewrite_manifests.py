@@ -241,7 +241,8 @@ class RewriteManifests(SnapshotProducer):
         if before != after:
             raise ValidationError(
                 "the new manifests must hold as many live files as those they replace: "
-                f"{_described(after)} instead of {_described(before)}"
+                f"{_described(after)} instead of {_described(before)}",
+                hint="Write every live entry of the replaced manifests to exactly one new one.",
             )
 
     def _live_counts(self, manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
@@ -270,7 +271,9 @@ def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     columns = read_manifest_columns(io, unowned, (), cache=None)
     if columns.column("snapshot_id").null_count:
         raise ValidationError(
-            f"cannot add manifest {path}: it has files without a snapshot id", path=path
+            f"cannot add manifest {path}: it has files without a snapshot id",
+            hint="Write its entries with the snapshot id they have in the table.",
+            path=path,
         )
     numbers = columns.column("sequence_number")
     least = UNASSIGNED_SEQ if numbers.null_count else min(numbers.to_pylist(), default=0)
@@ -281,7 +284,9 @@ def _check_numbered(manifest: ManifestFile) -> None:
     if manifest.min_sequence_number == UNASSIGNED_SEQ:
         path = manifest.manifest_path
         raise ValidationError(
-            f"cannot add manifest {path}: it has files without a sequence number", path=path
+            f"cannot add manifest {path}: it has files without a sequence number",
+            hint="Write its entries with the sequence number they have in the table.",
+            path=path,
         )
 
 

@@ -115,7 +115,9 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             edit.create(new_name, seen)
 
         if checked_text("name of a branch or tag", new_name) in self._edit.metadata.refs:
-            raise ValidationError(f"There is a branch or tag {new_name!r} already")
+            raise ValidationError(
+                f"There is a branch or tag {new_name!r} already", hint="Choose another name."
+            )
         self._record(rename)
         return self
 
@@ -152,7 +154,9 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             ValidationError: Not exactly one of both is given.
         """
         if (snapshot_id is None) is (ref_name is None):
-            raise ValidationError("Give either snapshot_id or ref_name")
+            raise ValidationError(
+                "Give either snapshot_id or ref_name", hint="Give exactly one of both."
+            )
         target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
         return self._set_main(0 if target is None else target)
 
@@ -203,7 +207,10 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         from icecomb.format.operation.cherry_pick import CherryPick
 
         if self._io is None:
-            raise ValidationError("Cannot cherry-pick without access to the table's files")
+            raise ValidationError(
+                "Cannot cherry-pick without access to the table's files",
+                hint="Use manage_snapshots() of a table.",
+            )
         pick = CherryPick(self._io, snapshot_id)
         self._picks.append(pick)
         self._record(lambda edit: edit.stage(pick.apply(edit.metadata)))
@@ -281,10 +288,13 @@ class RefEdit:
             names = ", ".join(self.metadata.refs)
             raise NoSuchSnapshotError(
                 f"The table has no {what} {name!r}",
-                hint=f"Branches and tags are: {names}" if names else None,
+                hint=f"Branches and tags are: {names}" if names else "It has no branch or tag yet.",
             )
         if kind is not None and found.snapshot_ref_type is not kind:
-            raise ValidationError(f"{name!r} is a {found.snapshot_ref_type}, no {kind}")
+            raise ValidationError(
+                f"{name!r} is a {found.snapshot_ref_type}, no {kind}",
+                hint="Use the method for that kind, or another name.",
+            )
         return found
 
     def check_snapshot(self, snapshot_id: int) -> None:
@@ -295,15 +305,22 @@ class RefEdit:
         """
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self.metadata.has_snapshot(snapshot_id):
-            raise NoSuchSnapshotError(f"The table has no snapshot {snapshot_id}")
+            raise NoSuchSnapshotError(
+                f"The table has no snapshot {snapshot_id}",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=snapshot_id,
+            )
 
     def create(self, name: str, ref: SnapshotRef) -> None:
         """Make a branch or tag."""
         self.check_snapshot(ref.snapshot_id)
         if not checked_text("name of a branch or tag", name):
-            raise ValidationError("A branch or tag needs a name")
+            raise ValidationError("A branch or tag needs a name", hint="Give the name.")
         if name in self.metadata.refs:
-            raise ValidationError(f"There is a branch or tag {name!r} already")
+            raise ValidationError(
+                f"There is a branch or tag {name!r} already",
+                hint="Choose another name, or remove that one first.",
+            )
         self._set(name, ref)
 
     def move(self, name: str, kind: SnapshotRefType, snapshot_id: int, seen: int | None) -> None:
@@ -324,7 +341,10 @@ class RefEdit:
         """Remove a branch or tag, unless others moved it."""
         self.ref(name, kind)
         if name == MAIN_BRANCH:
-            raise ValidationError("The branch main cannot be removed or renamed")
+            raise ValidationError(
+                "The branch main cannot be removed or renamed",
+                hint="Point it elsewhere by set_current_snapshot instead.",
+            )
         self._check_seen(name, seen)
         self._require(name)
         self._change(RemoveSnapshotRefUpdate(name))
@@ -339,7 +359,8 @@ class RefEdit:
         if not is_ancestor(self.metadata, ref.snapshot_id, target):
             raise ValidationError(
                 f"Cannot fast-forward {name!r}: its snapshot {ref.snapshot_id} is no ancestor of "
-                f"{target}, where {to!r} points to"
+                f"{target}, where {to!r} points to",
+                hint="Cherry-pick what the branch lacks, or replace the branch.",
             )
         self._set(name, replace(ref, snapshot_id=target))
 

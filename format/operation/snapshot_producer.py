@@ -283,7 +283,10 @@ class SnapshotProducer(ABC):
             # Java (SnapshotUtil.latestSnapshot).
             return base.current_snapshot()
         if ref.snapshot_ref_type != "branch":
-            raise ValidationError(f"{self.branch!r} is a tag, only a branch takes commits")
+            raise ValidationError(
+                f"{self.branch!r} is a tag, only a branch takes commits",
+                hint="Name a branch, or create one from this tag.",
+            )
         return base.snapshot_by_id(ref.snapshot_id)
 
     def check_not_committed(self, base: TableMetadata) -> None:
@@ -439,6 +442,7 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
         raise ValidationError(
             f"file {file.file_path!r} has {len(file.partition)} partition values, "
             f"spec {file.spec_id} has {len(fields)} fields",
+            hint="Describe the file by the partition spec it was written with.",
             path=file.file_path,
         )
 

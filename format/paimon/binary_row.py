@@ -45,10 +45,16 @@ def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
     try:
         (count,) = struct.unpack_from(">i", data)
         if count != len(fields):
-            raise CorruptFileError(f"a partition has {count} values, its keys are {len(fields)}")
+            raise CorruptFileError(
+                f"a partition has {count} values, its keys are {len(fields)}",
+                hint="Restore the manifest from a backup, or roll the table back in Paimon.",
+            )
         return tuple(_value(data[4:], at, len(fields), field) for at, field in enumerate(fields))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise CorruptFileError(f"a partition of a manifest cannot be read: {error}") from error
+        raise CorruptFileError(
+            f"a partition of a manifest cannot be read: {error}",
+            hint="Restore the manifest from a backup, or roll the table back in Paimon.",
+        ) from error
 
 
 def _value(row: bytes, at: int, count: int, field: DataField) -> Any:
@@ -58,7 +64,10 @@ def _value(row: bytes, at: int, count: int, field: DataField) -> Any:
     start = (count + 63 + 8) // 64 * _WORD + at * _WORD
     kind = field.field_type
     if not isinstance(kind, AtomicType):
-        raise UnsupportedError(f"partition key {field.name}: {kind} cannot be read")
+        raise UnsupportedError(
+            f"partition key {field.name}: {kind} cannot be read",
+            hint="Bring the table over without this partition key, through Spark or Flink.",
+        )
     if kind.root in _FORMATS:
         (value,) = struct.unpack_from(_FORMATS[kind.root], row, start)
         return value * 1000 if kind.root == "TIME" else value
@@ -70,7 +79,10 @@ def _value(row: bytes, at: int, count: int, field: DataField) -> Any:
         return _decimal(row, start, *kind.parameters)
     if kind.root in {"TIMESTAMP", LOCAL_ZONED}:
         return _timestamp(row, start, kind.parameters[0])
-    raise UnsupportedError(f"partition key {field.name}: {kind} cannot be read")
+    raise UnsupportedError(
+        f"partition key {field.name}: {kind} cannot be read",
+        hint="Bring the table over without this partition key, through Spark or Flink.",
+    )
 
 
 def _bytes(row: bytes, start: int) -> bytes:

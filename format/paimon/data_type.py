@@ -69,13 +69,21 @@ class AtomicType(DataType):
 
     def __post_init__(self) -> None:
         if self.root in _LENGTHS and not 1 <= self.parameters[0] <= MAX_LENGTH:
-            raise SchemaError(f"{self}: a length is 1 to {MAX_LENGTH}")
+            raise SchemaError(
+                f"{self}: a length is 1 to {MAX_LENGTH}", hint="Give a length in that range."
+            )
         if self.root in _PRECISIONS and not 0 <= self.parameters[0] <= _PRECISIONS[self.root]:
-            raise SchemaError(f"{self}: a precision is 0 to {_PRECISIONS[self.root]}")
+            raise SchemaError(
+                f"{self}: a precision is 0 to {_PRECISIONS[self.root]}",
+                hint="Give a precision in that range.",
+            )
         if self.root == "DECIMAL":
             precision, scale = self.parameters
             if not 1 <= precision <= 38 or not 0 <= scale <= precision:
-                raise SchemaError(f"{self}: precision is 1 to 38, scale 0 to the precision")
+                raise SchemaError(
+                    f"{self}: precision is 1 to 38, scale 0 to the precision",
+                    hint="Give a precision and a scale in those ranges.",
+                )
 
     def __str__(self) -> str:
         return self._marked(self._text())

@@ -33,7 +33,10 @@ def check_default(name: str, kind: DataType, text: str | None) -> None:
     except (ExpressionError, UnsupportedError):
         fits = False
     if not fits:
-        raise SchemaError(f"{plain!r} is no default value for {name}, which is {kind}")
+        raise SchemaError(
+            f"{plain!r} is no default value for {name}, which is {kind}",
+            hint="Give a value that Paimon can cast to the type of the column.",
+        )
 
 
 def _fits(kind: AtomicType, text: str) -> bool:

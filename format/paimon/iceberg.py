@@ -103,7 +103,10 @@ def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
     ids = {f.name: f for f in schema.fields}
     for at, name in enumerate(schema.partition_keys):
         if not isinstance(ids[name].field_type, AtomicType):
-            raise UnsupportedError(f"partition key {name}: {ids[name].field_type} cannot partition")
+            raise UnsupportedError(
+                f"partition key {name}: {ids[name].field_type} cannot partition",
+                hint="Copy the rows into a table with other partitions instead.",
+            )
         number = PARTITION_FIELD_ID_START + at
         found.append(PartitionField(ids[name].field_id, number, IdentityTransform(), name))
     return PartitionSpec(0, tuple(found))

@@ -170,7 +170,10 @@ def changed(
         elif isinstance(change, UpdateType):
             schema = _with_type(schema, change)
         else:
-            raise SchemaError(f"this is no change of a schema: {change!r}")
+            raise SchemaError(
+                f"this is no change of a schema: {change!r}",
+                hint="Use one of the classes of this module, such as AddColumn.",
+            )
     check_rules(base, schema)
     return schema
 
@@ -204,7 +207,10 @@ def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
 
     def add(fields: list[DataField], name: str) -> list[DataField]:
         if any(f.name == name for f in fields):
-            raise SchemaError(f"cannot add {_shown(change.path)}: there is such a column already")
+            raise SchemaError(
+                f"cannot add {_shown(change.path)}: there is such a column already",
+                hint="Choose another name.",
+            )
         return _placed(fields, field, position or Position(LAST))
 
     edited = _edited_fields(schema.fields, change.path, add)
@@ -222,7 +228,9 @@ def _without_column(schema: TableSchema, path: Path) -> TableSchema:
     def drop(fields: list[DataField], name: str) -> list[DataField]:
         at = _index(fields, name, path)
         if len(fields) == 1:
-            raise SchemaError(f"cannot drop {_shown(path)}: it is the last one")
+            raise SchemaError(
+                f"cannot drop {_shown(path)}: it is the last one", hint="Add another column first."
+            )
         return [*fields[:at], *fields[at + 1 :]]
 
     return _edited(schema, path, drop)
@@ -235,11 +243,19 @@ def _with_name(schema: TableSchema, change: RenameColumn) -> TableSchema:
     def rename(fields: list[DataField], old: str) -> list[DataField]:
         at = _index(fields, old, path)
         if any(f.name == name for f in fields):
-            raise SchemaError(f"cannot rename {_shown(path)}: there is a column {name} already")
+            raise SchemaError(
+                f"cannot rename {_shown(path)}: there is a column {name} already",
+                hint="Choose another name.",
+            )
         if not name:
-            raise SchemaError(f"cannot rename {_shown(path)}: the new name is empty")
+            raise SchemaError(
+                f"cannot rename {_shown(path)}: the new name is empty", hint="Give the new name."
+            )
         if str(fields[at].field_type.with_nullable(True)) == "BLOB":
-            raise SchemaError(f"cannot rename {_shown(path)}: it is a BLOB, whose name is fixed")
+            raise SchemaError(
+                f"cannot rename {_shown(path)}: it is a BLOB, whose name is fixed",
+                hint="Add a column of the other name instead.",
+            )
         return [*fields[:at], replace(fields[at], name=name), *fields[at + 1 :]]
 
     fields = _edited_fields(schema.fields, path, rename)
@@ -270,7 +286,10 @@ def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
     _refuse_keys(schema, change.path, "change the type of", primary=True)
     index = named_by_options(schema).get(change.path[0], "") if len(change.path) == 1 else ""
     if index.startswith("pk-") and index.endswith(".index.columns"):
-        raise SchemaError(f"cannot change the type of {change.path[0]}: option {index} names it")
+        raise SchemaError(
+            f"cannot change the type of {change.path[0]}: option {index} names it",
+            hint="Change that option first.",
+        )
     explicit = not switched_on(schema.options, "disable-explicit-type-casting")
 
     def update(kind: DataType) -> DataType:
@@ -306,7 +325,10 @@ def _refuse_keys(
         ("a primary key", schema.primary_keys, primary),
     ):
         if refused and path[0] in keys:
-            raise SchemaError(f"cannot {verb} {path[0]}: it is {what}, which never changes")
+            raise SchemaError(
+                f"cannot {verb} {path[0]}: it is {what}, which never changes",
+                hint="Make a new table and copy the rows.",
+            )
 
 
 Edit = Callable[[list[DataField], str], list[DataField]]
@@ -332,7 +354,10 @@ def _edited_type(kind: DataType, path: Path, edit: Edit) -> DataType:
         return replace(kind, element=_edited_type(kind.element, path[1:], edit))
     if len(path) > 1 and isinstance(kind, MapType) and path[0] == "value":
         return replace(kind, value=_edited_type(kind.value, path[1:], edit))
-    raise SchemaError(f"{kind} has no field {_shown(path)}")
+    raise SchemaError(
+        f"{kind} has no field {_shown(path)}",
+        hint="Name a field of a row, the element of an array or the value of a map.",
+    )
 
 
 def _retyped(
@@ -358,7 +383,10 @@ def _type_at(kind: DataType, path: Path, update: Callable[[DataType], DataType])
         return replace(kind, element=_type_at(kind.element, path[1:], update))
     if isinstance(kind, MapType) and path[0] == "value":
         return replace(kind, value=_type_at(kind.value, path[1:], update))
-    raise SchemaError(f"{kind} has no field {_shown(path)}")
+    raise SchemaError(
+        f"{kind} has no field {_shown(path)}",
+        hint="Name a field of a row, the element of an array or the value of a map.",
+    )
 
 
 def _describe(change: UpdateDescription) -> Edit:
@@ -405,7 +433,9 @@ def _move(change: MoveColumn) -> Edit:
     def edit(fields: list[DataField], name: str) -> list[DataField]:
         at = _index(fields, name, change.path)
         if change.position.reference == name:
-            raise SchemaError(f"cannot move {_shown(change.path)} beside itself")
+            raise SchemaError(
+                f"cannot move {_shown(change.path)} beside itself", hint="Name another column."
+            )
         return _placed([*fields[:at], *fields[at + 1 :]], fields[at], change.position)
 
     return edit

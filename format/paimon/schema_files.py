@@ -107,7 +107,11 @@ class SchemaFiles:
         base = self.latest()
         new = changed(base, changes, has_snapshots=self._has_snapshots())
         if replace(new, schema_id=base.schema_id).to_json() == base.to_json():
-            raise SchemaError(f"{self.location}: the changes change nothing")
+            raise SchemaError(
+                f"{self.location}: the changes change nothing",
+                hint="Nothing to do; give a change that differs from the schema.",
+                path=self.location,
+            )
         now = max(int(time.time() * 1000), base.time_millis)
         stamped = replace(
             new, schema_id=base.schema_id + 1, version=CURRENT_VERSION, time_millis=now

@@ -34,7 +34,10 @@ def check_rules(base: TableSchema, new: TableSchema) -> None:
     known = set(_broken(base))
     for problem in _broken(new):
         if problem not in known:
-            raise SchemaError(f"Paimon would refuse the new schema: {problem}")
+            raise SchemaError(
+                f"Paimon would refuse the new schema: {problem}",
+                hint="Make another change, or change what the message names in the same step.",
+            )
 
 
 def named_by_options(schema: TableSchema) -> dict[str, str]:

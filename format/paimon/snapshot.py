@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError, reason_of
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -160,6 +160,7 @@ class Snapshots:
             raise CorruptFileError(
                 f"{snapshot.location} says {snapshot.total_record_count} rows, its data files have "
                 f"{rows}",
+                hint="Restore its manifests from a backup, or roll the table back in Paimon.",
                 path=snapshot.location,
             )
         return list(added.values())
@@ -251,7 +252,11 @@ class Snapshots:
 
     def _damaged(self, name: str, reason: str) -> CorruptFileError:
         location = f"{self.location}/manifest/{name}"
-        return CorruptFileError(f"{location}: {reason}", path=location)
+        return CorruptFileError(
+            f"{location}: {reason}",
+            hint="Restore the manifest from a backup, or roll the table back in Paimon.",
+            path=location,
+        )
 
 
 def read_snapshot(io: FileIO, location: str) -> Snapshot:
@@ -287,7 +292,9 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
-            f"{location} is cut short or no snapshot file ({type(error).__name__}: {error})",
+            f"{location} is cut short or no snapshot file "
+            f"({type(error).__name__}: {reason_of(error)})",
+            hint="Restore the snapshot file from a backup.",
             path=location,
         ) from error
 

@@ -66,7 +66,10 @@ class _Parser:
             position = match.end()
 
     def error(self, reason: str) -> SchemaError:
-        return SchemaError(f"unknown type {self._text!r}: {reason}")
+        return SchemaError(
+            f"unknown type {self._text!r}: {reason}",
+            hint="Write a type as in Paimon's SQL, as DECIMAL(10, 2) or ARRAY<INT NOT NULL>.",
+        )
 
     def peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""

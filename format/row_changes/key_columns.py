@@ -38,6 +38,9 @@ def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> Nest
         raise ValidationError(
             f"column {found.name!r} ({kind}) cannot be a key: a key is a column of its own "
             "with values that are exactly equal or not",
+            hint=(
+                "Choose a top-level column of whole numbers, decimals, texts, dates or the like."
+            ),
             column=found.name,
         )
     return found

@@ -148,7 +148,10 @@ class _Merge:
             c.values is None and c.action is not Action.DELETE
             for c in clauses.not_matched_by_source
         ):
-            raise ValidationError("rows without a row of the source need values to update with")
+            raise ValidationError(
+                "rows without a row of the source need values to update with",
+                hint="Give the values, or delete these rows.",
+            )
         self._matched = prepared(clauses.matched, schema, sides, **names)
         self._unmatched = prepared(clauses.not_matched, schema, ours, **names)
         self._alone = prepared(clauses.not_matched_by_source, schema, theirs, **names)
@@ -381,9 +384,16 @@ def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
     names = table.schema.names
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
-        raise SchemaError(f"the source has several columns {again[0]!r}", column=again[0])
+        raise SchemaError(
+            f"the source has several columns {again[0]!r}",
+            hint="Give the columns of the source different names.",
+            column=again[0],
+        )
     if not names:
-        raise ExpressionError("the source has no columns")
+        raise ExpressionError(
+            "the source has no columns",
+            hint="Give a source with the columns that the merge compares and writes.",
+        )
     plain = [field.with_type(_plain(field.type)) for field in table.schema]
     return table.cast(pa.schema(plain))
 

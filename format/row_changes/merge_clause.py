@@ -130,6 +130,7 @@ class PreparedClause:
             if not pa.types.is_boolean(found.type):
                 raise ExpressionError(
                     f"condition {self._condition!r} is a {found.type}, neither true nor false",
+                    hint="Write a condition, as s.amount > t.amount.",
                     predicate=self._condition,
                 )
 
@@ -251,7 +252,11 @@ def _uuids(name: str, array: pa.Array) -> pa.Array:
         values = [None if text is None else bytes.fromhex(text) for text in digits.to_pylist()]
         storage = pa.array(values, pa.binary(16))
     except (ValueError, pa.ArrowInvalid) as error:
-        raise SchemaError(f"a value for column {name!r} is no UUID", column=name) from error
+        raise SchemaError(
+            f"a value for column {name!r} is no UUID",
+            hint="Give texts as f79c3e09-677c-4bbd-a479-3f349cb785e7.",
+            column=name,
+        ) from error
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 
 

@@ -64,7 +64,14 @@ class RowExpressions:
                 predicate=text,
             ) from error
         if found.num_columns != 1 or found.num_rows != rows.num_rows:
-            raise ExpressionError(f"{text!r} is not one value a row", predicate=text)
+            raise ExpressionError(
+                f"{text!r} is not one value a row",
+                hint=(
+                    "Write an expression of the columns of one row, without aggregates or "
+                    "subqueries."
+                ),
+                predicate=text,
+            )
         return _whole(found.column(0))
 
     def _open(self) -> duckdb.DuckDBPyConnection:

@@ -48,7 +48,11 @@ def add_files(
     by_location: dict[str, str] = {}
     for location, path in zip(plain_texts(paths, target.io.properties), paths, strict=True):
         if location in by_location and not skip:
-            raise ValidationError(f"file {path} is given twice", path=path)
+            raise ValidationError(
+                f"file {path} is given twice",
+                hint='Name each file once, or give on_duplicate="skip".',
+                path=path,
+            )
         by_location.setdefault(location, path)
     unique = list(by_location.values())
     snapshot = target.snapshot()

@@ -192,6 +192,7 @@ class AddedFiles:
             raise ValidationError(
                 f"cannot add {location}: {by} {field.name}={stated[0]!r}, its rows have "
                 f"{proven[0]!r}",
+                hint="Correct the partition that is stated, or append the rows instead.",
                 path=location,
             )
         known = proven if proven is not None else stated
@@ -265,6 +266,7 @@ class AddedFiles:
                 raise ValidationError(
                     f"cannot add {location}: column {f.name!r} is required, and {nulls} values are "
                     "null",
+                    hint="Make the column optional, or append the rows without nulls.",
                     path=location,
                 )
 

@@ -48,7 +48,10 @@ def writing_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | 
     """
     found, cast = _cast(source, target, path, lossless=True)
     if not found:
-        raise SchemaError(f"{path}: {source} cannot be written as {target}")
+        raise SchemaError(
+            f"{path}: {source} cannot be written as {target}",
+            hint="Cast the column first, or change its type in the table.",
+        )
     return cast
 
 
@@ -216,7 +219,7 @@ def _checked_text(path: str) -> Cast:
 
 
 def _misfit(path: str, wanted: pa.DataType, problem: Exception) -> SchemaError:
-    hint = None
+    hint = "Correct the value, or change the type of the column."
     if pa.types.is_timestamp(wanted) or pa.types.is_time(wanted):
         hint = (
             "Iceberg counts microseconds: round the values first (pyarrow.compute.floor_temporal)."

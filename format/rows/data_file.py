@@ -103,5 +103,9 @@ def _as_file(footer: bytes, location: str) -> bytes:
         if length <= len(footer) - 8:
             return _MAGIC + footer[-8 - length :]
     if not footer:
-        raise CorruptFileError(f"The footer of {location} is empty", path=location)
+        raise CorruptFileError(
+            f"The footer of {location} is empty",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        )
     return _MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC

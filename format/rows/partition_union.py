@@ -34,7 +34,8 @@ def partition_union(metadata: TableMetadata) -> StructType:
         for field in spec.fields:
             if isinstance(field.transform, UnknownTransform):
                 raise ValidationError(
-                    f"Partition field {field} has a transform whose type is not known"
+                    f"Partition field {field} has a transform whose type is not known",
+                    hint="A newer writer may have made it: use a newer icecomb.",
                 )
             if schema.contains(field.source_id):
                 known = chosen.get(field.field_id)
@@ -90,7 +91,10 @@ def _merged(known: PartitionField, field: PartitionField) -> PartitionField:
         or isinstance(known.transform, VoidTransform)
         or isinstance(field.transform, VoidTransform)
     ):
-        raise ValidationError(f"Partition fields {known} and {field} have one id")
+        raise ValidationError(
+            f"Partition fields {known} and {field} have one id",
+            hint="The metadata is damaged: read an older metadata file.",
+        )
     if isinstance(known.transform, VoidTransform):
         return replace(known, transform=field.transform)
     return known

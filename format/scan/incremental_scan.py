@@ -62,7 +62,9 @@ class IncrementalAppendScan(TableScan):
         last = self.snapshot()
         if last is None and self.to_snapshot_id is not None:
             raise NoSuchSnapshotError(
-                f"There is no snapshot {self.to_snapshot_id}", snapshot_id=self.to_snapshot_id
+                f"There is no snapshot {self.to_snapshot_id}",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
+                snapshot_id=self.to_snapshot_id,
             )
         line = list(ancestors_of(self.metadata, None if last is None else last.snapshot_id))
         start = self.from_snapshot_id

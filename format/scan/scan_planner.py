@@ -218,7 +218,8 @@ class ScanPlanner:
             spec = self._metadata.specs().get(spec_id)
             if spec is None:
                 raise ValidationError(
-                    f"A manifest has partition spec {spec_id}, which the table does not have"
+                    f"A manifest has partition spec {spec_id}, which the table does not have",
+                    hint="The metadata is damaged: read an older snapshot or metadata file.",
                 )
             found = self._specs[spec_id] = _SpecFilter(
                 spec, project_inclusive(self._filter, spec), ResidualEvaluator(self._filter, spec)

@@ -80,7 +80,10 @@ class TableScan:
             self, "selected_fields", (names,) if isinstance(names, str) else tuple(names)
         )
         if self.limit is not None and self.limit < 0:
-            raise ValidationError(f"A limit is not negative: {self.limit}")
+            raise ValidationError(
+                f"A limit is not negative: {self.limit}",
+                hint="Give 0 or more, or None for all rows.",
+            )
         if self.snapshot_id is not None and self.snapshot() is None:
             raise NoSuchSnapshotError(
                 f"There is no snapshot {self.snapshot_id}",
@@ -208,7 +211,10 @@ class TableScan:
         from icecomb.format.scan.plan_batch import PlannedBatches
 
         if split_size is not None and split_size < 1:
-            raise ValidationError(f"split_size is a positive number of bytes, not {split_size}")
+            raise ValidationError(
+                f"split_size is a positive number of bytes, not {split_size}",
+                hint="Give a number of bytes, such as 134217728.",
+            )
         planner, manifests, deletes = self._planning()
         return PlannedBatches(
             self.metadata, planner, manifests, deletes, split_size=split_size, limit=self.limit

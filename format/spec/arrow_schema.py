@@ -110,7 +110,9 @@ def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) 
     try:
         return _TO_ARROW[type(field_type)]
     except KeyError:
-        raise UnsupportedError(f"Type {field_type} has no Arrow type") from None
+        raise UnsupportedError(
+            f"Type {field_type} has no Arrow type", hint="Give the column another type."
+        ) from None
 
 
 def pyarrow_to_schema(schema: pa.Schema, name_mapping: NameMapping | None = None) -> Schema:

@@ -110,7 +110,9 @@ class TableMetadata:
         for schema in self.schemas:
             if schema.schema_id == schema_id:
                 return schema
-        raise ValidationError(f"The table has no schema of id {schema_id}")
+        raise ValidationError(
+            f"The table has no schema of id {schema_id}", hint="Choose one of the table's schemas."
+        )
 
     def spec(self) -> PartitionSpec:
         """The partition spec that writers use."""
@@ -128,7 +130,10 @@ class TableMetadata:
         """
         spec = self._specs.get(spec_id)
         if spec is None:
-            raise ValidationError(f"The table has no partition spec of id {spec_id}")
+            raise ValidationError(
+                f"The table has no partition spec of id {spec_id}",
+                hint="Choose one of the table's partition specs.",
+            )
         return spec
 
     def schema_of(self, spec: PartitionSpec) -> Schema:
@@ -157,7 +162,10 @@ class TableMetadata:
         for order in self.sort_orders:
             if order.order_id == order_id:
                 return order
-        raise ValidationError(f"The table has no sort order of id {order_id}")
+        raise ValidationError(
+            f"The table has no sort order of id {order_id}",
+            hint="Choose one of the table's sort orders.",
+        )
 
     def current_snapshot(self) -> Snapshot | None:
         """The head of the branch `main`, or None while the table is empty."""

@@ -75,7 +75,10 @@ class MetadataBuilder:
             ValidationError: It is no text, or empty.
         """
         if not checked_text("location of a table", location):
-            raise ValidationError("A table needs a location")
+            raise ValidationError(
+                "A table needs a location",
+                hint="Name a folder, as hdfs://cluster/warehouse/db.db/t.",
+            )
         self.set(location=location)
 
     def upgrade_format_version(self, version: int) -> None:
@@ -93,7 +96,10 @@ class MetadataBuilder:
                 hint="Supported are 1 and 2.",
             )
         if version < current:
-            raise ValidationError(f"Cannot go back from format version {current} to {version}")
+            raise ValidationError(
+                f"Cannot go back from format version {current} to {version}",
+                hint="Create a new table of that version and copy the rows.",
+            )
         self.set(format_version=version)
 
     def add_schema(self, schema: Schema) -> None:
@@ -136,7 +142,10 @@ class MetadataBuilder:
             ValidationError: One of them is the current one.
         """
         if self.metadata.current_schema_id in schema_ids:
-            raise ValidationError("Cannot remove the current schema")
+            raise ValidationError(
+                "Cannot remove the current schema",
+                hint="Make another schema the current one first.",
+            )
         kept = tuple(s for s in self.metadata.schemas if s.schema_id not in schema_ids)
         self.set(schemas=kept)
 
@@ -170,7 +179,10 @@ class MetadataBuilder:
         """
         chosen = _chosen(spec_id, self._last_spec_id, "partition spec")
         if chosen not in self.metadata.specs():
-            raise ValidationError(f"The table has no partition spec of id {chosen}")
+            raise ValidationError(
+                f"The table has no partition spec of id {chosen}",
+                hint="Choose one of the table's partition specs.",
+            )
         self.set(default_spec_id=chosen)
 
     def remove_partition_specs(self, spec_ids: Collection[int]) -> None:
@@ -180,7 +192,10 @@ class MetadataBuilder:
             ValidationError: One of them is the writers' one.
         """
         if self.metadata.default_spec_id in spec_ids:
-            raise ValidationError("Cannot remove the default partition spec")
+            raise ValidationError(
+                "Cannot remove the default partition spec",
+                hint="Make another partition spec the default first.",
+            )
         kept = tuple(s for s in self.metadata.partition_specs if s.spec_id not in spec_ids)
         self.set(partition_specs=kept)
 
@@ -224,12 +239,16 @@ class MetadataBuilder:
         newest = metadata.last_sequence_number
         # Not via the index of ids, which would be built anew for each version of the metadata.
         if snapshot.snapshot_id in self._added or self._base.has_snapshot(snapshot.snapshot_id):
-            raise ValidationError(f"The table has a snapshot {snapshot.snapshot_id} already")
+            raise ValidationError(
+                f"The table has a snapshot {snapshot.snapshot_id} already",
+                hint="Give the new snapshot an id that the table does not have.",
+            )
         rootless = snapshot.parent_snapshot_id is None
         if metadata.format_version > 1 and snapshot.sequence_number <= newest and not rootless:
             raise CommitFailedError(
                 f"The sequence number {snapshot.sequence_number} of snapshot "
-                f"{snapshot.snapshot_id} is not above the table's {newest}"
+                f"{snapshot.snapshot_id} is not above the table's {newest}",
+                hint="Load the table again and repeat the change.",
             )
         self._added.add(snapshot.snapshot_id)
         self._now_ms = max(self._now_ms, snapshot.timestamp_ms)
@@ -257,14 +276,17 @@ class MetadataBuilder:
         exists = added or self._base.has_snapshot(ref.snapshot_id)
         if not exists or ref.snapshot_id in self._removed:
             raise ValidationError(
-                f"Cannot set {name!r} to snapshot {ref.snapshot_id}: it does not exist"
+                f"Cannot set {name!r} to snapshot {ref.snapshot_id}: it does not exist",
+                hint="Choose a snapshot that the table has; it may have expired.",
             )
         refs = MappingProxyType({**metadata.refs, name: ref})
         if name != MAIN_BRANCH:
             self.metadata = replace(metadata, refs=refs)
             return
         if not ref.is_branch:
-            raise ValidationError("main is a branch and cannot become a tag")
+            raise ValidationError(
+                "main is a branch and cannot become a tag", hint="Give the tag another name."
+            )
         log = lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)
         moved = metadata.current_snapshot_id != ref.snapshot_id
         if moved:
@@ -328,7 +350,10 @@ class MetadataBuilder:
         """
         snapshot_id = statistics.get("snapshot-id")
         if type(snapshot_id) is not int:
-            raise ValidationError(f"A file of {kind} must name its snapshot-id")
+            raise ValidationError(
+                f"A file of {kind} must name its snapshot-id",
+                hint="Give a snapshot-id, a whole number.",
+            )
         others = _without(getattr(self.metadata, kind), (snapshot_id,))
         self.set(**{kind: (*others, statistics)})
 
@@ -389,7 +414,10 @@ def _chosen(given: int, last_added: int | None, what: str) -> int:
     if given != LAST_ADDED:
         return given
     if last_added is None:
-        raise ValidationError(f"Cannot choose the last added {what}: none was added")
+        raise ValidationError(
+            f"Cannot choose the last added {what}: none was added",
+            hint="Add one in the same change, or name it by its id.",
+        )
     return last_added
 
 

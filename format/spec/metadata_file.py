@@ -43,7 +43,11 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise CorruptFileError(
-                f"{location}: named as a gzip file, but is none: {error}", path=location
+                f"{location}: named as a gzip file, but is none: {error}",
+                hint=(
+                    "Restore the file from a backup, or rename it without .gz if it is plain JSON."
+                ),
+                path=location,
             ) from error
     return data
 

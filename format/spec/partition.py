@@ -83,13 +83,21 @@ class PartitionField:
             UnsupportedError: The field has several sources (format version 3).
         """
         if not isinstance(raw, dict):
-            raise ValidationError(f"Invalid partition field, not an object: {raw!r}")
+            raise ValidationError(
+                f"Invalid partition field, not an object: {raw!r}", hint="Write it as to_json does."
+            )
         name, transform = raw.get("name"), raw.get("transform")
         field_id = raw.get("field-id", default_field_id)
         if not isinstance(name, str) or not isinstance(transform, str):
-            raise ValidationError(f"Invalid partition field, name or transform is missing: {raw!r}")
+            raise ValidationError(
+                f"Invalid partition field, name or transform is missing: {raw!r}",
+                hint="Give both as text.",
+            )
         if type(field_id) is not int:
-            raise ValidationError(f"Invalid partition field {name!r}: field-id is missing")
+            raise ValidationError(
+                f"Invalid partition field {name!r}: field-id is missing",
+                hint="Give a whole number from 1000 on.",
+            )
         return cls(
             source_id(raw, "partition field"),
             field_id,
@@ -185,7 +193,8 @@ class PartitionSpec:
         if len(values) != len(self.fields):
             raise ValidationError(
                 f"Partition {tuple(values)!r} has {len(values)} values, "
-                f"spec {self.spec_id} has {len(self.fields)} fields"
+                f"spec {self.spec_id} has {len(self.fields)} fields",
+                hint="Give one value a field, None for null.",
             )
         return "/".join(
             f"{_encode(f.name)}="
@@ -213,13 +222,17 @@ class PartitionSpec:
         names: set[str] = set()
         for f in self.fields:
             if not f.name or f.name in names:
-                raise ValidationError(f"Partition field name {f.name!r} is empty or used twice")
+                raise ValidationError(
+                    f"Partition field name {f.name!r} is empty or used twice",
+                    hint="Give every field a name of its own.",
+                )
             names.add(f.name)
             if isinstance(f.transform, VoidTransform):
                 continue
             if not schema.contains(f.source_id):
                 raise ValidationError(
-                    f"Partition field {f.name!r}: there is no column with id {f.source_id}"
+                    f"Partition field {f.name!r}: there is no column with id {f.source_id}",
+                    hint="Partition by a column that the schema has.",
                 )
             _check_source(f, schema)
 
@@ -237,10 +250,15 @@ class PartitionSpec:
             UnsupportedError: A field has several sources (format version 3).
         """
         if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
-            raise ValidationError(f"Invalid partition spec, fields are missing: {raw!r}")
+            raise ValidationError(
+                f"Invalid partition spec, fields are missing: {raw!r}",
+                hint="Give an array of partition fields, empty for an unpartitioned table.",
+            )
         spec_id = raw.get("spec-id")
         if type(spec_id) is not int:
-            raise ValidationError("Invalid partition spec: spec-id is missing")
+            raise ValidationError(
+                "Invalid partition spec: spec-id is missing", hint="Give a whole number from 0 on."
+            )
         return cls(spec_id, fields_from_json(raw["fields"]), unknown_members(raw, _SPEC))
 
 
@@ -256,7 +274,10 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
     """
     with_ids = sum(isinstance(f, dict) and "field-id" in f for f in raw)
     if with_ids not in (0, len(raw)):
-        raise ValidationError("Invalid partition spec: some fields have a field-id, others do not")
+        raise ValidationError(
+            "Invalid partition spec: some fields have a field-id, others do not",
+            hint="Give all fields a field-id, or none.",
+        )
     return tuple(
         PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)
     )
@@ -275,11 +296,15 @@ def source_id(raw: dict[str, Any], what: str) -> int:
         if len(several) != 1:
             raise UnsupportedError(
                 f"Invalid {what} {raw.get('name', '')!r}: several source columns belong to format "
-                "version 3 (v3), which is not supported yet"
+                "version 3 (v3), which is not supported yet",
+                hint="Give every field one source column.",
             )
         found = several[0]
     if type(found) is not int:
-        raise ValidationError(f"Invalid {what} {raw.get('name', '')!r}: source-id is missing")
+        raise ValidationError(
+            f"Invalid {what} {raw.get('name', '')!r}: source-id is missing",
+            hint="Name the source column by its id.",
+        )
     return found
 
 
@@ -296,7 +321,8 @@ def assign_fresh_partition_spec_ids(
         name = old_schema.find_column_name(f.source_id)
         if name is None:
             raise ValidationError(
-                f"Partition field {f.name!r}: there is no column with id {f.source_id}"
+                f"Partition field {f.name!r}: there is no column with id {f.source_id}",
+                hint="Partition by a column that the schema has.",
             )
         source = fresh_schema.find_field(name).field_id
         fields.append(replace(f, source_id=source, field_id=PARTITION_FIELD_ID_START + i))
@@ -310,14 +336,16 @@ def _check_source(f: PartitionField, schema: Schema) -> None:
     ):
         raise ValidationError(
             f"Partition field {f.name!r}: cannot apply transform {f.transform} to column "
-            f"{schema.find_column_name(f.source_id)!r} of type {column.field_type}"
+            f"{schema.find_column_name(f.source_id)!r} of type {column.field_type}",
+            hint="Choose a transform that fits the type.",
         )
     parent = schema.find_parent_id(f.source_id)
     while parent is not None:
         if not schema.find_field(parent).field_type.is_struct:
             raise ValidationError(
                 f"Partition field {f.name!r}: column {schema.find_column_name(f.source_id)!r} "
-                "lies in a list or map"
+                "lies in a list or map",
+                hint="Partition by a column outside lists and maps.",
             )
         parent = schema.find_parent_id(parent)
     if schema.contains(f.name):
@@ -344,7 +372,9 @@ def check_redundant(fields: Iterable[PartitionField]) -> None:
             continue
         kind = "time" if isinstance(f.transform, TimeTransform) else str(f.transform)
         if (first := seen.setdefault((f.source_id, kind), f)) is not f:
-            raise ValidationError(f"Partition field {f} is redundant beside {first}")
+            raise ValidationError(
+                f"Partition field {f} is redundant beside {first}", hint="Keep one of both."
+            )
 
 
 def _source_type(schema: Schema, f: PartitionField) -> IcebergType:

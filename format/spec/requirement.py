@@ -26,12 +26,17 @@ class TableRequirement(Protocol):
 
 def _same(what: str, expected: object, found: object) -> None:
     if expected != found:
-        raise CommitFailedError(f"{what} has changed: expected {expected}, found {found}")
+        raise CommitFailedError(
+            f"{what} has changed: expected {expected}, found {found}",
+            hint="Load the table again and repeat the change.",
+        )
 
 
 def _present(metadata: TableMetadata | None) -> TableMetadata:
     if metadata is None:
-        raise CommitFailedError("the table does not exist any more")
+        raise CommitFailedError(
+            "the table does not exist any more", hint="Create it again, or check its name."
+        )
     return metadata
 
 
@@ -42,7 +47,10 @@ class AssertCreate:
     def check(self, metadata: TableMetadata | None) -> None:
         """See `TableRequirement.check`."""
         if metadata is not None:
-            raise CommitFailedError("the table was created concurrently")
+            raise CommitFailedError(
+                "the table was created concurrently",
+                hint="Load that table, or choose another name.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ class Schema:
         """
         struct = parse_type(raw)
         if not isinstance(struct, StructType):
-            raise SchemaError(f"A schema is a struct, not {struct}")
+            raise SchemaError(f"A schema is a struct, not {struct}", hint="Give a StructType.")
         return cls(
             struct.fields,
             int(raw.get("schema-id") or INITIAL_SCHEMA_ID),
@@ -225,7 +225,10 @@ class Schema:
 
     def _find_id(self, name: str, *, case_sensitive: bool) -> int | None:
         if not isinstance(name, str):
-            raise ValidationError(f"Not the name or the id of a field: {name!r}")
+            raise ValidationError(
+                f"Not the name or the id of a field: {name!r}",
+                hint="Give the full name as text, or the id as a whole number.",
+            )
         if case_sensitive:
             return self._index.id_by_name.get(name)
         if not self._lowered:
@@ -244,19 +247,29 @@ class Schema:
     def _check_identifier(self, field_id: int) -> None:
         found = self._index.by_id.get(field_id)
         if found is None:
-            raise SchemaError(f"Identifier field {field_id} does not exist")
+            raise SchemaError(
+                f"Identifier field {field_id} does not exist",
+                hint="Name fields that the schema has.",
+            )
         name = self._index.name_by_id[field_id]
         if not found.field_type.is_primitive or not found.required:
-            raise SchemaError(f"Identifier field {name!r} must be a required primitive field")
+            raise SchemaError(
+                f"Identifier field {name!r} must be a required primitive field",
+                hint="Make it required, or identify rows by other fields.",
+            )
         if isinstance(found.field_type, (FloatType, DoubleType)):
-            raise SchemaError(f"Identifier field {name!r} must not be a floating point number")
+            raise SchemaError(
+                f"Identifier field {name!r} must not be a floating point number",
+                hint="Identify rows by other fields.",
+            )
         parent = self._index.parent_by_id.get(field_id)
         while parent is not None:
             holder = self._index.by_id[parent]
             if not isinstance(holder.field_type, StructType) or not holder.required:
                 raise SchemaError(
                     f"Identifier field {name!r} lies in {self._index.name_by_id[parent]!r}, "
-                    "which is not a required struct"
+                    "which is not a required struct",
+                    hint="Identify rows by fields outside lists, maps and optional structs.",
                 )
             parent = self._index.parent_by_id.get(parent)
 
@@ -413,12 +426,15 @@ def _build_index(fields: tuple[NestedField, ...]) -> _Index:
             if f.field_id in by_id:
                 raise SchemaError(
                     f"Invalid schema: field id {f.field_id} is used by "
-                    f"{name_by_id[f.field_id]!r} and {prefix + f.name!r}"
+                    f"{name_by_id[f.field_id]!r} and {prefix + f.name!r}",
+                    hint="Give every field an id of its own; assign_fresh_schema_ids does.",
                 )
             full = prefix + f.name
             if full in names:
                 raise SchemaError(
-                    f"Invalid schema: several fields named {full!r}: {names[full]} and {f.field_id}"
+                    f"Invalid schema: several fields named {full!r}: {names[full]} and "
+                    f"{f.field_id}",
+                    hint="Give every field a name of its own.",
                 )
             by_id[f.field_id] = f
             names[full] = f.field_id

@@ -7,7 +7,7 @@ import uuid
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ValidationError, reason_of
 from icecomb.format.spec.temporal import (
     human_date,
     iso_time,
@@ -74,8 +74,13 @@ def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
         if isinstance(field_type, (FixedType, BinaryType)):
             return bytes(value)
     except (struct.error, AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise ValidationError(f"{value!r} is not a value of type {field_type}: {error}") from error
-    raise ValidationError(f"Type {field_type} has no binary form")
+        raise ValidationError(
+            f"{value!r} is not a value of type {field_type}: {reason_of(error)}",
+            hint="Give a value of that type.",
+        ) from error
+    raise ValidationError(
+        f"Type {field_type} has no binary form", hint="Give a value of a primitive type."
+    )
 
 
 def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
@@ -100,9 +105,12 @@ def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
             return bytes(data)
     except (struct.error, ValueError, TypeError) as error:
         raise ValidationError(
-            f"{bytes(data).hex()!r} is not a value of type {field_type}: {error}"
+            f"{bytes(data).hex()!r} is not a value of type {field_type}: {reason_of(error)}",
+            hint="The file or its metadata is damaged: read an older snapshot.",
         ) from error
-    raise ValidationError(f"Type {field_type} has no binary form")
+    raise ValidationError(
+        f"Type {field_type} has no binary form", hint="Give a value of a primitive type."
+    )
 
 
 def to_json(field_type: IcebergType, value: Any) -> Any:
@@ -136,7 +144,10 @@ def to_json(field_type: IcebergType, value: Any) -> Any:
             }
         return _primitive_to_json(field_type, value)
     except (AttributeError, TypeError, ValueError) as error:
-        raise ValidationError(f"{value!r} is not a value of type {field_type}: {error}") from error
+        raise ValidationError(
+            f"{value!r} is not a value of type {field_type}: {reason_of(error)}",
+            hint="Give a value of that type.",
+        ) from error
 
 
 def from_json(field_type: IcebergType, raw: Any) -> Any:
@@ -163,7 +174,12 @@ def from_json(field_type: IcebergType, raw: Any) -> Any:
             }
         return _primitive_from_json(field_type, raw)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidOperation) as error:
-        raise ValidationError(f"{raw!r} is not a value of type {field_type}: {error}") from error
+        raise ValidationError(
+            f"{raw!r} is not a value of type {field_type}: {reason_of(error)}",
+            hint=(
+                "Write it as the specification does (appendix D, JSON single-value serialization)."
+            ),
+        ) from error
 
 
 def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:

@@ -68,7 +68,9 @@ def ref_type(given: Any) -> SnapshotRefType:
     try:
         return SnapshotRefType(given.lower() if isinstance(given, str) else given)
     except ValueError:
-        raise ValidationError(f"Invalid reference: type is {given!r}") from None
+        raise ValidationError(
+            f"Invalid reference: type is {given!r}", hint="Use branch or tag."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +149,20 @@ class Snapshot:
             ValidationError: A required member is missing or has the wrong shape.
         """
         if not isinstance(raw, dict):
-            raise ValidationError(f"Invalid snapshot, not an object: {raw!r}")
+            raise ValidationError(
+                f"Invalid snapshot, not an object: {raw!r}", hint="Write it as to_json does."
+            )
         summary = raw.get("summary") or {}
         if not isinstance(summary, dict):
-            raise ValidationError("Invalid snapshot: summary is not an object")
+            raise ValidationError(
+                "Invalid snapshot: summary is not an object", hint="Write it as to_json does."
+            )
         manifest_list = _optional(raw, "manifest-list", str, "snapshot")
         manifests = _optional(raw, "manifests", list, "snapshot")
         if manifest_list is None and manifests is None:
             raise ValidationError(
-                f"Invalid snapshot {raw.get('snapshot-id')}: manifest-list is missing"
+                f"Invalid snapshot {raw.get('snapshot-id')}: manifest-list is missing",
+                hint="Give the location of its manifest list.",
             )
         parent = _optional(raw, "parent-snapshot-id", int, "snapshot")
         return cls(
@@ -248,7 +255,9 @@ class SnapshotRef:
             ValidationError: A required member is missing or has the wrong shape.
         """
         if not isinstance(raw, dict):
-            raise ValidationError(f"Invalid reference, not an object: {raw!r}")
+            raise ValidationError(
+                f"Invalid reference, not an object: {raw!r}", hint="Write it as to_json does."
+            )
         return cls(
             _required(raw, "snapshot-id", int, "reference"),
             ref_type(raw.get("type")),
@@ -288,7 +297,10 @@ class SnapshotLogEntry:
             ValidationError: A required member is missing or has the wrong shape.
         """
         if not isinstance(raw, dict):
-            raise ValidationError(f"Invalid snapshot-log entry, not an object: {raw!r}")
+            raise ValidationError(
+                f"Invalid snapshot-log entry, not an object: {raw!r}",
+                hint="Write it as to_json does.",
+            )
         return cls(
             _required(raw, "snapshot-id", int, "snapshot-log entry"),
             _required(raw, "timestamp-ms", int, "snapshot-log entry"),
@@ -327,7 +339,10 @@ class MetadataLogEntry:
             ValidationError: A required member is missing or has the wrong shape.
         """
         if not isinstance(raw, dict):
-            raise ValidationError(f"Invalid metadata-log entry, not an object: {raw!r}")
+            raise ValidationError(
+                f"Invalid metadata-log entry, not an object: {raw!r}",
+                hint="Write it as to_json does.",
+            )
         return cls(
             _required(raw, "metadata-file", str, "metadata-log entry"),
             _required(raw, "timestamp-ms", int, "metadata-log entry"),
@@ -349,12 +364,18 @@ def _check_longs(value: Any, *names: str) -> None:
 def _required(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
     value = _optional(raw, key, kind, owner)
     if value is None:
-        raise ValidationError(f"Invalid {owner}: {key} is missing")
+        raise ValidationError(
+            f"Invalid {owner}: {key} is missing",
+            hint="Give all required members of the specification.",
+        )
     return value
 
 
 def _optional(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
     value = raw.get(key)
     if value is not None and type(value) is not kind:
-        raise ValidationError(f"Invalid {owner}: {key} is not of type {kind.__name__}: {value!r}")
+        raise ValidationError(
+            f"Invalid {owner}: {key} is not of type {kind.__name__}: {value!r}",
+            hint="Give a value of that type.",
+        )
     return value

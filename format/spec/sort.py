@@ -95,7 +95,10 @@ class SortField:
             UnsupportedError: The field has several sources (format version 3).
         """
         if not isinstance(raw, dict) or not isinstance(raw.get("transform"), str):
-            raise ValidationError(f"Invalid sort field, transform is missing: {raw!r}")
+            raise ValidationError(
+                f"Invalid sort field, transform is missing: {raw!r}",
+                hint="Give the transform as text, such as identity.",
+            )
         return cls(
             source_id(raw, "sort field"),
             parse_transform(raw["transform"]),
@@ -178,10 +181,16 @@ class SortOrder:
             ValidationError: A source is missing, or a transform does not fit.
         """
         if self.order_id == UNSORTED_SORT_ORDER_ID and self.fields:
-            raise ValidationError("Sort order 0 is the unsorted order and has no fields")
+            raise ValidationError(
+                "Sort order 0 is the unsorted order and has no fields",
+                hint="Give another order id, or no fields.",
+            )
         for f in self.fields:
             if not schema.contains(f.source_id):
-                raise ValidationError(f"Sort field {f}: there is no column with id {f.source_id}")
+                raise ValidationError(
+                    f"Sort field {f}: there is no column with id {f.source_id}",
+                    hint="Sort by a column that the schema has.",
+                )
             f.transform.check(schema.find_type(f.source_id))
 
     def to_json(self) -> dict[str, Any]:
@@ -198,9 +207,14 @@ class SortOrder:
             UnsupportedError: A field has several sources (format version 3).
         """
         if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
-            raise ValidationError(f"Invalid sort order, fields are missing: {raw!r}")
+            raise ValidationError(
+                f"Invalid sort order, fields are missing: {raw!r}",
+                hint="Give an array of sort fields, empty for the unsorted order.",
+            )
         if type(raw.get("order-id")) is not int:
-            raise ValidationError("Invalid sort order: order-id is missing")
+            raise ValidationError(
+                "Invalid sort order: order-id is missing", hint="Give a whole number from 0 on."
+            )
         fields = tuple(map(SortField.from_json, raw["fields"]))
         return cls(raw["order-id"], fields, unknown_members(raw, _ORDER))
 
@@ -215,7 +229,9 @@ def _one_of(kind: type[_E], given: Any) -> _E:
         return kind(given.lower() if isinstance(given, str) else given)
     except ValueError:
         known = ", ".join(str(one.value) for one in kind)
-        raise ValidationError(f"Invalid sort field: {given!r} is none of {known}") from None
+        raise ValidationError(
+            f"Invalid sort field: {given!r} is none of {known}", hint="Use one of these."
+        ) from None
 
 
 def assign_fresh_sort_order_ids(
@@ -232,6 +248,9 @@ def assign_fresh_sort_order_ids(
     for f in order.fields:
         name = old_schema.find_column_name(f.source_id)
         if name is None:
-            raise ValidationError(f"Sort field {f}: there is no column with id {f.source_id}")
+            raise ValidationError(
+                f"Sort field {f}: there is no column with id {f.source_id}",
+                hint="Sort by a column that the schema has.",
+            )
         fields.append(replace(f, source_id=fresh_schema.find_field(name).field_id))
     return SortOrder(INITIAL_SORT_ORDER_ID, tuple(fields))

@@ -40,7 +40,10 @@ def days_from_civil(year: int, month: int, day: int) -> int:
     """
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and leap):
-        raise ValidationError(f"There is no day {year:04d}-{month:02d}-{day:02d}")
+        raise ValidationError(
+            f"There is no day {year:04d}-{month:02d}-{day:02d}",
+            hint="Write a day of the calendar, as 2024-01-31.",
+        )
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
@@ -112,7 +115,9 @@ def parse_time(text: str) -> int:
     hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
     fraction = (match[4] or "").ljust(6, "0")
     if hours > 23 or minutes > 59 or seconds > 59 or fraction[6:].strip("0"):
-        raise ValidationError(f"Not a time of day in microseconds: {text!r}")
+        raise ValidationError(
+            f"Not a time of day in microseconds: {text!r}", hint="Write it as 22:31:08.123456."
+        )
     return (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND + int(fraction[:6])
 
 

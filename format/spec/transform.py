@@ -119,7 +119,10 @@ class Transform:
             ValidationError: The transform does not take columns of this type.
         """
         if not self.can_transform(source):
-            raise ValidationError(f"Cannot apply transform {self} to a column of type {source}")
+            raise ValidationError(
+                f"Cannot apply transform {self} to a column of type {source}",
+                hint="Choose a transform that fits the type.",
+            )
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:
         """A partition value as it stands in partition paths and listings.
@@ -454,7 +457,10 @@ def hash_bytes(value: Any) -> bytes:
         return decimal_bytes(value)
     if isinstance(value, uuid.UUID):
         return value.bytes
-    raise ValidationError(f"Cannot hash a value of {type(value).__name__}: {value!r}")
+    raise ValidationError(
+        f"Cannot hash a value of {type(value).__name__}: {value!r}",
+        hint="Give a value of a type that bucket takes.",
+    )
 
 
 def unscaled(value: Decimal) -> int:
@@ -533,5 +539,8 @@ def _shortest_single(value: float) -> str:
 
 def _primitive(transform: Transform, source: IcebergType) -> PrimitiveType:
     if not isinstance(source, PrimitiveType):
-        raise ValidationError(f"Cannot apply transform {transform} to a column of type {source}")
+        raise ValidationError(
+            f"Cannot apply transform {transform} to a column of type {source}",
+            hint="Choose a transform that fits the type.",
+        )
     return source

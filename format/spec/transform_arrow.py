@@ -63,7 +63,10 @@ def apply(transform: Transform, array: Any) -> Any:
         return _truncate(transform, array)
     if isinstance(transform, TimeTransform):
         return _time(transform, array)
-    raise UnsupportedError(f"Cannot apply the unknown transform {transform}")
+    raise UnsupportedError(
+        f"Cannot apply the unknown transform {transform}",
+        hint="A newer writer may have made it: use a newer icecomb.",
+    )
 
 
 def _nulls(array: Any) -> Any:
@@ -71,7 +74,10 @@ def _nulls(array: Any) -> Any:
 
 
 def _refuse(transform: Transform, kind: Any) -> ValidationError:
-    return ValidationError(f"Cannot apply transform {transform} to an Arrow array of type {kind}")
+    return ValidationError(
+        f"Cannot apply transform {transform} to an Arrow array of type {kind}",
+        hint="Choose a transform that fits the type.",
+    )
 
 
 def _bucket(transform: BucketTransform, array: Any) -> Any:

@@ -207,7 +207,8 @@ class DecimalType(PrimitiveType):
             object.__setattr__(self, name, number)
         if not 0 < self.precision <= MAX_DECIMAL_PRECISION or not 0 <= self.scale <= self.precision:
             raise SchemaError(
-                f"Invalid type {self}: precision must be 1 to 38 and scale 0 to precision"
+                f"Invalid type {self}: precision must be 1 to 38 and scale 0 to precision",
+                hint="Give a precision and a scale in those ranges.",
             )
 
     def __str__(self) -> str:
@@ -291,15 +292,22 @@ class NestedField:
             UnsupportedError: The type belongs to a later format version.
         """
         if not isinstance(raw, dict):
-            raise SchemaError(f"Invalid field, not an object: {raw!r}")
+            raise SchemaError(
+                f"Invalid field, not an object: {raw!r}", hint="Write it as to_json does."
+            )
         field_id = _member(raw, "id", int, "field")
         name = _member(raw, "name", str, "field")
         if "type" not in raw:
-            raise SchemaError(f"Invalid field {name!r}: type is missing")
+            raise SchemaError(
+                f"Invalid field {name!r}: type is missing", hint='Give its type, such as "long".'
+            )
         field_type = parse_type(raw["type"])
         doc = raw.get("doc")
         if doc is not None and not isinstance(doc, str):
-            raise SchemaError(f"Invalid field {name!r}: doc is not a string")
+            raise SchemaError(
+                f"Invalid field {name!r}: doc is not a string",
+                hint="Give it as text, or leave it out.",
+            )
         return cls(
             field_id,
             name,
@@ -515,7 +523,7 @@ def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
         SchemaError: It is given under both, or is no type.
     """
     if given is not None and alias is not None:
-        raise SchemaError(f"Give either {what}_type or {what}")
+        raise SchemaError(f"Give either {what}_type or {what}", hint="Give exactly one of both.")
     return as_type(alias if given is None else given)
 
 
@@ -547,12 +555,18 @@ def parse_type(raw: Any) -> IcebergType:
     if isinstance(raw, str):
         return _PRIMITIVES.get(raw) or _parse_primitive(raw)
     if not isinstance(raw, dict):
-        raise SchemaError(f"Invalid type: {raw!r}")
+        raise SchemaError(
+            f"Invalid type: {raw!r}",
+            hint=(
+                'Write it as in the specification, such as "long", "decimal(9, 2)" or a '
+                "nested object."
+            ),
+        )
     kind = raw.get("type")
     if kind == "struct":
         fields = raw.get("fields")
         if not isinstance(fields, list):
-            raise SchemaError("Invalid struct: fields are missing")
+            raise SchemaError("Invalid struct: fields are missing", hint="Give an array of fields.")
         return StructType(tuple(map(NestedField.from_json, fields)), unknown_members(raw, _STRUCT))
     if kind == "list":
         return ListType(
@@ -572,7 +586,12 @@ def parse_type(raw: Any) -> IcebergType:
         )
     if isinstance(kind, str):
         return parse_type(kind)
-    raise SchemaError(f"Unknown type: {raw!r}")
+    raise SchemaError(
+        f"Unknown type: {raw!r}",
+        hint=(
+            'Write it as in the specification, such as "long", "decimal(9, 2)" or a nested object.'
+        ),
+    )
 
 
 def _parse_primitive(text: str) -> PrimitiveType:
@@ -585,7 +604,10 @@ def _parse_primitive(text: str) -> PrimitiveType:
         return FixedType(int(match[1]))
     if lowered.partition("(")[0].strip() in V3_TYPES:
         raise later_type(text)
-    raise SchemaError(f"Unknown type: {text!r}")
+    raise SchemaError(
+        f"Unknown type: {text!r}",
+        hint="Write it as in the specification, such as long, decimal(9, 2) or fixed[16].",
+    )
 
 
 def later_type(text: str) -> UnsupportedError:
@@ -601,7 +623,10 @@ def _member(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
     if type(value) is not kind:
         found = "is missing" if key not in raw else f"is not of type {kind.__name__}: {value!r}"
         name = raw.get("name")
-        raise SchemaError(f"Invalid {owner}{f' {name!r}' if name else ''}: {key} {found}")
+        raise SchemaError(
+            f"Invalid {owner}{f' {name!r}' if name else ''}: {key} {found}",
+            hint="Write it as to_json does.",
+        )
     return value
 
 

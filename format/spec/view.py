@@ -167,7 +167,10 @@ class ViewDefinition:
 
     def __post_init__(self) -> None:
         if not isinstance(self.queries, Mapping):
-            raise ValidationError(f"The queries of a view are SQL by dialect, not {self.queries!r}")
+            raise ValidationError(
+                f"The queries of a view are SQL by dialect, not {self.queries!r}",
+                hint='Give a mapping such as {"spark": "SELECT ..."}.',
+            )
         for dialect, sql in self.queries.items():
             checked_text("dialect of a query", dialect)
             checked_text(f"query in {dialect!r}", sql)
@@ -195,7 +198,10 @@ def check_dialects(dialects: Iterable[str]) -> None:
     for dialect in dialects:
         lowered = dialect.lower()
         if not lowered or lowered in seen:
-            raise ValidationError(f"A view has one query a dialect, not two in {lowered!r}")
+            raise ValidationError(
+                f"A view has one query a dialect, not two in {lowered!r}",
+                hint="Keep one query of that dialect.",
+            )
         seen.add(lowered)
 
 

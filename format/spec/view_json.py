@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    CorruptFileError,
+    IcecombError,
+    UnsupportedError,
+    ValidationError,
+    reason_of,
+)
 from icecomb.format.spec.metadata_file import COMPRESSION_MARKERS, read_metadata_json
 from icecomb.format.spec.read_back import check_view
 from icecomb.format.spec.schema import Schema
@@ -125,8 +131,13 @@ def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetada
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
     except (IcecombError, ValueError, RecursionError) as error:
-        reason = error.message if isinstance(error, IcecombError) else str(error)
-        raise CorruptFileError(f"{where}: not valid view metadata: {reason}", path=where) from error
+        raise CorruptFileError(
+            f"{where}: not valid view metadata: {reason_of(error)}",
+            hint=(
+                "Another version of the file may be intact: see the folder of the view's metadata."
+            ),
+            path=where,
+        ) from error
     return metadata
 
 

@@ -50,7 +50,8 @@ def find_token(path: str, kind: str, service: str | None = None) -> DelegationTo
         data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigurationError(
-            f"the token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}"
+            f"the token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}",
+            hint="check the path and its permissions",
         ) from error
     if data[:5] != _MAGIC + b"\0":
         raise ConfigurationError(
@@ -67,7 +68,9 @@ def find_token(path: str, kind: str, service: str | None = None) -> DelegationTo
             if found == kind and (service is None or of == service):
                 return DelegationToken(identifier, password, of, data[begin : reader.position])
     except IndexError as error:
-        raise ConfigurationError(f"{path} ({FILE_VARIABLE}) ends early") from error
+        raise ConfigurationError(
+            f"{path} ({FILE_VARIABLE}) ends early", hint="have the token file written again"
+        ) from error
     return None
 
 

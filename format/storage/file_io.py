@@ -295,6 +295,7 @@ class FileIO:
         if self._of(target) is not system:
             raise UnsupportedError(
                 f"cannot rename {source} to {target}: they are on different file systems",
+                hint="copy the file, then delete the old one",
                 path=source,
             )
         system.rename(source, target)

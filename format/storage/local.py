@@ -103,7 +103,9 @@ class LocalFileSystem(FileSystem):
                 if error.errno not in _STORAGE_FAILED or isinstance(error, IcecombError):
                     raise
                 raise FileIOError(
-                    f"cannot write {location}: {error.strerror}", path=location
+                    f"cannot write {location}: {error.strerror}",
+                    hint="free space there; nothing stands under the name",
+                    path=location,
                 ) from error
             with _failures("create", location):
                 _publish(temporary, path)
@@ -136,6 +138,7 @@ class LocalFileSystem(FileSystem):
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
             raise FileIOError(
                 f"cannot delete {location}{more}: {cause.strerror}",
+                hint="check the permissions of the folder",
                 path=location,
                 failed=tuple(name for name, _ in failed),
             ) from cause
@@ -269,7 +272,11 @@ def _local_path(location: str) -> str:
             )
         path = match["path"]
     if "\0" in path:
-        raise ValidationError(f"a file name cannot hold a NUL: {location!r}", path=location)
+        raise ValidationError(
+            f"a file name cannot hold a NUL: {location!r}",
+            hint="leave the NUL out of the name",
+            path=location,
+        )
     return path
 
 
@@ -367,9 +374,21 @@ def _failures(verb: str, location: str) -> Iterator[None]:
     except IcecombError:
         raise
     except FileExistsError:
-        raise FileExistsAlreadyError(f"{location} exists already", path=location) from None
+        raise FileExistsAlreadyError(
+            f"{location} exists already",
+            hint="choose another name, or delete it first",
+            path=location,
+        ) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise FileMissingError(f"{location} does not exist", path=location) from None
+        raise FileMissingError(
+            f"{location} does not exist",
+            hint="check the location; somebody may have deleted it",
+            path=location,
+        ) from None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise FileIOError(f"cannot {verb} {location}: {reason}", path=location) from error
+        raise FileIOError(
+            f"cannot {verb} {location}: {reason}",
+            hint="check the permissions, and that there is space",
+            path=location,
+        ) from error

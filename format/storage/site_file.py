@@ -130,7 +130,8 @@ class _Reader:
             return []
         except OSError as error:
             raise ConfigurationError(
-                f"{self._path} cannot be read: {error.strerror or error}"
+                f"{self._path} cannot be read: {error.strerror or error}",
+                hint="check its permissions, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another",
             ) from error
         return self._found
 

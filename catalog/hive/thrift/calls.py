@@ -209,6 +209,7 @@ class Calls:
 def _missing(connection: Connection, method: str, answer: str) -> MissingCallError:
     return MissingCallError(
         f"the metastore {connection.uri} does not have the call {method}",
+        hint="use a metastore of a version that has it: Hive 2.3, 3.1 or 4",
         kind="TApplicationException",
         answer=answer,
     )
@@ -217,7 +218,7 @@ def _missing(connection: Connection, method: str, answer: str) -> MissingCallErr
 def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
     answer = str(getattr(error, "message", None) or error).strip()
     kind = type(error).__name__
-    hint = None
+    hint = "look at the metastore's log"
     if "HIVE_LOCKS" in answer and "not exist" in answer:
         hint = "its database lacks the lock tables; run `schematool -initSchema`"
     elif "The following columns have types incompatible" in answer:

@@ -184,7 +184,9 @@ class HiveClient:
         except RefusedError as error:
             if error.kind == "AlreadyExistsException":
                 raise NamespaceAlreadyExistsError(
-                    f"the namespace {database.name} exists already", namespace=database.name
+                    f"the namespace {database.name} exists already",
+                    hint="use it, or choose another name",
+                    namespace=database.name,
                 ) from None
             raise
 
@@ -298,7 +300,9 @@ class HiveClient:
         except RefusedError as error:
             if error.kind == "AlreadyExistsException":
                 raise TableAlreadyExistsError(
-                    f"{table.full_name} exists already", table=table.full_name
+                    f"{table.full_name} exists already",
+                    hint="load that table, or choose another name",
+                    table=table.full_name,
                 ) from None
             if error.kind == "NoSuchObjectException" or (
                 error.kind == "InvalidObjectException"

@@ -62,15 +62,24 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
     while True:
         status, size = _header(transport.receive_raw(5))
         if status not in {_OK, _COMPLETE, 3, 4} or size > _LONGEST:
-            raise SaslError("its answer is not SASL: it does not ask who we are")
+            raise SaslError(
+                "its answer is not SASL: it does not ask who we are",
+                hint="check that hive.metastore.sasl.enabled is true on the metastore, too",
+            )
         body = transport.receive_raw(size)
         if status not in {_OK, _COMPLETE}:
-            raise SaslError(f"it refused us: {body.decode(errors='replace')}")
+            raise SaslError(
+                f"it refused us: {body.decode(errors='replace')}",
+                hint="look at the metastore's log, and check kerberos.principal or the token",
+            )
         if status == _COMPLETE:
             if body:
                 mechanism.answer(body)
             if not mechanism.complete:
-                raise SaslError("it did not prove who it is")
+                raise SaslError(
+                    "it did not prove who it is",
+                    hint="check the address: another server may answer there",
+                )
             transport.seal = mechanism
             return
         _send(transport, _OK, mechanism.answer(body))
@@ -120,11 +129,17 @@ class Kerberos:
             with _failures():
                 return self._context.step(challenge)
         if challenge is None or self._quality is not None:
-            raise SaslError("it goes on after the end of the negotiation")
+            raise SaslError(
+                "it goes on after the end of the negotiation",
+                hint="look at the metastore's log, and check that its version is supported",
+            )
         with _failures():
             offer = self._context.unwrap(challenge)
         if len(offer) != 4:
-            raise SaslError("it offers no protection that we know")
+            raise SaslError(
+                "it offers no protection that we know",
+                hint="look at the metastore's log, and check that its version is supported",
+            )
         offered = [name for name, bit in _LAYERS.items() if offer[0] & bit]
         if self._wanted not in {None, *offered} or not offered:
             raise SaslError(
@@ -172,7 +187,10 @@ class Digest:
         told = _directives(challenge.decode())
         if self._expected is not None:
             if not hmac.compare_digest(told.get("rspauth", ""), self._expected):
-                raise SaslError("it does not know the token's password")
+                raise SaslError(
+                    "it does not know the token's password",
+                    hint="check the address: another server may answer there",
+                )
             self.complete = True
             return b""
         if "auth" not in told.get("qop", "auth").split(","):

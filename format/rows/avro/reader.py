@@ -207,6 +207,7 @@ class _Shape:
             if len(branches) != 1:
                 raise UnsupportedError(
                     f"Avro file {self._location} has a union of several types: {raw}",
+                    hint="Rewrite it with a union of null and one type.",
                     path=self._location,
                 )
             kind, _, convert = self._type(branches[0])
@@ -304,6 +305,8 @@ def _decoding(location: str) -> Iterator[None]:
         raise
     except Exception as problem:
         detail = str(problem) or type(problem).__name__
-        raise CorruptFileError(f"Cannot read data file {location}: {detail}", path=location) from (
-            problem
-        )
+        raise CorruptFileError(
+            f"Cannot read data file {location}: {detail}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        ) from (problem)

@@ -149,6 +149,7 @@ class EqualityDeletes:
             if not file.equality_ids:
                 raise CorruptFileError(
                     f"Equality delete file {file.file_path} does not say what it compares",
+                    hint="The metadata is damaged: read an older snapshot.",
                     path=file.file_path,
                 )
             groups[tuple(sorted(file.equality_ids))].append(file)
@@ -199,6 +200,7 @@ class EqualityDeletes:
                 raise CorruptFileError(
                     f"Equality delete file {file.file_path} has no column of field id "
                     f"{min(missing)}",
+                    hint="Read an older snapshot, or restore the file from a backup.",
                     path=file.file_path,
                 )
             projection = Projection(places.extra, reader.fields, {})

@@ -135,7 +135,10 @@ class EqualityDeleteWriter:
 
 def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
     if not columns:
-        raise ValidationError("equality deletes must compare at least one column")
+        raise ValidationError(
+            "equality deletes must compare at least one column",
+            hint="Name the columns that identify the deleted rows.",
+        )
     ids = []
     for name in columns:
         field = schema.find_field(name)

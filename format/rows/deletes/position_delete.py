@@ -153,7 +153,9 @@ def _column(reader: DataFileReader, wanted: NestedField) -> FileField:
     found = next((f for f in reader.fields if f.field_id == wanted.field_id), None)
     if found is None:
         raise CorruptFileError(
-            f"Delete file {reader.location} has no column {wanted.name}", path=reader.location
+            f"Delete file {reader.location} has no column {wanted.name}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=reader.location,
         )
     return found
 

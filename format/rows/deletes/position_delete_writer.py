@@ -110,7 +110,10 @@ class PositionDeleteWriter:
         """
         if self._stores_rows != (rows is not None):
             wanted = "needs" if self._stores_rows else "takes no"
-            raise ValidationError(f"a writer of position deletes {wanted} deleted rows")
+            raise ValidationError(
+                f"a writer of position deletes {wanted} deleted rows",
+                hint="Give the rows to every call of a writer that stores them, and to no other.",
+            )
         if not len(positions):
             return
         deletes = (file, positions, rows)

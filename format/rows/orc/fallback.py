@@ -75,6 +75,7 @@ def read_columns(
     except Exception as problem:  # the library has no error of its own for what it meets
         raise CorruptFileError(
             f"Cannot read data file {location}: {problem or type(problem).__name__}",
+            hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from problem
 

@@ -68,7 +68,9 @@ class OrcReader:
             self._tail = OrcTail(tail)
         except ValueError as problem:
             raise CorruptFileError(
-                f"Cannot read data file {location}: {problem}", path=location
+                f"Cannot read data file {location}: {problem}",
+                hint="Read an older snapshot, or restore the file from a backup.",
+                path=location,
             ) from problem
         self._statistics_loaded = False
         if len(schema) and all(_PLACE_NAME.fullmatch(name) for name in schema.names):

@@ -171,7 +171,11 @@ def reading(location: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as problem:
         # pyarrow says OSError, without a number, for bytes that make no sense too.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError
-        raise failed(f"Cannot read data file {location}: {problem}", path=location) from problem
+        raise failed(
+            f"Cannot read data file {location}: {problem}",
+            hint="Try again; if it fails again, restore the file or read an older snapshot.",
+            path=location,
+        ) from problem
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:

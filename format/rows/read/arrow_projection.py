@@ -177,7 +177,8 @@ class Projection:
         if found.children:
             raise CorruptFileError(
                 f"Column {path!r} is {found.arrow_type} in the file, "
-                f"{field.field_type} in the table"
+                f"{field.field_type} in the table",
+                hint="Rewrite the file, or change the column's type back.",
             )
         cast = self._choose(found.arrow_type, field.field_type, path)
         return None if cast is None else lambda array, _: cast(array)
@@ -185,7 +186,8 @@ class Projection:
     def _missing(self, field: NestedField, wanted: pa.DataType, path: str) -> _Convert:
         if field.initial_default is None and field.required:
             raise CorruptFileError(
-                f"Required column {path!r} (field id {field.field_id}) is not in the file"
+                f"Required column {path!r} (field id {field.field_id}) is not in the file",
+                hint="Rewrite the file with the column, or make the column optional.",
             )
         return _constant(field.initial_default, wanted)
 
@@ -201,7 +203,8 @@ class Projection:
             return self._missing_struct(field, kind, wanted, path)
         if not pa.types.is_struct(found.arrow_type):
             raise CorruptFileError(
-                f"Column {path!r} is {found.arrow_type} in the file, not a struct"
+                f"Column {path!r} is {found.arrow_type} in the file, not a struct",
+                hint="Rewrite the file, or read an older snapshot.",
             )
         before = len(self._used)
         parts = []
@@ -247,7 +250,10 @@ class Projection:
         self, kind: ListType, found: FileField, wanted: pa.DataType, path: str
     ) -> _Convert | None:
         if len(found.children) != 1 or pa.types.is_struct(found.arrow_type):
-            raise CorruptFileError(f"Column {path!r} is {found.arrow_type} in the file, not a list")
+            raise CorruptFileError(
+                f"Column {path!r} is {found.arrow_type} in the file, not a list",
+                hint="Rewrite the file, or read an older snapshot.",
+            )
         (element,) = found.children
         convert = self._field(kind.element_field, element, f"{path}.element")
         if convert is None and _same(found, wanted):
@@ -268,7 +274,10 @@ class Projection:
         self, kind: MapType, found: FileField, wanted: pa.DataType, path: str
     ) -> _Convert | None:
         if not pa.types.is_map(found.arrow_type):
-            raise CorruptFileError(f"Column {path!r} is {found.arrow_type} in the file, not a map")
+            raise CorruptFileError(
+                f"Column {path!r} is {found.arrow_type} in the file, not a map",
+                hint="Rewrite the file, or read an older snapshot.",
+            )
         key, value = found.children
         convert_key = self._field(kind.key_field, key, f"{path}.key")
         convert_value = self._field(kind.value_field, value, f"{path}.value")

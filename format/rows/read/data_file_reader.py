@@ -78,5 +78,6 @@ def open_data_file(
         return AvroReader(io, file.file_path, name_mapping, file.file_size_in_bytes)
     raise UnsupportedError(
         f"File {file.file_path} is {file.file_format.value}: such files cannot be read yet",
+        hint="Rewrite it as Parquet, ORC or Avro by the engine that wrote it.",
         path=file.file_path,
     )

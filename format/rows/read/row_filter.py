@@ -90,7 +90,10 @@ def _mask(
     if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
         return pa.repeat(isinstance(expression, AlwaysTrue), rows)
     if not isinstance(expression, BoundPredicate):
-        raise ExpressionError(f"Not a bound expression: {expression}")
+        raise ExpressionError(
+            f"Not a bound expression: {expression}",
+            hint="Bind it to the table's schema by bind first.",
+        )
     array = columns[expression.term.field_id]
     if isinstance(expression.term, BoundTransform):
         array = expression.term.transform.apply_array(array)
@@ -100,7 +103,10 @@ def _mask(
     if isinstance(expression, BoundSetPredicate):
         return _set(expression, array)
     if not isinstance(expression, BoundLiteralPredicate):
-        raise ExpressionError(f"Not a predicate on rows: {expression}")
+        raise ExpressionError(
+            f"Not a predicate on rows: {expression}",
+            hint="Build it from the classes of icecomb.format, or give SQL text.",
+        )
     if expression.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         found = _starts_with(array, expression.literal)
         return found if expression.operation is Operation.STARTS_WITH else pc.invert(found)

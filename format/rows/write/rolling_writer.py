@@ -99,7 +99,9 @@ def writing(location: str) -> Iterator[None]:
         raise
     except (OSError, pa.ArrowException) as problem:
         raise FileIOError(
-            f"Cannot write data file {location}: {problem}", path=location
+            f"Cannot write data file {location}: {problem}",
+            hint="Check that there is space, and that the values are valid for their types.",
+            path=location,
         ) from problem
 
 

@@ -120,7 +120,11 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
     if match is None and location.startswith("/"):
         scheme, authority, path = "", None, location
     elif match is None or match["scheme"].lower() not in SCHEMES:
-        raise ValidationError(f"not a location of HDFS: {location!r}", path=location)
+        raise ValidationError(
+            f"not a location of HDFS: {location!r}",
+            hint="write hdfs://<nameservice or host:port>/... or webhdfs://...",
+            path=location,
+        )
     else:
         scheme, authority, path = match["scheme"].lower(), match["authority"], match["path"]
     if not authority:
@@ -136,7 +140,11 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
         if scheme in {"", default["scheme"].lower()}:
             scheme, authority = default["scheme"].lower(), default["authority"] or ""
     if "\0" in path:
-        raise ValidationError(f"a file name cannot hold a NUL: {location!r}", path=location)
+        raise ValidationError(
+            f"a file name cannot hold a NUL: {location!r}",
+            hint="leave the NUL out of the name",
+            path=location,
+        )
     return scheme, authority or "", re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
 
 

@@ -81,7 +81,10 @@ class HdfsArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
 
     def delete_root_dir_contents(self) -> None:
         """Refused."""
-        raise UnsupportedError("all of a cluster is never deleted")
+        raise UnsupportedError(
+            "all of a cluster is never deleted",
+            hint="name the folder whose files are to be deleted",
+        )
 
     def delete_file(self, path: str) -> None:
         """Delete one file."""
@@ -108,12 +111,18 @@ class HdfsArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
         """A new file; it appears when the stream is closed."""
         if self._files.exists(path):
-            raise FileExistsAlreadyError(f"{path} exists already", path=path)
+            raise FileExistsAlreadyError(
+                f"{path} exists already", hint="choose another name, or delete it first", path=path
+            )
         return pa.PythonFile(_Output(self._files, path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
         """Refused."""
-        raise UnsupportedError(f"cannot append to {path}: files of tables are immutable", path=path)
+        raise UnsupportedError(
+            f"cannot append to {path}: files of tables are immutable",
+            hint="write another file",
+            path=path,
+        )
 
     def _info(self, path: str) -> fs.FileInfo:
         web, address = self._files.cluster(path)

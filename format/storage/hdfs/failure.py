@@ -47,11 +47,19 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
         message: Its text; only the first line is for people.
     """
     if exception in MISSING:
-        return FileMissingError(f"{location} does not exist", path=location)
+        return FileMissingError(
+            f"{location} does not exist",
+            hint="check the location; somebody may have deleted it",
+            path=location,
+        )
     if exception in EXISTS:
-        return FileExistsAlreadyError(f"{location} exists already", path=location)
+        return FileExistsAlreadyError(
+            f"{location} exists already",
+            hint="choose another name, or delete it first",
+            path=location,
+        )
     text = (message or exception).strip().splitlines()[0]
-    advice = _ADVICE.get(exception)
+    advice = _ADVICE.get(exception, "look at the log of the name node")
     if '"user.name"' in text:
         advice = "the cluster takes no such user name: set hdfs.user or HADOOP_USER_NAME"
     return FileIOError(

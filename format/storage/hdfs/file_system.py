@@ -250,14 +250,20 @@ class HdfsFileSystem(FileSystem):
         other, target_address = self.cluster(target)
         if other is not web:
             raise FileIOError(
-                f"cannot rename {source} to {target}: they are on different clusters", path=source
+                f"cannot rename {source} to {target}: they are on different clusters",
+                hint="copy the file, then delete the old one",
+                path=source,
             )
         file_id = _file(web.status(address.path, source), source).file_id
         web.make_folder(posixpath.dirname(target_address.path), target)
         try:
             web.rename(address.path, target_address.path, file_id, target)
         except FileMissingError as error:
-            raise FileMissingError(f"{source} does not exist", path=source) from error
+            raise FileMissingError(
+                f"{source} does not exist",
+                hint="check the location; somebody may have renamed or deleted it",
+                path=source,
+            ) from error
 
     def is_folder(self, location: str) -> bool:
         """See `FileIO.is_folder`."""
@@ -269,7 +275,11 @@ class HdfsFileSystem(FileSystem):
         web, address = self.cluster(location)
         found = web.entries(address.path, location)
         if len(found) == 1 and not found[0].name:
-            raise FileIOError(f"cannot list {location}: it is a file", path=location)
+            raise FileIOError(
+                f"cannot list {location}: it is a file",
+                hint="name the folder it lies in",
+                path=location,
+            )
         return [entry.name for entry in found if entry.is_folder]
 
     def create_folder(self, location: str) -> None:
@@ -277,7 +287,11 @@ class HdfsFileSystem(FileSystem):
         web, address = self.cluster(location)
         folder, _ = posixpath.split(address.path)
         if self._find(location) is not None:
-            raise FileExistsAlreadyError(f"{location} exists already", path=location)
+            raise FileExistsAlreadyError(
+                f"{location} exists already",
+                hint="choose another name, or delete it first",
+                path=location,
+            )
         web.make_folder(folder, location)
         temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.tmp")
         web.make_folder(temporary, location)
@@ -317,7 +331,11 @@ class HdfsFileSystem(FileSystem):
             return
         # a name node would delete an empty one, too
         if found.is_folder:
-            raise FileIOError(f"cannot delete {location}: it is a folder", path=location)
+            raise FileIOError(
+                f"cannot delete {location}: it is a folder",
+                hint="only files are deleted: name those in it",
+                path=location,
+            )
         if self._properties.get(TRASH_KEY, "").lower() != "true":
             web.delete(address.path, location)
             return
@@ -370,11 +388,14 @@ def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
     if stored.size != written:
         raise HdfsDataLostError(
             f"cannot create {location}: {written} bytes were sent, {stored.size} arrived",
+            hint="look at the data nodes' logs, and try again",
             path=location,
         )
 
 
 def _file(status: HdfsStatus, location: str) -> HdfsStatus:
     if status.is_folder:
-        raise FileIOError(f"cannot open {location}: it is a folder", path=location)
+        raise FileIOError(
+            f"cannot open {location}: it is a folder", hint="name a file in it", path=location
+        )
     return status

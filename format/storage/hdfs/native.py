@@ -176,9 +176,17 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
     except IcecombError:
         raise
     except FileExistsError:
-        raise FileExistsAlreadyError(f"{location} exists already", path=location) from None
+        raise FileExistsAlreadyError(
+            f"{location} exists already",
+            hint="choose another name, or delete it first",
+            path=location,
+        ) from None
     except FileNotFoundError:
-        raise FileMissingError(f"{location} does not exist", path=location) from None
+        raise FileMissingError(
+            f"{location} does not exist",
+            hint="check the location; somebody may have deleted it",
+            path=location,
+        ) from None
     except Exception as error:
         remote = _REMOTE.search(str(error))
         if remote is not None and not (lost and remote["name"] in TRANSIENT):

@@ -123,7 +123,10 @@ class WebHdfs:
             tls = isinstance(cause, requests.exceptions.SSLError)
             if tls or not isinstance(cause, requests.ConnectionError):
                 raise
-            raise FileIOError(f"cannot reach {name_node}: {reach(name_node)}") from error
+            raise FileIOError(
+                f"cannot reach {name_node}: {reach(name_node)}",
+                hint="check that the name node runs, and dfs.namenode.http-address",
+            ) from error
         try:
             beans: list[dict[str, Any]] = reply.json()["beans"] if reply.ok else []
         except (ValueError, KeyError, TypeError):
