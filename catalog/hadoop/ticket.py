@@ -1,10 +1,10 @@
 """Tickets: the turns of writers at one file-system table whose storage has no locks on folders.
 
 Who lost a race draws a ticket, an empty folder named by the version it was to follow, and keeps it
-until its change is committed or given up. Everybody looks for tickets before a commit and lets
-those go first who have one, so it costs one call, and two commits get in the way of a third at
-most once. Several with tickets go in the order of their numbers. The names are unique: to delete
-one never ends the wait of another, and no clock is compared with another.
+until its change is committed or given up. Everybody looks for tickets before a commit, by one call,
+and lets those go first who have one: only a commit that had looked before can still overtake them.
+Several with tickets go in the order of their numbers. The names are unique: to delete one never
+ends the wait of another, and no clock is compared with another.
 
 As in `icecomb.catalog.hadoop.process_turn` nothing depends on it. The ticket of one that died, or
 does not commit, is waited for only so long, and then deleted.
