@@ -192,7 +192,9 @@ class Connection:
         except MetastoreError as error:
             raise UnreachableError(
                 f"the metastore {self.uri} does not let us in: {error.message}",
-                hint=error.hint,
+                hint=error.hint
+                or "name its warehouse instead of its address if it is one of your own; else ask "
+                "which authentication it wants (hive.metastore.sasl.enabled)",
                 uri=self.uri,
             ) from error
         except (TException, OSError) as error:
