@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -15,9 +15,10 @@ from icecomb.catalog.pointer import (
     Committed,
     MetadataPointer,
     MetadataVersion,
-    Swappable,
+    Pointer,
     Unknown,
-    Version,
+    V,
+    WriteGuard,
 )
 from icecomb.format.errors import (
     CommitFailedError,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.update import Changes
     from icecomb.format.storage.file_io import FileIO
 
-V = TypeVar("V", bound=Version)
+M = TypeVar("M")
 
 
 class Producer(Protocol):
@@ -108,11 +109,12 @@ def commit(
         CommitStateUnknownError: it cannot be told.
         IcecombError: the change is refused on the newest state of the table; nothing was committed.
     """
+
+    def change(base: MetadataVersion) -> TableMetadata:
+        return _changed(pointer, base, producer)
+
     try:
-        with pointer.queue(base) as others_were_first:
-            if others_were_first:
-                base = _newest(pointer, base)
-            done = _attempts(pointer, io, base, producer)
+        followed, done = commit_version(pointer, base, change)
     except CommitStateUnknownError:
         raise
     except IcecombError:
@@ -120,36 +122,52 @@ def commit(
         with suppress(IcecombError, OSError):
             producer.clean_up(None)
         raise
+    _delete_forgotten(io, followed.metadata, done.metadata)
     with suppress(IcecombError, OSError):
         producer.clean_up(done.metadata)
     return done
 
 
-def _attempts(
-    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
-) -> MetadataVersion:
+def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
+    """Commits what ``change`` makes of a table's or view's metadata; see `commit`.
+
+    Args:
+        pointer: Its pointer.
+        base: The version the caller knows.
+        change: What the metadata is to be after a version; that version's own for no change.
+
+    Returns:
+        The version that was followed, and the new one, which is the same if nothing changed.
+    """
+    with pointer.queue(base) as others_were_first:
+        if others_were_first:
+            base = _newest(pointer, base)
+        return _attempts(pointer, base, change)
+
+
+def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
     started = time.monotonic()
     attempt = 0
     while True:
         attempt += 1
         if attempt > 1:
             base = _newest(pointer, base)
-        new = _prepare(pointer, base, producer)
+        new = _prepare(pointer, base, change)
         if new is base:
             # nothing to change is only true of the table as it is now
             if _newest(pointer, base).location == base.location:
-                return base
+                return base, base
             continue
         with _alone(pointer, base, new) as alone:
             settings = RetrySettings.of(base.metadata.properties, locked=alone)
-            done, failure = _try(pointer, io, base, new)
-            if done is None and alone and attempt <= settings.retries:
+            failure = _try(pointer, base, new)
+            if failure is not None and alone and attempt <= settings.retries:
                 attempt += 1
                 base = _newest(pointer, base)
-                new = _prepare(pointer, base, producer)
-                done, failure = _try(pointer, io, base, new)
-        if done is not None:
-            return done
+                new = _prepare(pointer, base, change)
+                failure = _try(pointer, base, new)
+        if failure is None:
+            return base, new
         taken = time.monotonic() - started
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
@@ -157,23 +175,21 @@ def _attempts(
             time.sleep(settings.pause(attempt))
 
 
-def _newest(pointer: MetadataPointer, base: MetadataVersion) -> MetadataVersion:
-    """What the pointer points at now, if it is the table of ``base`` still."""
+def _newest(pointer: Pointer[V, M], base: V) -> V:
+    """What the pointer points at now, if it is the table or view of ``base`` still."""
     newest = pointer.load()
-    # A table of format version 1 may get its identity only with a later commit.
-    known = base.metadata.table_uuid
-    if known is not None and newest.metadata.table_uuid != known:
+    if base.uuid is not None and newest.uuid != base.uuid:
         raise CommitFailedError(
-            f"{pointer.name} was dropped, and a new table has its name",
-            hint="load the table again and repeat the change, if it is meant for the new one",
-            table=pointer.name,
+            f"{pointer.name} was dropped, and a new {base.kind} has its name",
+            hint=f"load the {base.kind} again and repeat the change, if the new one is meant",
             current=newest.location,
+            **{base.kind: pointer.name},
         )
     return newest
 
 
 @contextmanager
-def _alone(pointer: MetadataPointer, base: MetadataVersion, new: MetadataVersion) -> Iterator[bool]:
+def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
     """Keeps other writers out; where that fails nobody will ever need the file of ``new``."""
     with ExitStack() as stack:
         try:
@@ -184,34 +200,33 @@ def _alone(pointer: MetadataPointer, base: MetadataVersion, new: MetadataVersion
         yield alone
 
 
-def _try(
-    pointer: MetadataPointer, io: FileIO, base: MetadataVersion, new: MetadataVersion
-) -> tuple[MetadataVersion | None, CommitFailedError | None]:
-    if new is base:
-        return base, None
-    try:
-        settle(pointer, base, new)
-    except CommitFailedError as failure:
-        return None, failure
-    _delete_forgotten(io, base.metadata, new.metadata)
-    return new, None
+def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
+    if new is not base:
+        try:
+            settle(pointer, base, new)
+        except CommitFailedError as failure:
+            return failure
+    return None
 
 
-def _prepare(
-    pointer: MetadataPointer, base: MetadataVersion, producer: Producer
-) -> MetadataVersion:
+def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:
     """The change on ``base``, staged; ``base`` itself if there is nothing to change."""
-    from icecomb.format.spec.update import update_table_metadata
-
-    pointer.check_writable(base.metadata)
-    changes = producer.apply(base.metadata)
-    for requirement in changes.requirements:
-        requirement.check(base.metadata)
-    changed = update_table_metadata(base.metadata, changes.updates, base_location=base.location)
+    changed = change(base)
     return base if changed is base.metadata else pointer.stage(base, changed)
 
 
-def settle(pointer: Swappable[V], base: V | None, new: V) -> None:
+def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> TableMetadata:
+    """What a producer makes of the metadata."""
+    from icecomb.format.spec.update import update_table_metadata
+
+    guard.check_writable(base.metadata)
+    changes = producer.apply(base.metadata)
+    for requirement in changes.requirements:
+        requirement.check(base.metadata)
+    return update_table_metadata(base.metadata, changes.updates, base_location=base.location)
+
+
+def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
     """Swaps the pointer and turns the outcome into a return or an error.
 
     ``new`` is discarded when, and only when, it is proven that nobody will ever need it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -27,6 +27,9 @@ class Described(Protocol):
 class Version(Protocol):
     """A metadata file of a table or a view, and what is in it."""
 
+    kind: ClassVar[str]
+    """What it is of, as messages say it."""
+
     @property
     def location(self) -> str:
         """The file."""
@@ -35,21 +38,37 @@ class Version(Protocol):
     def metadata(self) -> Described:
         """What is in it."""
 
+    @property
+    def uuid(self) -> object:
+        """The identity of the table or view; None if it has none yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
     """A metadata file of a table and what is in it."""
 
+    kind: ClassVar[str] = "table"
     location: str
     metadata: TableMetadata
+
+    @property
+    def uuid(self) -> object:
+        """A table of format version 1 may get its identity only with a later commit."""
+        return self.metadata.table_uuid
 
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadataVersion:
     """A metadata file of a view and what is in it."""
 
+    kind: ClassVar[str] = "view"
     location: str
     metadata: ViewMetadata
+
+    @property
+    def uuid(self) -> object:
+        """The view's identity."""
+        return self.metadata.view_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +115,8 @@ class Unknown:
 Outcome: TypeAlias = "Committed | Conflict | Unknown"
 
 
-V_contra = TypeVar("V_contra", bound=Version, contravariant=True)
-
-
-class Swappable(Protocol[V_contra]):
-    """What can be pointed from one metadata file to the next."""
-
-    @property
-    def name(self) -> str:
-        """The table or view, for messages."""
-
-    def swap(self, expected: V_contra | None, new: V_contra) -> Outcome:
-        """See `MetadataPointer.swap`."""
-
-    def discard(self, new: V_contra) -> None:
-        """See `MetadataPointer.discard`."""
+V = TypeVar("V", bound=Version)
+M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class WriteGuard(Protocol):
@@ -127,39 +133,39 @@ class WriteGuard(Protocol):
         """
 
 
-class MetadataPointer(WriteGuard, Protocol):
-    """One table's pointer."""
+class Pointer(Protocol[V, M_contra]):
+    """The pointer of one table or view."""
 
     @property
     def name(self) -> str:
-        """The table, for messages."""
+        """The table or view, for messages."""
 
-    def load(self) -> MetadataVersion:
+    def load(self) -> V:
         """What the pointer points at now.
 
         Raises:
-            NoSuchTableError: there is no such table.
+            NoSuchTableError, NoSuchViewError: there is none of this name.
         """
 
-    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
+    def stage(self, base: V | None, metadata: M_contra) -> V:
         """Prepares the version after ``base`` (None: the first); readers do not see it yet.
 
         Raises:
             ValidationError: the catalog cannot hold such metadata.
         """
 
-    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
-        """Points from ``expected`` (None: no table) to ``new``, which `stage` prepared.
+    def swap(self, expected: V | None, new: V) -> Outcome:
+        """Points from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
 
         Raises:
             IcecombError: refused, or not reached: proven that nothing changed.
         """
 
-    def discard(self, new: MetadataVersion) -> None:
+    def discard(self, new: V) -> None:
         """Deletes what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
 
-    def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:
-        """This process's turn: its threads commit to one table one after the other.
+    def queue(self, base: V | None = None) -> AbstractContextManager[bool]:
+        """This process's turn: its threads commit to it one after the other.
 
         Its value says whether others had their turn meanwhile.
 
@@ -167,7 +173,7 @@ class MetadataPointer(WriteGuard, Protocol):
             base: The version to commit on, where it is known.
         """
 
-    def ask_for_turn(self, base: MetadataVersion) -> bool:
+    def ask_for_turn(self, base: V) -> bool:
         """Within `queue`, after a lost race: asks writers elsewhere to let this one go first.
 
         Returns when those who asked before have gone; False, at once, where nobody can be asked.
@@ -177,9 +183,16 @@ class MetadataPointer(WriteGuard, Protocol):
             base: The version that was to be followed.
         """
 
-    def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:
-        """Keeps other writers out for several calls; False where the table is without locks.
+    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:
+        """Keeps other writers out for several calls; False where there are no locks.
 
         Args:
-            metadata: What the table is like before the change: its properties choose the mode.
+            metadata: What it is like before the change: its properties choose the mode.
         """
+
+
+class MetadataPointer(WriteGuard, Pointer[MetadataVersion, "TableMetadata"], Protocol):
+    """One table's pointer."""
+
+
+ViewPointer: TypeAlias = "Pointer[ViewMetadataVersion, ViewMetadata]"

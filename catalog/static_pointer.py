@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
-from icecomb.catalog.pointer import MetadataVersion
+from icecomb.catalog.pointer import Described, MetadataVersion
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -67,6 +67,6 @@ class StaticPointer:
         """See `MetadataPointer.ask_for_turn`."""
         return False
 
-    def exclusive(self, metadata: TableMetadata) -> AbstractContextManager[bool]:  # noqa: ARG002
+    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`."""
         return nullcontext(False)

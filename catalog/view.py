@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from icecomb.catalog.commit import RetrySettings, settle
+from icecomb.catalog.commit import commit_version
 from icecomb.catalog.identifier import Identifier
-from icecomb.catalog.pointer import Swappable, ViewMetadataVersion
-from icecomb.format.errors import CommitFailedError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
+    from icecomb.catalog.pointer import ViewMetadataVersion, ViewPointer
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.view import ViewLogEntry, ViewMetadata, ViewVersion
-
-
-class ViewPointer(Swappable[ViewMetadataVersion], Protocol):
-    """One view's pointer; see `icecomb.catalog.pointer.MetadataPointer`."""
-
-    def load(self) -> ViewMetadataVersion:
-        """What the pointer points at now.
-
-        Raises:
-            NoSuchViewError: there is no such view.
-        """
-
-    def stage(
-        self, base: ViewMetadataVersion | None, metadata: ViewMetadata
-    ) -> ViewMetadataVersion:
-        """Prepares the version after ``base`` (None: the first); readers do not see it yet."""
-
-    def queue(self) -> AbstractContextManager[bool]:
-        """This process's turn."""
 
 
 class View:
@@ -133,40 +110,7 @@ class View:
             CommitFailedError: others were first too often; nothing was changed.
             CommitStateUnknownError: it cannot be told whether it was changed.
         """
-        with self._pointer.queue() as others_were_first:
-            base = self._newest() if others_were_first else self._version
-            self._version = self._commit(base, make)
+        _, self._version = commit_version(
+            self._pointer, self._version, lambda base: make(base.metadata)
+        )
         return self
-
-    def _commit(
-        self, base: ViewMetadataVersion, make: Callable[[ViewMetadata], ViewMetadata]
-    ) -> ViewMetadataVersion:
-        settings = RetrySettings.of(base.metadata.properties, locked=True)
-        started = time.monotonic()
-        attempt = 0
-        while True:
-            attempt += 1
-            changed = make(base.metadata)
-            if changed is base.metadata:
-                return base
-            new = self._pointer.stage(base, changed)
-            try:
-                settle(self._pointer, base, new)
-            except CommitFailedError:
-                late = time.monotonic() - started > settings.total_s
-                if late or attempt > settings.retries:
-                    raise
-            else:
-                return new
-            time.sleep(settings.pause(attempt))
-            base = self._newest()
-
-    def _newest(self) -> ViewMetadataVersion:
-        newest = self._pointer.load()
-        if newest.metadata.view_uuid != self.metadata.view_uuid:
-            raise CommitFailedError(
-                f"{self._pointer.name} was dropped, and a new view has its name",
-                hint="load the view again and repeat the change, if it is meant for the new one",
-                view=self._pointer.name,
-            )
-        return newest

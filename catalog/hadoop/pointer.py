@@ -19,7 +19,14 @@ from icecomb.catalog.configuration import number
 from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
 from icecomb.catalog.hadoop.ticket import Tickets
 from icecomb.catalog.hadoop.version import VersionFiles, version_of
-from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion, Outcome, Unknown
+from icecomb.catalog.pointer import (
+    Committed,
+    Conflict,
+    Described,
+    MetadataVersion,
+    Outcome,
+    Unknown,
+)
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileMissingError,
@@ -183,7 +190,7 @@ class HadoopPointer:
         return self._turns is not None and self._turns[1].draw(_number(base))
 
     @contextmanager
-    def exclusive(self, metadata: TableMetadata) -> Iterator[bool]:  # noqa: ARG002
+    def exclusive(self, metadata: Described) -> Iterator[bool]:  # noqa: ARG002
         """See `MetadataPointer.exclusive`: there are no locks."""
         yield False
 

@@ -39,10 +39,10 @@ _NO_RETENTION: Final = 2**31 - 1
 
 
 class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
-    """See `icecomb.catalog.view.ViewPointer` and `EntryPointer`."""
+    """See `icecomb.catalog.pointer.Pointer` and `EntryPointer`."""
 
     def load(self) -> ViewMetadataVersion:
-        """See `ViewPointer.load`: one call to the metastore, one file."""
+        """See `Pointer.load`: one call to the metastore, one file."""
         from icecomb.format.spec.view_json import read_view_metadata
 
         with view_named(self.name):
@@ -52,7 +52,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
     def stage(
         self, base: ViewMetadataVersion | None, metadata: ViewMetadata
     ) -> ViewMetadataVersion:
-        """See `ViewPointer.stage`: writes a file of a name that nobody else has."""
+        """See `Pointer.stage`: writes a file of a name that nobody else has."""
         from icecomb.format.spec.metadata_file import metadata_version
         from icecomb.format.spec.view_json import new_view_location, write_view_metadata
 

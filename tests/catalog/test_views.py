@@ -16,6 +16,7 @@ import pytest
 from icecomb.catalog import cli, load_catalog
 from icecomb.catalog.commit_status import Fate, commit_fate
 from icecomb.format.errors import (
+    CommitFailedError,
     CommitStateUnknownError,
     CorruptFileError,
     FileMissingError,
@@ -323,6 +324,23 @@ def test_bad_definitions_are_refused_before_anything_is_written(catalog, namespa
     assert not catalog.view_exists((namespace, "bad"))
     folder = Path(catalog.load_namespace_properties(namespace)["location"].removeprefix("file:"))
     assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+def test_a_change_that_would_be_none_on_an_old_state_is_made_on_the_newest(catalog, view):
+    view.update_properties({"owner-team": "a"})
+    other = catalog.load_view(view.name())
+    other.update_properties({"owner-team": "b"})
+    view.update_properties({"owner-team": "a"})
+    assert catalog.load_view(view.name()).properties["owner-team"] == "a"
+
+
+def test_a_change_is_never_made_to_a_new_view_of_the_same_name(catalog, view):
+    catalog.drop_view(view.name())
+    catalog.create_view(view.name(), SCHEMA, {"spark": "SELECT 1 AS id, '' AS s"})
+    with pytest.raises(CommitFailedError, match="a new view has its name") as failed:
+        view.update_properties({"a": "b"})
+    assert failed.value.hint == "load the view again and repeat the change, if the new one is meant"
+    assert "a" not in catalog.load_view(view.name()).properties
 
 
 def test_changes_at_once_all_happen(metastore, catalog, namespace, view):
