@@ -347,7 +347,7 @@ def test_json_is_that_of_iceberg_with_units_counted_from_1970():
         (f"hours({DATE}) = 1", "Cannot apply the transform hour"),
         (f"truncate(4, {C['uuid']}) = 'x'", r"Cannot apply the transform truncate\[4\]"),
         (f"bucket(16, {ID}) = 'x'", "is not a number"),
-        (f"bucket(0, {ID}) = 1", "Invalid number of buckets: 0"),
+        (f"bucket(0, {ID}) = 1", "Number of buckets is 0, must be 1 to 2147483647"),
         ("bucket(16) = 1", "Not a predicate on columns"),
         (f"bucket({ID}) = 1", "Not a predicate on columns"),
         (f"bucket(16, {ID})", "Not a predicate on columns"),
