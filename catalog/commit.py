@@ -154,7 +154,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             base = _newest(pointer, base)
         new = _prepare(pointer, base, change)
         if new is base:
-            # nothing to change is only true of the table as it is now
+            # nothing to change is only true of what it is like now
             if _newest(pointer, base).location == base.location:
                 return base, base
             continue
