@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.identifier import Identifier, parse_identifier
-from icecomb.catalog.setting import Properties, shown
+from icecomb.catalog.setting import Properties
 from icecomb.catalog.view_catalog import ViewCatalog
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
@@ -19,6 +19,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icecomb.format.property import shown
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -1,4 +1,4 @@
-"""Names of the properties of catalogs: what is not one of them is not passed over in silence.
+"""Every property of catalogs that has a meaning, and the names that are nearly one of them.
 
 A name of ours that is misspelt would leave what it means at its default, as ``url`` for ``uri``.
 Names of other programs are theirs: those below `hadoop.`, `fs.` or `s3.`, say, are kept unseen.
@@ -7,25 +7,248 @@ Names of other programs are theirs: those below `hadoop.`, `fs.` or `s3.`, say, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from icecomb.catalog.setting import Setting
 from icecomb.format.errors import ConfigurationError
-
-_PLAIN: Final = frozenset(
-    {
-        "clients",
-        "hadoop-conf-dir",
-        "hive-conf-dir",
-        "list-all-tables",
-        "type",
-        "ugi",
-        "unique-table-location",
-        "uri",
-        "warehouse",
-    }
+from icecomb.format.property import (
+    Property,
+    choice,
+    flag,
+    milliseconds,
+    nearest,
+    number,
+    registered,
+    seconds,
+    text,
 )
+from icecomb.format.spec.table_property import HIVE_ENGINE, HIVE_LOCK
+from icecomb.format.storage.storage_property import STORAGE_PROPERTIES
+
+T = TypeVar("T")
+
+
+def _renamed(known: Property[T]) -> Property[T]:
+    """One of Hive's that Hive 3 and later call otherwise, too."""
+    return replace(known, also=(known.key.removeprefix("hive."),))
+
+
+def _of_lock(name: str, default: int, about: str) -> Property[int]:
+    return milliseconds(f"iceberg.hive.lock-{name}-ms", default, about)
+
+
+TYPE: Final = text("type", "The kind of catalog; `hive` with a `uri`.", "hive, hadoop or local")
+URI: Final = text(
+    "uri", "Where the metastore is.", "thrift://host:port, or several with commas between"
+)
+WAREHOUSE: Final = text("warehouse", "Where new namespaces are made.", "a folder")
+HADOOP_CONF_DIR: Final = text(
+    "hadoop-conf-dir", "Where the cluster's files are; `HADOOP_CONF_DIR` by default.", "a folder"
+)
+HIVE_CONF_DIR: Final = text(
+    "hive-conf-dir", "Where hive-site.xml is; `HIVE_CONF_DIR` by default.", "a folder"
+)
+LIST_ALL_TABLES: Final = flag(
+    "list-all-tables", "Whether tables that are not Iceberg's are listed, too.", default=False
+)
+UNIQUE_LOCATION: Final = flag(
+    "unique-table-location",
+    "Whether the folder of a new table has a name that no other table ever had.",
+    default=False,
+)
+
+CLIENTS: Final = number(
+    "clients", 16, "Connections to a metastore that are in use at once.", least=1
+)
+CLIENTS_WAIT: Final = milliseconds(
+    "clients.wait-timeout-ms", 60_000, "How long a thread waits for a connection."
+)
+IDLE: Final = milliseconds(
+    "client.pool.cache.eviction-interval-ms",
+    300_000,
+    "A connection that was silent for so long is made anew.",
+)
+CONNECT_TIMEOUT: Final = seconds(
+    "hive.metastore.client.connect.timeout-s",
+    10.0,
+    "How long a metastore may take to accept a connection.",
+)
+SOCKET_TIMEOUT: Final = _renamed(
+    seconds(
+        "hive.metastore.client.socket.timeout", 180.0, "How long a reply of a metastore may take."
+    )
+)
+SOCKET_LIFETIME: Final = _renamed(
+    seconds(
+        "hive.metastore.client.socket.lifetime",
+        0.0,
+        "After which time a connection to it is made anew; 0 for never.",
+    )
+)
+URI_SELECTION: Final = _renamed(
+    choice(
+        "hive.metastore.uri.selection",
+        ("sequential", "random"),
+        "In which order several addresses are tried.",
+    )
+)
+UGI: Final = text(
+    "ugi", "Who asks, where a server without SASL is told; you by default.", "a user's name"
+)
+SET_UGI: Final = _renamed(
+    flag(
+        "hive.metastore.execute.setugi",
+        "Whether a server without SASL is told who asks.",
+        default=True,
+    )
+)
+CATALOG: Final = text(
+    "metastore.catalog.default", "A catalog of the metastore's own (Hive 3 and later).", "its name"
+)
+
+SASL: Final = _renamed(
+    flag("hive.metastore.sasl.enabled", "Whether we prove who we are.", default=False)
+)
+SERVICE: Final = _renamed(
+    text(
+        "hive.metastore.kerberos.principal",
+        "The metastore's principal.",
+        "one as hive/_HOST@REALM, where _HOST is the host connected to",
+    )
+)
+PRINCIPAL: Final = _renamed(
+    text(
+        "hive.metastore.client.principal",
+        "Ours; that of the ticket by default.",
+        "a principal of Kerberos",
+    )
+)
+KEYTAB: Final = _renamed(
+    text("hive.metastore.client.keytab", "Where our key is, instead of a ticket.", "a keytab file")
+)
+TOKEN_SIGNATURE: Final = _renamed(
+    text(
+        "hive.metastore.token.signature",
+        "The service of the token that is used instead of Kerberos.",
+        "its name",
+    )
+)
+TOKEN_FILES: Final = text(
+    "hadoop.token.files",
+    "Where a token is looked for, before `HADOOP_TOKEN_FILE_LOCATION`.",
+    "files with commas between",
+)
+_PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
+
+
+def _protection(said: str) -> str | None:
+    names = [name.strip().lower() for name in said.split(",") if name.strip()]
+    if any(name not in _PROTECTIONS for name in names):
+        raise ValueError(said)
+    return _PROTECTIONS[names[0]] if names else None
+
+
+PROTECTION: Final[Property[str | None]] = Property(
+    "hadoop.rpc.protection",
+    None,
+    "What is signed or encrypted, if the metastore leaves the choice: the first counts.",
+    "authentication, integrity or privacy, or several with commas between",
+    _protection,
+)
+"""As SASL calls it; by default the weakest that the metastore takes."""
+TLS: Final = _renamed(
+    flag("hive.metastore.use.SSL", "Whether the metastore is spoken to by TLS.", default=False)
+)
+TRUST_STORE: Final = _renamed(
+    text(
+        "hive.metastore.truststore.path",
+        "The authorities for TLS; the system's by default.",
+        "a file or folder in PEM",
+    )
+)
+
+CHECK_AND_PUT: Final = choice(
+    "hive.check-and-put",
+    ("true", "trusted", "false"),
+    "Whether the server checks which pointer it replaces.",
+)
+"""``true`` finds it out, ``trusted`` takes it for granted where it may not be tried, or where only
+the operator knows that the metastore's own database is neither MySQL nor MariaDB; ``false`` never
+tells the server what is expected together with a lock.
+"""
+LOCK_ENABLED: Final = replace(
+    HIVE_LOCK,
+    about="Whether commits take a lock of the metastore, unless a table says it.",
+    also=(f"iceberg.{HIVE_LOCK}",),
+)
+ENGINE_ENABLED: Final = replace(
+    HIVE_ENGINE,
+    about="Whether Hive's own engine is to read new tables, unless a table says it.",
+    also=(f"iceberg.{HIVE_ENGINE}",),
+)
+KEEP_STATISTICS: Final = flag(
+    "iceberg.hive.keep.stats",
+    "Whether a commit leaves what Hive knows of the columns' values.",
+    default=False,
+)
+PARAMETER_SIZE: Final = number(
+    "iceberg.hive.table-property-max-size",
+    32672,
+    "A longer description of a table is left out of its entry; 0 leaves out all.",
+    least=0,
+)
+LOCK_CREATION_TIMEOUT: Final = _of_lock(
+    "creation-timeout", 180_000, "How long a request for a lock is repeated whose answer is lost."
+)
+LOCK_CREATION_MIN_WAIT: Final = _of_lock(
+    "creation-min-wait", 50, "The pause before such a request is repeated."
+)
+LOCK_CREATION_MAX_WAIT: Final = _of_lock("creation-max-wait", 5_000, "The longest such pause.")
+LOCK_TIMEOUT: Final = _of_lock("timeout", 180_000, "How long a commit waits for its lock.")
+LOCK_CHECK_MIN_WAIT: Final = _of_lock(
+    "check-min-wait", 50, "The pause before a lock that is waited for is looked at."
+)
+LOCK_CHECK_MAX_WAIT: Final = _of_lock("check-max-wait", 5_000, "The longest such pause.")
+LOCK_HEARTBEAT: Final = _of_lock(
+    "heartbeat-interval", 240_000, "How often a lock is kept alive, at least."
+)
+
+FOLDER_TURN_TIMEOUT: Final = milliseconds(
+    "lock.acquire-timeout-ms",
+    180_000,
+    "How long a writer waits for its turn at a table in a folder.",
+)
+FOLDER_TURN_PATIENCE: Final = milliseconds(
+    "lock.heartbeat-timeout-ms",
+    15_000,
+    "How long it waits for another process that does not commit.",
+)
+
+FOLDER_TURN_INTERVAL: Final = number(
+    "lock.acquire-interval-ms",
+    250,
+    "The longest pause between two looks whether it is one's turn, where folders are not locked.",
+    least=1,
+)
+LOCK_IMPL: Final = text(
+    "lock-impl",
+    "Iceberg's lock of tables in folders; icecomb takes none.",
+    "left out where a table in a folder is written to",
+)
+
+CATALOG_PROPERTIES: Final[Mapping[str, Property[Any]]] = {
+    **STORAGE_PROPERTIES,
+    **registered(globals().values()),
+}
+"""All of them, and those of storage, by key."""
+MEANING: Final = {
+    "hive.metastore.uris": URI.key,
+    "metastore.thrift.uris": URI.key,
+    "hive.metastore.warehouse.dir": WAREHOUSE.key,
+    "metastore.warehouse.dir": WAREHOUSE.key,
+}
+"""Hive's names of what catalogs call otherwise; the newer names are those of Hive 3 and later."""
 _ELSEWHERE: Final = frozenset(
     {
         "app-id",
@@ -33,7 +256,6 @@ _ELSEWHERE: Final = frozenset(
         "credential",
         "downcast-ns-timestamp-to-us-on-write",
         "io-impl",
-        "lock-impl",
         "metrics-reporter-impl",
         "py-io-impl",
         "scope",
@@ -46,70 +268,16 @@ _ELSEWHERE: Final = frozenset(
 They stand in settings that are shared with those.
 """
 _OWN_FAMILIES: Final = ("clients.", "hdfs.", "local.")
-_DOTTED: Final = frozenset(
-    {
-        "client.pool.cache.eviction-interval-ms",
-        "clients.wait-timeout-ms",
-        "engine.hive.enabled",
-        "engine.hive.lock-enabled",
-        "hdfs.ca-path",
-        "hdfs.delegation-token",
-        "hdfs.engine",
-        "hdfs.kerberos.keytab",
-        "hdfs.kerberos.principal",
-        "hdfs.proxy-user",
-        "hdfs.trash",
-        "hdfs.user",
-        "hive.check-and-put",
-        "iceberg.engine.hive.enabled",
-        "iceberg.engine.hive.lock-enabled",
-        "iceberg.hive.keep.stats",
-        "iceberg.hive.table-property-max-size",
-        *(
-            f"iceberg.hive.lock-{name}-ms"
-            for name in (
-                "check-max-wait",
-                "check-min-wait",
-                "creation-max-wait",
-                "creation-min-wait",
-                "creation-timeout",
-                "heartbeat-interval",
-                "timeout",
-            )
-        ),
-        "io.manifest.cache-enabled",
-        "io.manifest.cache.folder",
-        "io.manifest.cache.folder-max-total-bytes",
-        "io.manifest.cache.max-total-bytes",
-        "local.sync-data-files",
-        "lock.acquire-interval-ms",
-        "lock.acquire-timeout-ms",
-        "lock.heartbeat-timeout-ms",
-        "metastore.catalog.default",
-        *(
-            f"{family}.{name}"
-            for family in ("hive.metastore", "metastore")
-            for name in (
-                "client.keytab",
-                "client.principal",
-                "client.socket.lifetime",
-                "client.socket.timeout",
-                "execute.setugi",
-                "kerberos.principal",
-                "sasl.enabled",
-                "token.signature",
-                "truststore.path",
-                "uri.selection",
-                "use.SSL",
-            )
-        ),
-        "hive.metastore.client.connect.timeout-s",
-        "hive.metastore.uris",
-        "hive.metastore.warehouse.dir",
-        "metastore.thrift.uris",
-        "metastore.warehouse.dir",
-    }
-)
+_OF_HADOOP: Final = ("hadoop.", "dfs.")
+"""What begins so is Hadoop's, which has many names that are near to those that mean something."""
+_NAMES: Final = frozenset(
+    name
+    for one in CATALOG_PROPERTIES.values()
+    for name in (one.key, *one.also)
+    if not name.startswith(_OF_HADOOP)
+).union(MEANING)
+_PLAIN: Final = sorted(name for name in _NAMES if "." not in name)
+_DOTTED: Final = sorted(name for name in _NAMES if "." in name)
 _FAMILIES: Final = frozenset(
     {"table-default", "table-override", "view-default", "view-override"}
     | {name.partition(".")[0] for name in _DOTTED}
@@ -137,33 +305,29 @@ def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
     for key, setting in sorted(settings.items()):
         if _is_known(key):
             continue
-        near = next(_meant(key), None)
+        near = next(filter(None, _meant(key)), None)
         if near is None and "." in key and not key.startswith(_OWN_FAMILIES):
             continue
         raise ConfigurationError(
             f"catalog {catalog}: there is no setting {key!r} ({setting.source})",
             hint=f"Did you mean {near}?"
             if near
-            else f"those without a dot are {', '.join(sorted(_PLAIN))}; docs/configuration.md",
+            else f"those without a dot are {', '.join(_PLAIN)}; docs/properties.md",
         )
 
 
 def _is_known(key: str) -> bool:
-    return key in _PLAIN or key in _ELSEWHERE or key in _DOTTED
+    return key in _NAMES or key in _ELSEWHERE
 
 
-def _meant(key: str) -> Iterator[str]:
-    lowered = key.lower()
-    spelt = lowered.replace("_", "-")
+def _meant(key: str) -> Iterator[str | None]:
     if "." not in key:
-        yield from get_close_matches(spelt, sorted(_PLAIN), n=1, cutoff=_LIKE_A_WORD)
-        yield from (name for name in sorted(_DOTTED) if name.replace(".", "-") == spelt)
+        spelt = key.lower().replace("_", "-")
+        yield nearest(spelt, _PLAIN, _LIKE_A_WORD)
+        yield from (name for name in _DOTTED if name.replace(".", "-") == spelt)
         return
-    own = key.startswith(_OWN_FAMILIES)
-    cutoff = _LIKE_A_WORD if own else _LIKE_A_SLIP
-    by_lowered = {name.lower(): name for name in sorted(_DOTTED)}
-    yield from (by_lowered[n] for n in get_close_matches(lowered, by_lowered, n=1, cutoff=cutoff))
+    yield nearest(key, _DOTTED, _LIKE_A_WORD if key.startswith(_OWN_FAMILIES) else _LIKE_A_SLIP)
     family, _, rest = key.partition(".")
     if family not in _FAMILIES and len(family) >= _SHORTEST_FAMILY:
-        found = get_close_matches(family.lower(), sorted(_FAMILIES), n=1, cutoff=_LIKE_A_FAMILY)
-        yield from (f"{name}.{rest}" for name in found)
+        found = nearest(family, _FAMILIES, _LIKE_A_FAMILY)
+        yield found and f"{found}.{rest}"

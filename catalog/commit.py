@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from icecomb.catalog.configuration import flag, number
 from icecomb.catalog.pointer import (
     Committed,
     MetadataPointer,
@@ -25,6 +24,13 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     IcecombError,
     UnsupportedError,
+)
+from icecomb.format.spec.table_property import (
+    COMMIT_MAX_WAIT,
+    COMMIT_MIN_WAIT,
+    COMMIT_RETRIES,
+    COMMIT_TOTAL_TIMEOUT,
+    METADATA_DELETE_AFTER_COMMIT,
 )
 
 if TYPE_CHECKING:
@@ -68,15 +74,11 @@ class RetrySettings:
         Without locks a retry is cheap and says little about the next one: the defaults are 100 and
         1 s then, so that nobody sleeps long while others have their turn again and again.
         """
-
-        def wait(name: str, default: int) -> float:
-            return number(properties, f"commit.retry.{name}-ms", default, least=0) / 1000
-
         return cls(
-            retries=number(properties, "commit.retry.num-retries", 4 if locked else 100, least=0),
-            min_wait_s=wait("min-wait", 100),
-            max_wait_s=wait("max-wait", 60_000 if locked else 1_000),
-            total_s=wait("total-timeout", 1_800_000),
+            retries=COMMIT_RETRIES.of(properties, default=None if locked else 100),
+            min_wait_s=COMMIT_MIN_WAIT.of(properties) / 1000,
+            max_wait_s=COMMIT_MAX_WAIT.of(properties, default=None if locked else 1_000) / 1000,
+            total_s=COMMIT_TOTAL_TIMEOUT.of(properties) / 1000,
         )
 
     def pause(self, attempt: int) -> float:
@@ -280,10 +282,9 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
 
 def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
     """Deletes the files that fell out of the metadata log, where the table asks for it."""
-    key = "write.metadata.delete-after-commit.enabled"
     # The commit is done: an error now would be taken for its failure, and its files be deleted.
     with suppress(IcecombError, OSError):
-        if not flag(new.properties, key, default=False):
+        if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):
             return
         kept = {entry.metadata_file for entry in new.metadata_log}
         io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])

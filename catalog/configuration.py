@@ -26,35 +26,23 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from icecomb.catalog.setting import Properties, Setting, shown
+from icecomb.catalog.setting import Properties, Setting
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.property import shown
 
 PREFIX: Final = "ICECOMB_CATALOG__"
 DEFAULT_CATALOG: Final = "ICECOMB_DEFAULT_CATALOG"
 TYPES: Final = ("hadoop", "hive", "local")
 LOCAL: Final = "local"
 
-_N = TypeVar("_N", int, float)
-_TRUE: Final = {"true": True, "false": False}
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-_FOLDERS: Final = ("hadoop-conf-dir", "hive-conf-dir")
 _SITE_FILES: Final = (
     ("core-site.xml", "hdfs-site.xml"),
     ("core-site.xml", "hive-site.xml", "hivemetastore-site.xml", "metastore-site.xml"),
 )
 _FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.")
 _METASTORE: Final = ("hive.metastore.", "metastore.", "iceberg.", "engine.hive.")
-_MEANING: Final = {
-    "hive.metastore.uris": "uri",
-    "metastore.thrift.uris": "uri",
-    "hive.metastore.warehouse.dir": "warehouse",
-    "metastore.warehouse.dir": "warehouse",
-}
-"""Hive's names of what catalogs call otherwise; the newer names are those of Hive 3 and later."""
 
 
 class Configuration:
@@ -186,56 +174,6 @@ def default_catalog(environment: Mapping[str, str] | None = None) -> Setting:
     return Setting(LOCAL, "built in")
 
 
-def number(properties: Mapping[str, str], key: str, default: _N, *, least: _N | None = None) -> _N:
-    """A numeric property.
-
-    Raises:
-        ConfigurationError: it is no number, or below ``least``.
-    """
-    text = properties.get(key)
-    if text is None:
-        return default
-    try:
-        value = type(default)(text)
-    except ValueError:
-        value = None
-    if value is None or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise ConfigurationError(f"{key} is {shown(key, text)!r}: a number{at_least} is expected")
-    return value
-
-
-def flag(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
-    """A property that is ``true`` or ``false``.
-
-    Raises:
-        ConfigurationError: it is something else.
-    """
-    text = properties.get(key)
-    if text is None:
-        return default
-    try:
-        return _TRUE[text.lower()]
-    except KeyError:
-        raise ConfigurationError(
-            f"{key} is {shown(key, text)!r}: true or false is expected"
-        ) from None
-
-
-def seconds(text: str) -> float:
-    """A duration as Hive writes it, as ``300s``, ``5min`` or ``300`` (seconds).
-
-    Raises:
-        ConfigurationError: it is no duration.
-    """
-    digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = text.strip()[len(digits) :].lower() or "s"
-    try:
-        return float(digits) * _SECONDS[unit]
-    except (ValueError, KeyError):
-        raise ConfigurationError(f"{text!r} is no duration, as 300s or 500ms") from None
-
-
 def _from_environment(name: str, environment: Mapping[str, str]) -> dict[str, Setting]:
     prefix = f"{PREFIX}{name}__".upper().replace("-", "_")
     found: dict[str, Setting] = {}
@@ -258,9 +196,10 @@ def _names(environment: Mapping[str, str]) -> Iterator[str]:
 def _from_site_files(
     near: Mapping[str, Setting], prefixes: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, Setting]:
+    from icecomb.catalog.catalog_property import HADOOP_CONF_DIR, HIVE_CONF_DIR, MEANING
     from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
 
-    named = (near.get(key) for key in _FOLDERS)
+    named = (near.get(known.key) for known in (HADOOP_CONF_DIR, HIVE_CONF_DIR))
     folders = [
         Path(chosen.value).expanduser() if chosen else found
         for chosen, found in zip(named, site_folders(environment), strict=True)
@@ -275,7 +214,7 @@ def _from_site_files(
     for key, one in found.items():
         if key.startswith(prefixes) and (value := resolve(found, key, environment)):
             settings[key] = Setting(value, one.source)
-            if meaning := _MEANING.get(key):
+            if meaning := MEANING.get(key):
                 settings[meaning] = settings[key]
     return settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.configuration import flag
 from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -21,7 +21,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
     Raises:
         ValidationError: its property ``gc.enabled`` is false.
     """
-    if not flag(metadata.properties, "gc.enabled", default=True):
+    if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
             f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
             hint="drop it without purging, or set gc.enabled=true if you are sure",

@@ -1,16 +1,10 @@
-"""One setting: its value, where it came from, and how it is shown (secrets: not at all)."""
+"""One setting: its value and where it came from; secrets are not shown."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Final
 
-HIDDEN: Final = "********"
-_SECRET: Final = re.compile(
-    r"password|passwd|passphrase|secret|token|credential|(^|[.\-_])key([.\-_]|$)", re.IGNORECASE
-)
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
+from icecomb.format.property import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +18,6 @@ class Setting:
 
     value: str = field(repr=False)
     source: str
-
-
-def is_secret(key: str) -> bool:
-    """Whether a setting of this name may hold a password, a token or a key."""
-    return _SECRET.search(key) is not None
-
-
-def shown(key: str, value: str) -> str:
-    """The value for people and logs: hidden if it is a secret, addresses without user names."""
-    return HIDDEN if is_secret(key) else _USER_INFO.sub("", value)
 
 
 class Properties(dict[str, str]):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
+from icecomb.catalog.catalog_property import WAREHOUSE
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hadoop.pointer import HadoopPointer
@@ -67,7 +68,7 @@ class HadoopCatalog(Catalog):
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
-        warehouse = properties.get("warehouse")
+        warehouse = WAREHOUSE.of(properties)
         if not warehouse:
             raise ConfigurationError(
                 f"catalog {name} has no warehouse",

@@ -13,9 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.catalog_property import (
+    FOLDER_TURN_INTERVAL,
+    FOLDER_TURN_PATIENCE,
+    FOLDER_TURN_TIMEOUT,
+    LOCK_IMPL,
+)
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.commit_queue import turns_of
-from icecomb.catalog.configuration import number
 from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
 from icecomb.catalog.hadoop.ticket import Tickets
 from icecomb.catalog.hadoop.version import VersionFiles, version_of
@@ -41,11 +46,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
-_TURN_TIMEOUT: Final = "lock.acquire-timeout-ms"
-_PATIENCE: Final = "lock.heartbeat-timeout-ms"
-_LOOK: Final = "lock.acquire-interval-ms"
-_LOCK_IMPL: Final = "lock-impl"
-_NO_LOCK: Final = {"", "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
+_NO_LOCK: Final = {None, "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
 """Iceberg's default keeps the threads of one process apart, as our turns do."""
 
 
@@ -167,11 +168,11 @@ class HadoopPointer:
     def queue(self, base: MetadataVersion | None = None) -> Iterator[bool]:
         """See `MetadataPointer.queue`: also the turn of this process, on local folders."""
         turns = turns_of((HadoopPointer, self._folder))
-        timeout_s = self._seconds(_TURN_TIMEOUT, 180_000)
-        with turns.take(self._name, timeout_s, _TURN_TIMEOUT) as waited:
+        timeout_s = FOLDER_TURN_TIMEOUT.of(self._properties) / 1000
+        with turns.take(self._name, timeout_s, FOLDER_TURN_TIMEOUT.key) as waited:
             if self._turns is None:
-                patience_s = self._seconds(_PATIENCE, 15_000)
-                look_s = self._seconds(_LOOK, 250, least=1)
+                patience_s = FOLDER_TURN_PATIENCE.of(self._properties) / 1000
+                look_s = FOLDER_TURN_INTERVAL.of(self._properties) / 1000
                 patience = Patience(self._files.newest, patience_s, timeout_s)
                 self._turns = (
                     ProcessTurns(self._io, self._folder, patience),
@@ -194,17 +195,14 @@ class HadoopPointer:
         """See `MetadataPointer.exclusive`: there are no locks."""
         yield False
 
-    def _seconds(self, key: str, default_ms: int, least: int = 0) -> float:
-        return number(self._properties, key, default_ms, least=least) / 1000
-
     def _check_lock(self) -> None:
         """Refuses a lock that others may count on, as Iceberg's ``HadoopCatalog`` takes it."""
-        named = self._properties.get(_LOCK_IMPL, "")
+        named = LOCK_IMPL.of(self._properties)
         if named not in _NO_LOCK:
             raise UnsupportedError(
-                f"{self._name}: {_LOCK_IMPL} is {named}, a class of Java's: icecomb cannot take "
+                f"{self._name}: {LOCK_IMPL} is {named}, a class of Java's: icecomb cannot take "
                 "that lock, and would write without it",
-                hint=f"leave {_LOCK_IMPL} out for icecomb if all writers publish by a rename that "
+                hint=f"leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
                 "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock",
                 table=self._name,
             )

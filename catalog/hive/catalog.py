@@ -9,8 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.catalog import Name
+from icecomb.catalog.catalog_property import (
+    CATALOG,
+    LIST_ALL_TABLES,
+    UNIQUE_LOCATION,
+    URI,
+    WAREHOUSE,
+)
 from icecomb.catalog.commit import check_commit_allowed, settle
-from icecomb.catalog.configuration import flag
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
@@ -72,7 +78,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         locate: Callable[[], str] | None = None,
     ) -> None:
         super().__init__(name, properties)
-        address = locate or properties.get("uri")
+        address = locate or URI.of(properties)
         if not address:
             raise ConfigurationError(
                 f"catalog {name} has no uri",
@@ -82,7 +88,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         self.client = HiveClient(
             address,
             ConnectionSettings.of(properties),
-            catalog=properties.get("metastore.catalog.default"),
+            catalog=CATALOG.of(properties),
         )
         self.io = FileIO(self.properties)
 
@@ -97,7 +103,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         """
         database = database_of(namespace)
         try:
-            if flag(self.properties, "list-all-tables", default=False):
+            if LIST_ALL_TABLES.of(self.properties):
                 names = self.client.table_names(database)
             else:
                 names = self.client.table_names_by_filter(database, _ICEBERG_TABLES)
@@ -299,14 +305,14 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
             )
         folder = self.client.database(database).location
         if folder is None:
-            warehouse = self.properties.get("warehouse")
+            warehouse = WAREHOUSE.of(self.properties)
             if not warehouse:
                 raise ConfigurationError(
                     f"namespace {database} has no location and catalog {self.name} no warehouse",
                     hint="give the table a location, or the catalog a warehouse",
                 )
             folder = f"{warehouse.rstrip('/')}/{database}.db"
-        unique = flag(self.properties, "unique-table-location", default=False)
+        unique = UNIQUE_LOCATION.of(self.properties)
         suffix = f"-{uuid.uuid4().hex}" if unique else ""
         return f"{folder.rstrip('/')}/{name}{suffix}"
 

@@ -20,8 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, LOCK_TIMEOUT
 from icecomb.catalog.commit_queue import turns_of
-from icecomb.catalog.configuration import flag
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.parameters import DO_NOT_UPDATE_STATS
 from icecomb.catalog.hive.settlement import Look, Settlement
@@ -44,15 +44,8 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icecomb.format.spec.table_property import HIVE_LOCK
 
-LOCK_ENABLED: Final = "engine.hive.lock-enabled"
-CHECK_AND_PUT: Final = "hive.check-and-put"
-"""Catalog property: whether the server checks which pointer it replaces.
-
-``true`` (the default) finds it out, ``trusted`` takes it for granted where it may not be tried, or
-where only the operator knows that the metastore's own database is neither MySQL nor MariaDB;
-``false`` never tells the server what is expected together with a lock.
-"""
 NO_LOCKS_HINT: Final = (
     "where it has no locks at all (HIVE-29520: no transactions) its check of the pointer is "
     f"enough: set {LOCK_ENABLED}=false for every catalog that writes there"
@@ -121,7 +114,7 @@ class EntryChange:
         """See `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
-        with turns_of(key).take(self.name, timeout, "iceberg.hive.lock-timeout-ms") as waited:
+        with turns_of(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
             yield waited
 
     @contextmanager
@@ -173,26 +166,26 @@ class EntryChange:
         Raises:
             ConfigurationError: lock-free mode where the server does not enforce expected values.
         """
-        locked = flag(properties, LOCK_ENABLED, default=locks_by_default(self._settings))
+        locked = HIVE_LOCK.of(properties, default=LOCK_ENABLED.of(self._settings))
         if not locked:
             self._require_check()
         return locked
 
     def enforces(self) -> bool:
         """Whether the server checks expected values, found out once per server."""
-        if self._check_and_put() == "trusted":
+        if CHECK_AND_PUT.of(self._settings) == "trusted":
             return True
         return value_check(self._client, self._database).holds
 
     def lock_free_obstacle(self) -> tuple[str, str] | None:
         """Why the server does not allow commits without locks, and what helps; None if it does."""
-        if self._check_and_put() == "trusted":
+        if CHECK_AND_PUT.of(self._settings) == "trusted":
             return None
         return _WITHOUT_LOCKS.get(value_check(self._client, self._database))
 
     def sends_expectation(self) -> bool:
         """Whether the server is told what is expected although there is a lock, and checks it."""
-        return self._check_and_put() != "false" and self.enforces()
+        return CHECK_AND_PUT.of(self._settings) != "false" and self.enforces()
 
     def create(
         self, entry: HiveTable, look: Look, properties: Mapping[str, str], lock: TableLock | None
@@ -306,12 +299,6 @@ class EntryChange:
             lock_expiry_s(self._client),
         )
 
-    def _check_and_put(self) -> str:
-        value = self._settings.get(CHECK_AND_PUT, "true").lower()
-        if value not in {"true", "trusted", "false"}:
-            raise ConfigurationError(f"{CHECK_AND_PUT} is {value!r}: true, trusted or false")
-        return value
-
     def _require_check(self) -> None:
         if obstacle := self.lock_free_obstacle():
             what, hint = obstacle
@@ -343,12 +330,6 @@ _WITHOUT_LOCKS: Final = {
         "set hive.metastore.try.direct.sql=true on the metastore",
     ),
 }
-
-
-def locks_by_default(settings: Mapping[str, str]) -> bool:
-    """Whether tables that say nothing about it are changed under a lock."""
-    general = flag(settings, f"iceberg.{LOCK_ENABLED}", default=True)
-    return flag(settings, LOCK_ENABLED, default=general)
 
 
 def _failure(send: Callable[[], None]) -> IcecombError | None:

@@ -18,7 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from icecomb.catalog.configuration import number
+from icecomb.catalog.catalog_property import (
+    LOCK_CHECK_MAX_WAIT,
+    LOCK_CHECK_MIN_WAIT,
+    LOCK_CREATION_MAX_WAIT,
+    LOCK_CREATION_MIN_WAIT,
+    LOCK_CREATION_TIMEOUT,
+    LOCK_HEARTBEAT,
+    LOCK_TIMEOUT,
+)
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
@@ -55,18 +63,14 @@ class LockSettings:
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> LockSettings:
         """As the properties say, else Iceberg's defaults."""
-
-        def setting(name: str, default_ms: int) -> float:
-            return number(properties, f"iceberg.hive.lock-{name}-ms", default_ms, least=0) / 1000
-
         return cls(
-            creation_timeout=setting("creation-timeout", 180_000),
-            creation_min_wait=setting("creation-min-wait", 50),
-            creation_max_wait=setting("creation-max-wait", 5_000),
-            timeout=setting("timeout", 180_000),
-            check_min_wait=setting("check-min-wait", 50),
-            check_max_wait=setting("check-max-wait", 5_000),
-            heartbeat=setting("heartbeat-interval", 240_000),
+            creation_timeout=LOCK_CREATION_TIMEOUT.of(properties) / 1000,
+            creation_min_wait=LOCK_CREATION_MIN_WAIT.of(properties) / 1000,
+            creation_max_wait=LOCK_CREATION_MAX_WAIT.of(properties) / 1000,
+            timeout=LOCK_TIMEOUT.of(properties) / 1000,
+            check_min_wait=LOCK_CHECK_MIN_WAIT.of(properties) / 1000,
+            check_max_wait=LOCK_CHECK_MAX_WAIT.of(properties) / 1000,
+            heartbeat=LOCK_HEARTBEAT.of(properties) / 1000,
         )
 
 
@@ -262,7 +266,7 @@ class TableLock:
         if holder is None:
             return LockTimeoutError(
                 f"{self._name}: no lock within {waited:.1f} s; the metastore names no holder",
-                hint="many writers may be waiting: raise iceberg.hive.lock-timeout-ms",
+                hint=f"many writers may be waiting: raise {LOCK_TIMEOUT}",
                 table=self._name,
             )
         return LockTimeoutError(

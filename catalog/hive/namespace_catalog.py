@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog, Name
+from icecomb.catalog.catalog_property import WAREHOUSE
 from icecomb.catalog.hive.thrift.entity import HiveDatabase
 from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.catalog.identifier import Identifier, database_of
@@ -42,7 +43,7 @@ class HiveNamespaceCatalog(Catalog):
         name = database_of(namespace)
         given = property_texts("property of a namespace", properties)
         owner, owner_type = _owner(given)
-        warehouse = self.properties.get("warehouse")
+        warehouse = WAREHOUSE.of(self.properties)
         location = given.pop(_LOCATION, None)
         if location is None and warehouse:
             location = f"{warehouse.rstrip('/')}/{name}.db"

@@ -11,11 +11,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.configuration import flag, number
+from icecomb.catalog.catalog_property import ENGINE_ENABLED, KEEP_STATISTICS, PARAMETER_SIZE
 from icecomb.catalog.hive.columns import hive_columns
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.spec.table_property import ENTRY_PROPERTIES
+from icecomb.format.spec.table_property import (
+    ENTRY_PROPERTIES,
+    EXTERNAL,
+    GC_ENABLED,
+    HIVE_ENGINE,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -27,12 +32,9 @@ TABLE_TYPE: Final = "table_type"
 ICEBERG: Final = "ICEBERG"
 OWNER: Final = "hive.metastore.table.owner"
 DO_NOT_UPDATE_STATS: Final = "DO_NOT_UPDATE_STATS"
-_MAX_SIZE: Final = "iceberg.hive.table-property-max-size"
-_DEFAULT_MAX_SIZE: Final = 32672
 _NO_RETENTION: Final = 2**31 - 1
-_EXTERNAL: Final = "EXTERNAL"
-_NOT_CARRIED: Final = ENTRY_PROPERTIES | {OWNER, _EXTERNAL}
-_RENAMED: Final = {"gc.enabled": "external.table.purge"}
+_NOT_CARRIED: Final = ENTRY_PROPERTIES | {OWNER, EXTERNAL.key}
+_RENAMED: Final = {GC_ENABLED.key: "external.table.purge"}
 _STATISTICS: Final = {
     "total-data-files": "numFiles",
     "total-records": "numRows",
@@ -78,7 +80,7 @@ def new_table(
         create_time=now,
         last_access_time=now,
         retention=_NO_RETENTION,
-        parameters={_EXTERNAL: "TRUE"},
+        parameters={EXTERNAL.key: "TRUE"},
         table_type="EXTERNAL_TABLE",
     )
     return pointed(blank, None, metadata, location, settings)
@@ -114,11 +116,7 @@ def described(
     settings: Mapping[str, str],
 ) -> HiveTable:
     """``entry`` saying what ``metadata`` is like; see `pointed`. Where it points stays."""
-    by_hive = flag(
-        {**settings, **metadata.properties},
-        "engine.hive.enabled",
-        default=flag(settings, "iceberg.engine.hive.enabled", default=False),
-    )
+    by_hive = HIVE_ENGINE.of(metadata.properties, default=ENGINE_ENABLED.of(settings))
     parameters = dict(entry.parameters)
     if base is not None:
         for key in base.properties.keys() - metadata.properties.keys() - _NOT_CARRIED:
@@ -128,7 +126,7 @@ def described(
     if metadata.table_uuid is not None:
         parameters["uuid"] = str(metadata.table_uuid)
     parameters[TABLE_TYPE] = ICEBERG
-    if not flag(settings, "iceberg.hive.keep.stats", default=False):
+    if not KEEP_STATISTICS.of(settings):
         parameters.pop("COLUMN_STATS_ACCURATE", None)
         parameters[DO_NOT_UPDATE_STATS] = "true"
     if by_hive:
@@ -150,7 +148,7 @@ def carried(properties: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in properties.items()
-        if key not in _NOT_CARRIED or (key == _EXTERNAL and value.lower() == "true")
+        if key not in _NOT_CARRIED or (key == EXTERNAL.key and value.lower() == "true")
     }
 
 
@@ -168,7 +166,7 @@ def storage_of(schema: Schema, location: str, *, by_hive: bool = False) -> Stora
 
 def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[str, str]:
     """A parameter that describes what it points at; nothing if it is above the size limit."""
-    limit = number(settings, _MAX_SIZE, _DEFAULT_MAX_SIZE, least=0)
+    limit = PARAMETER_SIZE.of(settings)
     return {key: value} if 0 < limit >= len(value) else {}
 
 

@@ -6,13 +6,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, URI
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entry_change import (
-    CHECK_AND_PUT,
-    LOCK_ENABLED,
-    NO_LOCKS_HINT,
-    locks_by_default,
-)
+from icecomb.catalog.hive.entry_change import NO_LOCKS_HINT
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
@@ -78,7 +74,7 @@ def abandoned_lock(row: LockRow) -> Finding:
 
 def _unreached(catalog: HiveCatalog) -> Iterator[Finding]:
     """Of several addresses, those where nobody answers: one that does is enough for now."""
-    addresses = catalog.properties.get("uri", "").split(",")
+    addresses = (URI.of(catalog.properties) or "").split(",")
     for address in addresses if len(addresses) > 1 else ():
         with HiveClient(address, ConnectionSettings.of(catalog.properties)) as client:
             try:
@@ -105,7 +101,8 @@ def _reached(catalog: HiveCatalog) -> Finding:
 
 def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
     subject = "pointer check"
-    if catalog.properties.get(CHECK_AND_PUT, "true").lower() == "false":
+    told = CHECK_AND_PUT.of(catalog.properties)
+    if told == "false":
         return Finding(
             Level.WARNING,
             subject,
@@ -119,8 +116,8 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
             subject,
             "the metastore checks which pointer it replaces (HIVE-26882, HIVE-28121)",
         )
-    without = not locks_by_default(catalog.properties)
-    trusted = catalog.properties.get(CHECK_AND_PUT, "").lower() == "trusted"
+    without = not LOCK_ENABLED.of(catalog.properties)
+    trusted = told == "trusted"
     if check is ValueCheck.COMPARED:
         return Finding(
             Level.PROBLEM if without and not trusted else Level.WARNING,
@@ -177,7 +174,7 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
         abandoned = abandoned_locks(catalog, rows)
         expiry = lock_expiry_s(catalog.client)
     except IcecombError as error:
-        needed = locks_by_default(catalog.properties)
+        needed = LOCK_ENABLED.of(catalog.properties)
         atomic = value_check(catalog.client, database) is ValueCheck.ATOMIC
         yield Finding(
             Level.PROBLEM if needed else Level.NOTE,

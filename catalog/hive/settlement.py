@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from icecomb.catalog.configuration import number
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.server import MODIFIED, NO_DIRECT_SQL
 from icecomb.catalog.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.format.errors import IcecombError
+from icecomb.format.spec.table_property import (
+    STATUS_CHECK_MAX_WAIT,
+    STATUS_CHECK_MIN_WAIT,
+    STATUS_CHECK_TOTAL_TIMEOUT,
+    STATUS_CHECKS,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
@@ -138,11 +143,10 @@ def _answered(seen: Seen) -> Outcome:
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:
     """Seconds before each look at the pointer: none, then as ``commit.status-check.*`` say."""
-    prefix = "commit.status-check"
-    retries = number(properties, f"{prefix}.num-retries", 3, least=0)
-    pause = number(properties, f"{prefix}.min-wait-ms", 1_000, least=0) / 1000
-    longest = number(properties, f"{prefix}.max-wait-ms", 60_000, least=0) / 1000
-    left = number(properties, f"{prefix}.total-timeout-ms", 1_800_000, least=0) / 1000
+    retries = STATUS_CHECKS.of(properties)
+    pause = STATUS_CHECK_MIN_WAIT.of(properties) / 1000
+    longest = STATUS_CHECK_MAX_WAIT.of(properties) / 1000
+    left = STATUS_CHECK_TOTAL_TIMEOUT.of(properties) / 1000
     yield 0.0
     for _ in range(retries):
         if left <= 0:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.configuration import flag
+from icecomb.catalog.catalog_property import LOCK_ENABLED
 from icecomb.catalog.finding import Finding, Level
-from icecomb.catalog.hive.entry_change import LOCK_ENABLED, locks_by_default
 from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.metadata_files import (
     TrailFile,
@@ -22,6 +21,7 @@ from icecomb.catalog.hive.server_examination import abandoned_locks
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError
+from icecomb.format.spec.table_property import HIVE_LOCK
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Name
@@ -161,8 +161,8 @@ def _kind(entry: HiveTable) -> Iterator[Finding]:
 def _lock_mode(
     catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata
 ) -> Iterator[Finding]:
-    by_default = locks_by_default(catalog.properties)
-    chosen = flag(metadata.properties, LOCK_ENABLED, default=by_default)
+    by_default = LOCK_ENABLED.of(catalog.properties)
+    chosen = HIVE_LOCK.of(metadata.properties, default=by_default)
     mode = "with" if chosen else "without"
     wanted = f"{LOCK_ENABLED}={str(by_default).lower()}"
     if chosen != by_default:

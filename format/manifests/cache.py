@@ -13,24 +13,16 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from icecomb.format.manifests.manifest import ManifestFile
-from icecomb.format.spec.property import flag, number, text
+from icecomb.format.storage.storage_property import (
+    CACHE_BYTES,
+    CACHE_ENABLED,
+    CACHE_FOLDER,
+    STORE_BYTES,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.store import ManifestStore
-
-CACHE_ENABLED: Final = flag(
-    "io.manifest.cache-enabled", "Whether decoded manifests are kept.", default=True
-)
-CACHE_BYTES: Final = number(
-    "io.manifest.cache.max-total-bytes", 256 << 20, "How much memory they may take.", least=0
-)
-CACHE_FOLDER: Final = text(
-    "io.manifest.cache.folder", "A local folder that later processes find them in.", "a folder"
-)
-STORE_BYTES: Final = number(
-    "io.manifest.cache.folder-max-total-bytes", 4 << 30, "How much it may hold.", least=0
-)
 
 
 class Sized(Protocol):

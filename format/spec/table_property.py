@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError
-from icecomb.format.spec.property import (
+from icecomb.format.property import (
     Property,
     choice,
     flag,
@@ -20,6 +20,7 @@ from icecomb.format.spec.property import (
     nearest,
     number,
     optional_number,
+    registered,
     text,
 )
 
@@ -212,7 +213,7 @@ WAP_ENABLED: Final = flag(
 
 PARQUET_CODEC: Final = choice(
     "write.parquet.compression-codec",
-    ("zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed", "none"),
+    ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"),
     "The codec of Parquet files.",
 )
 PARQUET_LEVEL: Final = optional_number(
@@ -385,14 +386,7 @@ VIEW_DROP_DIALECT: Final = flag(
 )
 
 
-def _registered(found: Iterable[object]) -> dict[str, Property[Any]]:
-    single = [one for one in found if isinstance(one, Property)]
-    several = [one for group in found if isinstance(group, dict) for one in group.values()]
-    every = [*single, *(one for one in several if isinstance(one, Property))]
-    return {one.key: one for one in every}
-
-
-TABLE_PROPERTIES: Final[Mapping[str, Property[Any]]] = _registered(list(globals().values()))
+TABLE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
 """All of them by key."""
 
 _FAMILIES: Final = tuple(key for key in TABLE_PROPERTIES if key.endswith("."))

@@ -13,10 +13,9 @@ import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.errors import (
-    ConfigurationError,
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
@@ -24,6 +23,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.storage.file_io import FileStatus, FileSystem, FolderLock
+from icecomb.format.storage.storage_property import SYNC_DATA_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +33,6 @@ _LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.
 _STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # File systems that sync no folders, as some network file systems.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
-
-SYNC_DATA_FILES: Final = "local.sync-data-files"
-"""The setting of `LocalFileSystem`: whether files of rows are on the disk when they are visible."""
 
 
 class LocalFileSystem(FileSystem):
@@ -56,7 +53,7 @@ class LocalFileSystem(FileSystem):
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = properties or {}
-        self._sync_streams = _syncs_streams(self.properties)
+        self._sync_streams = SYNC_DATA_FILES.of(self.properties)
 
     def read(self, location: str) -> bytes:
         """See `FileIO.read`."""
@@ -285,13 +282,6 @@ def _regular(path: str) -> os.stat_result:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     return found
-
-
-def _syncs_streams(properties: Mapping[str, str]) -> bool:
-    text = properties.get(SYNC_DATA_FILES, "true")
-    if text.lower() not in ("true", "false"):
-        raise ConfigurationError(f"{SYNC_DATA_FILES} is {text!r}: true or false is expected")
-    return text.lower() == "true"
 
 
 def _make_folders(folder: str) -> None:

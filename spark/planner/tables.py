@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchTableError, UnsupportedError
+from icecomb.format.spec.table_property import DATA_FORMAT
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.alterations import alter_table
 from icecomb.spark.planner.audit import branch_to_read
@@ -142,7 +143,7 @@ def _shown_properties(state: TableState) -> dict[str, str]:
         **metadata.properties,
         "provider": "iceberg",
         "location": metadata.location,
-        "format": f"iceberg/{metadata.properties.get('write.format.default', 'parquet')}",
+        "format": f"iceberg/{metadata.properties.get(DATA_FORMAT.key, DATA_FORMAT.default)}",
         "format-version": str(metadata.format_version),
         "current-snapshot-id": _version(state),
     }

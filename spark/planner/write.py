@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import (
     CommitStateUnknownError,
-    ConfigurationError,
     IcecombError,
     UnsupportedError,
 )
@@ -19,6 +18,18 @@ from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import NullOrder, SortOrder
+from icecomb.format.spec.table_property import (
+    DATA_FORMAT,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    PARQUET_CODEC,
+    PARQUET_DICTIONARY_BYTES,
+    PARQUET_LEVEL,
+    PARQUET_PAGE_BYTES,
+    PARQUET_PAGE_ROWS,
+    PARQUET_ROW_GROUP_BYTES,
+    TARGET_FILE_BYTES,
+)
 from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.audit import Place, check_read, head, place_of
@@ -60,20 +71,17 @@ if TYPE_CHECKING:
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
 
-_TARGET: Final = "write.target-file-size-bytes"
-_DEFAULT_TARGET: Final = 512 * 1024 * 1024
 _SUMMARY_OPTION: Final = "snapshot-property."
 _WRITER_SETTINGS: Final = {
-    "write.parquet.row-group-size-bytes": ("parquet.block.size", "134217728"),
-    "write.parquet.page-size-bytes": ("parquet.page.size", "1048576"),
-    "write.parquet.page-row-limit": ("parquet.page.row.count.limit", "20000"),
-    "write.parquet.dict-size-bytes": ("parquet.dictionary.page.size", "2097152"),
+    "parquet.block.size": PARQUET_ROW_GROUP_BYTES,
+    "parquet.page.size": PARQUET_PAGE_BYTES,
+    "parquet.page.row.count.limit": PARQUET_PAGE_ROWS,
+    "parquet.dictionary.page.size": PARQUET_DICTIONARY_BYTES,
 }
 _LEVELS: Final = {
     "zstd": "parquet.compression.codec.zstd.level",
     "gzip": "zlib.compress.level",
 }
-_CODECS: Final = frozenset({"zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed"})
 
 
 class Writes:
@@ -99,14 +107,13 @@ class Writes:
         if request.operation == REPLACE_FILES:
             check_read(request.audit, state)
         schema, spec = metadata.schema(), metadata.spec()
-        fanout = _setting(
-            options, "fanout-enabled", metadata, "write.spark.fanout.enabled", "false"
-        )
+        properties = metadata.properties
+        fanout = FANOUT.of(properties, options.get("fanout-enabled"))
         partitioning = spark_transforms(spec, schema)
         ordering = [SortField(transform, "asc", "first") for transform in partitioning]
         sort_order = metadata.sort_order()
         sorted_rows = bool(sort_order.fields)
-        hashed = _setting(options, "distribution-mode", metadata, "write.distribution-mode", "hash")
+        hashed = DISTRIBUTION_MODE.of(properties, options.get("distribution-mode"), default="hash")
         location = _data_location(metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
@@ -133,15 +140,15 @@ class Writes:
             partition=tuple(_partition_columns(spec, schema)),
             location=replace(location, root=told),
             operation_id=str(uuid.uuid4()),
-            distribution=() if hashed.lower() == "none" else tuple(partitioning),
+            distribution=() if hashed == "none" else tuple(partitioning),
             ordering=(
-                (*ordering, *_sort_fields(sort_order, schema))
-                if sorted_rows or fanout.lower() != "true"
-                else ()
+                (*ordering, *_sort_fields(sort_order, schema)) if sorted_rows or not fanout else ()
             ),
-            fanout=fanout.lower() == "true" and not sorted_rows,
-            target_file_bytes=_target_bytes(options, metadata),
-            writer=_writer_settings(options, metadata),
+            fanout=fanout and not sorted_rows,
+            target_file_bytes=TARGET_FILE_BYTES.of(
+                properties, options.get("target-file-size-bytes")
+            ),
+            writer=_writer_settings(options, properties),
             metrics=modes,
             footer_metadata={"iceberg.schema": _schema_text(schema)},
         )
@@ -276,13 +283,11 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
-    file_format = _setting(
-        options, "write-format", state.metadata, "write.format.default", "parquet"
-    )
-    if file_format.lower() != "parquet":
+    file_format = DATA_FORMAT.of(state.metadata.properties, options.get("write-format"))
+    if file_format != "parquet":
         raise UnsupportedError(
             f"table {state.name} is to be written as {file_format}; Spark writes Parquet here",
-            hint="set write.format.default to parquet",
+            hint=f"set {DATA_FORMAT} to parquet",
         )
     _check_elements(state)
     if "branch" in options:
@@ -365,39 +370,16 @@ def _data_location(metadata: TableMetadata) -> DataLocation:
     return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
 
 
-def _target_bytes(options: Mapping[str, str], metadata: TableMetadata) -> int:
-    text = _setting(options, "target-file-size-bytes", metadata, _TARGET, str(_DEFAULT_TARGET))
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(
-            f"{_TARGET} must be a positive whole number, not {text!r}",
-            hint="give it in bytes, as 536870912",
-        )
-    return int(text)
-
-
-def _writer_settings(options: Mapping[str, str], metadata: TableMetadata) -> dict[str, str]:
-    codec = _setting(
-        options, "compression-codec", metadata, "write.parquet.compression-codec", "zstd"
-    ).lower()
-    if codec not in _CODECS:
-        raise ConfigurationError(
-            f"write.parquet.compression-codec {codec!r} is unknown",
-            hint=f"take one of {', '.join(sorted(_CODECS))}",
-        )
-    settings = {"compression": codec}
-    level = _setting(options, "compression-level", metadata, "write.parquet.compression-level", "")
-    if level and codec in _LEVELS:
-        settings[_LEVELS[codec]] = level
-    for name, (hadoop_name, default) in _WRITER_SETTINGS.items():
-        settings[hadoop_name] = metadata.properties.get(name, default)
+def _writer_settings(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    codec = PARQUET_CODEC.of(properties, options.get("compression-codec"))
+    # Parquet's own name of none.
+    settings = {"compression": "uncompressed" if codec == "none" else codec}
+    level = PARQUET_LEVEL.of(properties, options.get("compression-level"))
+    if level is not None and codec in _LEVELS:
+        settings[_LEVELS[codec]] = str(level)
+    for hadoop_name, known in _WRITER_SETTINGS.items():
+        settings[hadoop_name] = str(known.of(properties))
     return settings
-
-
-def _setting(
-    options: Mapping[str, str], option: str, metadata: TableMetadata, name: str, default: str
-) -> str:
-    """A write option before the table property before the default."""
-    return options.get(option) or metadata.properties.get(name) or default
 
 
 def _lowered(options: Mapping[str, str]) -> dict[str, str]:

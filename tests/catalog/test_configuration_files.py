@@ -10,12 +10,11 @@ from icecomb.catalog import load_catalog, open_table
 from icecomb.catalog.configuration import (
     catalog_name,
     default_catalog,
-    flag,
     load_configuration,
-    number,
 )
-from icecomb.catalog.setting import HIDDEN, Properties, is_secret
+from icecomb.catalog.setting import Properties
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.property import HIDDEN, flag, is_secret, number
 from icecomb.format.storage.site_file import read_site_files, resolve
 
 
@@ -274,8 +273,8 @@ def test_secrets_are_shown_nowhere(environment, key):
     ):
         assert "hunter2" not in text
     for act in (
-        lambda: number({key: "hunter2"}, key, 1),
-        lambda: flag({key: "hunter2"}, key, default=True),
+        lambda: number(key, 1, "").of({key: "hunter2"}),
+        lambda: flag(key, "", default=True).of({key: "hunter2"}),
     ):
         with pytest.raises(ConfigurationError) as error:
             act()

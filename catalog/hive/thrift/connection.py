@@ -14,13 +14,12 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
-from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
-from icecomb.catalog.setting import shown
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.property import shown
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.sasl import Mechanism
@@ -210,7 +209,7 @@ def _own(uri: str) -> SaslSettings | None:
     from icecomb.catalog import metastore
 
     found = metastore.find(*endpoint(uri))
-    return SaslSettings.of(HiveProperties(found.client_settings)) if found else None
+    return SaslSettings.of(found.client_settings) if found else None
 
 
 def endpoint(uri: str) -> tuple[str, int]:

@@ -8,20 +8,28 @@ from __future__ import annotations
 import functools
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
+from icecomb.catalog.catalog_property import (
+    KEYTAB,
+    PRINCIPAL,
+    PROTECTION,
+    SASL,
+    SERVICE,
+    TLS,
+    TOKEN_FILES,
+    TOKEN_SIGNATURE,
+    TRUST_STORE,
+)
 from icecomb.format.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import ssl
 
     from icecomb.format.storage.delegation_token import DelegationToken
-
-PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
-"""Hadoop's ``hadoop.rpc.protection`` and SASL's names of the same."""
 
 _KIND: Final = "HIVE_DELEGATION_TOKEN"
 
@@ -62,39 +70,33 @@ class SaslSettings:
         return next((token for token in found if token is not None), None)
 
     @classmethod
-    def of(cls, given: HiveProperties) -> SaslSettings | None:
+    def of(cls, properties: Mapping[str, str]) -> SaslSettings | None:
         """As the catalog's properties say; None = without SASL.
 
         Raises:
             ConfigurationError: the metastore's principal is missing, or a property makes no sense.
         """
-        if not given.flag("sasl.enabled", default=False):
+        if not SASL.of(properties):
             return None
         from icecomb.format.storage.delegation_token import FILE_VARIABLE
 
-        service = given.find("kerberos.principal")
-        keytab = given.find("client.keytab")
+        service = SERVICE.of(properties)
+        keytab = KEYTAB.of(properties)
         if keytab is not None and not (Path(keytab).is_file() and os.access(keytab, os.R_OK)):
             raise ConfigurationError(
                 f"the keytab {keytab} (hive.metastore.client.keytab) cannot be read",
                 hint="check the path and its permissions",
             )
-        listed = given.anything("hadoop.token.files") or ""
+        listed = TOKEN_FILES.of(properties) or ""
         named = [listed] if Path(listed).is_file() else listed.split(",")
         files = [each.strip() for each in (*named, os.environ.get(FILE_VARIABLE, ""))]
-        wanted = given.anything("hadoop.rpc.protection")
-        names = [each.strip().lower() for each in (wanted or "").split(",") if each.strip()]
-        if unknown := [each for each in names if each not in PROTECTIONS]:
-            raise ConfigurationError(
-                f"hadoop.rpc.protection is {unknown[0]!r}: one of {', '.join(PROTECTIONS)}"
-            )
         found = cls(
             service or "",
-            given.find("client.principal"),
+            PRINCIPAL.of(properties),
             keytab,
-            PROTECTIONS[names[0]] if names else None,
+            PROTECTION.of(properties),
             tuple(filter(None, files)) if keytab is None else (),
-            given.find("token.signature"),
+            TOKEN_SIGNATURE.of(properties),
         )
         if found.token is None and service is None:
             raise ConfigurationError(
@@ -130,15 +132,15 @@ class TlsSettings:
     trusted: str | None = None
 
     @classmethod
-    def of(cls, given: HiveProperties) -> TlsSettings | None:
+    def of(cls, properties: Mapping[str, str]) -> TlsSettings | None:
         """As the catalog's properties say; None = without TLS.
 
         Raises:
             ConfigurationError: the authorities cannot be read.
         """
-        if not given.flag("use.SSL", default=False):
+        if not TLS.of(properties):
             return None
-        found = cls(given.find("truststore.path") or None)
+        found = cls(TRUST_STORE.of(properties))
         _context(found.trusted)
         return found
 

@@ -10,12 +10,12 @@ import uuid
 from dataclasses import replace
 from typing import Final
 
-from icecomb.catalog.configuration import seconds
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
+from icecomb.format.property import seconds
 
 EXPECTED_KEY: Final = "expected_parameter_key"
 EXPECTED_VALUE: Final = "expected_parameter_value"
@@ -23,6 +23,10 @@ MODIFIED: Final = "The table has been modified"
 """How a metastore with HIVE-26882 says that the expected value is not there."""
 NO_DIRECT_SQL: Final = "Cannot update parameter with JDO"
 """How one with HIVE-28121 and ``hive.metastore.try.direct.sql=false`` refuses every such alter."""
+_LOCK_EXPIRY: Final = replace(
+    seconds("hive.txn.timeout", 300.0, "After how long a silent holder loses its lock."),
+    also=("metastore.txn.timeout",),
+)
 _PROBED: Final = "icecomb.probe"
 _KEY_MISSING: Final = "New value for expected key"
 """What one with HIVE-28121 looks at first, and one with HIVE-26882 alone not at all."""
@@ -62,10 +66,10 @@ def lock_expiry_s(client: HiveClient) -> float | None:
             return server.lock_expiry_s
         with server.guard:
             if not server.lock_expiry_asked:
-                for setting in ("hive.txn.timeout", "metastore.txn.timeout"):
+                for setting in (_LOCK_EXPIRY.key, *_LOCK_EXPIRY.also):
                     with contextlib.suppress(MetastoreError, ConfigurationError):
                         if text := client.config_value(setting):
-                            server.lock_expiry_s = seconds(text)
+                            server.lock_expiry_s = _LOCK_EXPIRY.read(text)
                             break
                 server.lock_expiry_asked = True
             return server.lock_expiry_s

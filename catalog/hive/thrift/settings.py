@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from icecomb.catalog.configuration import number
-from icecomb.catalog.hive.thrift.hive_properties import HiveProperties
+from icecomb.catalog.catalog_property import (
+    CLIENTS,
+    CLIENTS_WAIT,
+    CONNECT_TIMEOUT,
+    IDLE,
+    SET_UGI,
+    SOCKET_LIFETIME,
+    SOCKET_TIMEOUT,
+    UGI,
+    URI_SELECTION,
+)
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.user import current_user
-from icecomb.format.errors import ConfigurationError
-
-URI_SELECTION: Final = ("SEQUENTIAL", "RANDOM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +59,17 @@ class ConnectionSettings:
         Raises:
             ConfigurationError: a property makes no sense.
         """
-        given = HiveProperties(properties)
-        idle_ms = number(properties, "client.pool.cache.eviction-interval-ms", 300_000, least=0)
-        wait_ms = number(properties, "clients.wait-timeout-ms", 60_000, least=0)
-        selection = given.text("uri.selection", "SEQUENTIAL").upper()
-        if selection not in URI_SELECTION:
-            raise ConfigurationError(
-                f"hive.metastore.uri.selection is {selection!r}: one of {', '.join(URI_SELECTION)}"
-            )
-        sasl = SaslSettings.of(given)
-        told = sasl is None and given.flag("execute.setugi", default=True)
+        sasl = SaslSettings.of(properties)
+        told = sasl is None and SET_UGI.of(properties)
         return cls(
-            timeout_s=given.seconds("client.socket.timeout", 180.0),
-            connect_timeout_s=number(
-                properties, "hive.metastore.client.connect.timeout-s", 10.0, least=0.0
-            ),
-            lifetime_s=given.seconds("client.socket.lifetime", 0.0),
-            idle_s=idle_ms / 1000,
-            pool_size=number(properties, "clients", 16, least=1),
-            pool_wait_s=wait_ms / 1000,
-            random=selection == "RANDOM",
-            user=(properties.get("ugi") or current_user()) if told else None,
+            timeout_s=SOCKET_TIMEOUT.of(properties),
+            connect_timeout_s=CONNECT_TIMEOUT.of(properties),
+            lifetime_s=SOCKET_LIFETIME.of(properties),
+            idle_s=IDLE.of(properties) / 1000,
+            pool_size=CLIENTS.of(properties),
+            pool_wait_s=CLIENTS_WAIT.of(properties) / 1000,
+            random=URI_SELECTION.of(properties) == "random",
+            user=(UGI.of(properties) or current_user()) if told else None,
             sasl=sasl,
-            tls=TlsSettings.of(given),
+            tls=TlsSettings.of(properties),
         )

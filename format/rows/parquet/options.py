@@ -19,6 +19,7 @@ _CODECS = {
     "gzip": "GZIP",
     "snappy": "SNAPPY",
     "lz4": "LZ4",
+    "lz4_raw": "LZ4",
     "brotli": "BROTLI",
     "uncompressed": "NONE",
     "none": "NONE",

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from icecomb.format.arrow.hidden_null import without_hidden_nulls
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.property import flag
 from icecomb.format.rows.arrow_values import writing_cast
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.read.arrow_projection import Projection, names_as_ids
@@ -24,7 +25,6 @@ from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.rows.write.row_sort import RowSorter, sort_keys
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.property import flag
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import DATA_FORMAT, DISTRIBUTION_MODE, TARGET_FILE_BYTES
 from icecomb.format.spec.types import NestedField

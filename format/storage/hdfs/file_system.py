@@ -18,7 +18,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.errors import (
-    ConfigurationError,
     FileExistsAlreadyError,
     FileIOError,
     FileMissingError,
@@ -32,18 +31,12 @@ from icecomb.format.storage.hdfs.input_stream import HdfsInput
 from icecomb.format.storage.hdfs.output_stream import HdfsOutput, send_whole
 from icecomb.format.storage.hdfs.upload import Upload
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
+from icecomb.format.storage.storage_property import HDFS_ENGINE, HDFS_TRASH
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
-TRASH_KEY: Final = "hdfs.trash"
-"""`true`: what is deleted goes to the user's `.Trash`, from where the cluster clears it away."""
-
-ENGINE_KEY: Final = "hdfs.engine"
-"""`webhdfs` (the default), or `native`: see `native_hdfs`."""
-
-_ENGINES: Final = ("webhdfs", "native")
 _AT_ONCE: Final = 8
 _SETTINGS: Final = ("hdfs.", "fs.", "dfs.", "hadoop.", "ipc.")
 """What a connection may depend on; hdfs-native is told them all."""
@@ -64,10 +57,10 @@ class HdfsFileSystem(FileSystem):
     """All clusters that the settings describe; connections to each are shared by all threads.
 
     Args:
-        properties: See `hdfs_address`, `hdfs_session`, `ENGINE_KEY` and `TRASH_KEY`.
+        properties: See `hdfs_address`, `hdfs_session`, `HDFS_ENGINE` and `HDFS_TRASH`.
 
     Raises:
-        ConfigurationError: There is no such engine.
+        ConfigurationError: A property makes no sense.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -76,11 +69,8 @@ class HdfsFileSystem(FileSystem):
             item for item in self._properties.items() if item[0].startswith(_SETTINGS)
         )
         self._creations = HdfsCreations()
-        self._engine = self._properties.get(ENGINE_KEY, "webhdfs")
-        if self._engine not in _ENGINES:
-            raise ConfigurationError(
-                f"{ENGINE_KEY} is {self._engine!r}", hint=f"write {' or '.join(_ENGINES)}"
-            )
+        self._engine = HDFS_ENGINE.of(self._properties)
+        self._trash = HDFS_TRASH.of(self._properties)
 
     def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
         """Who serves a location, and where it is there."""
@@ -336,7 +326,7 @@ class HdfsFileSystem(FileSystem):
                 hint="only files are deleted: name those in it",
                 path=location,
             )
-        if self._properties.get(TRASH_KEY, "").lower() != "true":
+        if not self._trash:
             web.delete(address.path, location)
             return
         trash = f"/user/{web.user}/.Trash/Current{address.path}"

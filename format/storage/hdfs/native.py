@@ -26,6 +26,12 @@ from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.hdfs.upload import Upload
 from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+from icecomb.format.storage.storage_property import (
+    HADOOP_AUTHENTICATION,
+    HDFS_KEYTAB,
+    HDFS_PRINCIPAL,
+    HDFS_TOKEN,
+)
 
 if TYPE_CHECKING:
     import hdfs_native
@@ -70,8 +76,8 @@ class NativeHdfs(WebHdfs):
         self._native = library.Client(
             cluster,
             {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
-            kerberos_principal=properties.get("hdfs.kerberos.principal"),
-            kerberos_keytab=properties.get("hdfs.kerberos.keytab"),
+            kerberos_principal=HDFS_PRINCIPAL.of(properties),
+            kerberos_keytab=HDFS_KEYTAB.of(properties),
         )
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -141,12 +147,12 @@ class NativeUpload(Upload):
 
 
 def _check_user(asked: str, properties: Mapping[str, str]) -> None:
-    if properties.get("hdfs.delegation-token"):
+    if HDFS_TOKEN.of(properties):
         raise ConfigurationError(
             "hdfs.delegation-token does not go with hdfs.engine=native",
             hint="hdfs-native reads tokens from the file that HADOOP_TOKEN_FILE_LOCATION names",
         )
-    if properties.get("hadoop.security.authentication", "simple").lower() == "kerberos":
+    if HADOOP_AUTHENTICATION.of(properties) == "kerberos":
         return
     environment = os.environ
     own = (

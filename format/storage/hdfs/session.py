@@ -10,10 +10,21 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from icecomb.format.errors import ConfigurationError, FileIOError
+from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import FILE_VARIABLE, find_token
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.upload import HdfsUpload
+from icecomb.format.storage.storage_property import (
+    HADOOP_AUTHENTICATION,
+    HDFS_CA_PATH,
+    HDFS_CONNECT_TIMEOUT,
+    HDFS_KEYTAB,
+    HDFS_PRINCIPAL,
+    HDFS_PROXY_USER,
+    HDFS_READ_TIMEOUT,
+    HDFS_TOKEN,
+    HDFS_USER,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -21,7 +32,6 @@ if TYPE_CHECKING:
 _CONNECTIONS: Final = 32
 _KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class HdfsSession:
@@ -40,18 +50,16 @@ class HdfsSession:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.user = (
-            properties.get("hdfs.user") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+            HDFS_USER.of(properties) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         )
-        self.connect_timeout_s = _seconds(properties, "dfs.webhdfs.socket.connect-timeout", "60s")
-        self.read_timeout_s = _seconds(properties, "dfs.webhdfs.socket.read-timeout", "60s")
-        self._ca_path = properties.get("hdfs.ca-path") or os.environ.get("REQUESTS_CA_BUNDLE")
-        self._proxy_user = properties.get("hdfs.proxy-user") or os.environ.get("HADOOP_PROXY_USER")
-        self._kerberos = (
-            properties.get("hadoop.security.authentication", "simple").lower() == "kerberos"
-        )
-        self._principal = properties.get("hdfs.kerberos.principal")
-        self._keytab = properties.get("hdfs.kerberos.keytab")
-        self._token = properties.get("hdfs.delegation-token") or self._token_of_file()
+        self.connect_timeout_s = HDFS_CONNECT_TIMEOUT.of(properties)
+        self.read_timeout_s = HDFS_READ_TIMEOUT.of(properties)
+        self._ca_path = HDFS_CA_PATH.of(properties) or os.environ.get("REQUESTS_CA_BUNDLE")
+        self._proxy_user = HDFS_PROXY_USER.of(properties) or os.environ.get("HADOOP_PROXY_USER")
+        self._kerberos = HADOOP_AUTHENTICATION.of(properties) == "kerberos"
+        self._principal = HDFS_PRINCIPAL.of(properties)
+        self._keytab = HDFS_KEYTAB.of(properties)
+        self._token = HDFS_TOKEN.of(properties) or self._token_of_file()
         self.requests = self._session()
 
     @property
@@ -166,15 +174,3 @@ def _refused(reply: requests.Response) -> FileIOError:
     except (ValueError, KeyError, TypeError):
         reason = reply.reason
     return FileIOError(f"{host} does not let us in: {reason}", hint=hint)
-
-
-def _seconds(properties: Mapping[str, str], key: str, default: str) -> float:
-    text = properties.get(key) or default
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = text[len(number) :] or "ms"
-    try:
-        return float(number) * _UNITS[unit]
-    except (KeyError, ValueError) as error:
-        raise ConfigurationError(
-            f"{key} is {text!r}, which is no duration", hint="write one such as 60s or 500ms"
-        ) from error

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from icecomb.format.errors import (
-    ConfigurationError,
     FileIOError,
     FileMissingError,
     IcecombError,
@@ -26,6 +25,7 @@ from icecomb.format.errors import (
 from icecomb.format.storage.hdfs.failure import UNREADY, failure, reach, unreachable
 from icecomb.format.storage.hdfs.session import HdfsSession
 from icecomb.format.storage.hdfs.upload import Upload
+from icecomb.format.storage.storage_property import HDFS_FAILOVER_ATTEMPTS
 
 if TYPE_CHECKING:
     import pyhdfs
@@ -77,7 +77,7 @@ class WebHdfs:
         self.name_nodes = name_nodes
         self._session = HdfsSession(properties)
         highly_available = len(name_nodes) > 1
-        tries = _number(properties, "dfs.client.failover.max.attempts", 30)
+        tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
         self._client = pyhdfs.HdfsClient(
             list(name_nodes),
             randomize_hosts=False,
@@ -339,13 +339,6 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
 def _is_beyond_end(error: FileIOError) -> bool:
     """Whether it says that the range begins where the file ends, or later."""
     return "out of the range" in error.message
-
-
-def _number(properties: Mapping[str, str], key: str, default: int) -> int:
-    text = properties.get(key, str(default))
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{key} is {text!r}", hint="write a whole number of at least 1")
-    return int(text)
 
 
 def _one_line(error: BaseException) -> str:

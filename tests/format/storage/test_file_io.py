@@ -264,7 +264,7 @@ def test_folders_that_are_made_on_the_way_are_on_the_disk_too(tmp_path, disk):
 def test_a_setting_says_whether_rows_are_on_the_disk_when_they_are_visible(tmp_path, disk, text):
     io = FileIO({"local.sync-data-files": text})
     if text == "maybe":
-        with pytest.raises(ConfigurationError, match="'maybe': true or false is expected"):
+        with pytest.raises(ConfigurationError, match="sync-data-files cannot be 'maybe'"):
             io.exists(str(tmp_path / "rows"))
         return
     with io.create_stream(str(tmp_path / "rows")) as out:

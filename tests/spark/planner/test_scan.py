@@ -16,6 +16,7 @@ from icecomb.catalog.table import Table
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    ConfigurationError,
     NoSuchSnapshotError,
     UnsupportedError,
 )
@@ -159,6 +160,17 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
     assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
     assert begun["writer"]["compression"] == "gzip"
     assert begun["target_file_bytes"] == 512 << 20
+    for options, wrong in (
+        ({"compression-codec": "lzma"}, "write.parquet.compression-codec cannot be 'lzma'"),
+        ({"compression-level": "high"}, "write.parquet.compression-level cannot be 'high'"),
+        ({"target-file-size-bytes": "0"}, "write.target-file-size-bytes cannot be '0'"),
+        ({"distribution-mode": "random"}, "write.distribution-mode cannot be 'random'"),
+        ({"fanout-enabled": "maybe"}, "write.spark.fanout.enabled cannot be 'maybe'"),
+    ):
+        with pytest.raises(ConfigurationError, match=wrong):
+            planner.ask(
+                "begin_write", reference=table["reference"], operation="append", options=options
+            )
     assert planner.ask("commit_write", write=begun["write"], files=[]) == {}
     counts = {"size": 1, "rows": 1, "split_offsets": [4], "columns": []}
     file = {"path": "/x", "partition": [None, 0], **counts}

@@ -146,7 +146,7 @@ def test_pages_have_the_rows_and_the_version_that_are_asked_for(tmp_path):
 
 @pytest.mark.parametrize(
     ("codec", "level", "name"),
-    [("gzip", "9", "GZIP"), ("zstd", "19", "ZSTD"), ("snappy", "9", "SNAPPY"), ("lz4", None, "LZ4"),
+    [("gzip", "9", "GZIP"), ("zstd", "19", "ZSTD"), ("snappy", "9", "SNAPPY"), ("lz4", None, "LZ4"), ("lz4_raw", None, "LZ4"),
      ("brotli", "5", "BROTLI"), ("none", "3", "UNCOMPRESSED")],
 )  # fmt: skip
 def test_a_level_counts_where_the_codec_has_levels(tmp_path, codec, level, name):

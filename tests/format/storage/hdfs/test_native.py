@@ -28,7 +28,7 @@ def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
 
 
 def test_an_unknown_engine_is_refused():
-    with pytest.raises(ConfigurationError, match=r"hdfs\.engine is 'libhdfs'"):
+    with pytest.raises(ConfigurationError, match=r"hdfs\.engine cannot be 'libhdfs'"):
         FileIO({"hdfs.engine": "libhdfs"}).read("hdfs://127.0.0.1:8020/x")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from icecomb.format.errors import ConfigurationError
 
@@ -16,9 +16,15 @@ _SECONDS: Final = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
     "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
 }  # fmt: skip
+DURATION: Final = "a duration, as 300s or 500ms"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*([a-z]*)", re.IGNORECASE)
 _ALIKE: Final = 0.88
 """How alike two names are of which one is taken for a misspelling of the other."""
+HIDDEN: Final = "********"
+_SECRET: Final = re.compile(
+    r"password|passwd|passphrase|secret|token|credential|(^|[.\-_])key([.\-_]|$)", re.IGNORECASE
+)
+_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Property(Generic[T]):
         about: What it is for, in one sentence.
         accepted: What it may say, in words.
         parse: The value of a text without blanks around it; a `ValueError` refuses the text.
+        also: Other names, which count where it is not set by its own.
     """
 
     key: str
@@ -38,6 +45,11 @@ class Property(Generic[T]):
     about: str
     accepted: str
     parse: Callable[[str], T]
+    also: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Its key."""
+        return self.key
 
     def of(
         self, properties: Mapping[str, str], given: object = None, *, default: T | None = None
@@ -52,10 +64,12 @@ class Property(Generic[T]):
         Raises:
             ConfigurationError: It is set to what it cannot be.
         """
-        text = properties.get(self.key) if given is None else given
-        if text is None:
-            return self.default if default is None else default
-        return self.read(text)
+        if given is not None:
+            return self.read(given)
+        for key in (self.key, *self.also):
+            if (text := properties.get(key)) is not None:
+                return self.read(text, key)
+        return self.default if default is None else default
 
     def of_each(self, properties: Mapping[str, str]) -> dict[str, T]:
         """The values of a family by column name; see `of`."""
@@ -81,7 +95,7 @@ class Property(Generic[T]):
         except ValueError:
             key = name or self.key
             raise ConfigurationError(
-                f"Property {key} cannot be {said!r}",
+                f"Property {key} cannot be {shown(self.key, said)!r}",
                 hint=f"It may be {self.accepted}.",
                 property=key,
             ) from None
@@ -109,7 +123,9 @@ def fraction(key: str, default: float, about: str) -> Property[float]:
     return Property(key, default, about, "a number between 0 and 1", _between_0_and_1)
 
 
-def seconds(key: str, default: float, about: str, *, unit: str = "s") -> Property[float]:
+def seconds(
+    key: str, default: float, about: str, *, unit: Literal["s", "ms"] = "s"
+) -> Property[float]:
     """A duration in seconds, written as Hive and Hadoop write it: ``300s``, ``5min``, ``500ms``.
 
     Args:
@@ -121,12 +137,13 @@ def seconds(key: str, default: float, about: str, *, unit: str = "s") -> Propert
 
     def parse(text: str) -> float:
         found = _DURATION.fullmatch(text)
-        factor = _SECONDS.get((found[2] or unit).lower()) if found else None
+        factor = _SECONDS.get(found[2].lower() or unit) if found else None
         if found is None or factor is None:
             raise ValueError(text)
         return float(found[1]) * factor
 
-    return Property(key, default, about, "a duration, as 300s or 500ms", parse)
+    plain = "seconds" if unit == "s" else "milliseconds"
+    return Property(key, default, about, f"{DURATION}, or a number of {plain}", parse)
 
 
 def milliseconds(key: str, default: int, about: str) -> Property[int]:
@@ -167,10 +184,34 @@ def text(
     return Property(key, None, about, accepted, parse)
 
 
-def nearest(key: str, known: Iterable[str]) -> str | None:
-    """The known name that a name seems to be a misspelling of; None if there is none."""
-    found = get_close_matches(key.lower(), list(known), n=1, cutoff=_ALIKE)
-    return found[0] if found else None
+def registered(found: Iterable[object]) -> dict[str, Property[Any]]:
+    """The properties among some values, and in dictionaries among them, by key."""
+    groups = (one.values() if isinstance(one, dict) else (one,) for one in found)
+    every = (one for group in groups for one in group if isinstance(one, Property))
+    return {one.key: one for one in every}
+
+
+def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
+    """The known name that a name seems to be a misspelling of; None if there is none.
+
+    Args:
+        key: The name, in any case.
+        known: The names.
+        alike: How near (`difflib`) it must be.
+    """
+    by_lowered = {name.lower(): name for name in known}
+    found = get_close_matches(key.lower(), by_lowered, n=1, cutoff=alike)
+    return by_lowered[found[0]] if found else None
+
+
+def is_secret(key: str) -> bool:
+    """Whether a property of this name may hold a password, a token or a key."""
+    return _SECRET.search(key) is not None
+
+
+def shown(key: str, value: str) -> str:
+    """The value for people and logs: hidden if it is a secret, addresses without user names."""
+    return HIDDEN if is_secret(key) else _USER_INFO.sub("", value)
 
 
 def _boolean(said: str) -> bool:

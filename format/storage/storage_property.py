@@ -1,0 +1,81 @@
+"""Every property of storage that has a meaning: what a `FileIO` is told of disks and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from icecomb.format.property import Property, choice, flag, number, registered, seconds, text
+
+SYNC_DATA_FILES: Final = flag(
+    "local.sync-data-files",
+    "Whether local files of rows are on the disk when they are visible.",
+    default=True,
+)
+CACHE_ENABLED: Final = flag(
+    "io.manifest.cache-enabled", "Whether decoded manifests are kept.", default=True
+)
+CACHE_BYTES: Final = number(
+    "io.manifest.cache.max-total-bytes", 256 << 20, "How much memory they may take.", least=0
+)
+CACHE_FOLDER: Final = text(
+    "io.manifest.cache.folder", "A local folder that later processes find them in.", "a folder"
+)
+STORE_BYTES: Final = number(
+    "io.manifest.cache.folder-max-total-bytes", 4 << 30, "How much it may hold.", least=0
+)
+
+HDFS_ENGINE: Final = choice(
+    "hdfs.engine", ("webhdfs", "native"), "By which protocols HDFS is served."
+)
+HDFS_TRASH: Final = flag(
+    "hdfs.trash",
+    "Whether what is deleted goes to the user's `.Trash`, which the cluster clears away.",
+    default=False,
+)
+HDFS_USER: Final = text(
+    "hdfs.user", "Who asks; `HADOOP_USER_NAME`, else you, by default.", "a user's name"
+)
+HDFS_PROXY_USER: Final = text(
+    "hdfs.proxy-user", "On whose behalf; `HADOOP_PROXY_USER` by default.", "a user's name"
+)
+HDFS_CA_PATH: Final = text(
+    "hdfs.ca-path", "The authorities for TLS; the system's by default.", "a file in PEM"
+)
+HDFS_PRINCIPAL: Final = text(
+    "hdfs.kerberos.principal", "Whose key is in the keytab.", "a principal of Kerberos"
+)
+HDFS_KEYTAB: Final = text(
+    "hdfs.kerberos.keytab", "Where the key is, instead of a ticket.", "a keytab file"
+)
+HDFS_TOKEN: Final = text(
+    "hdfs.delegation-token",
+    "Instead of a ticket; `HADOOP_TOKEN_FILE_LOCATION` names a file of them, too.",
+    "a token as WebHDFS writes it",
+)
+HADOOP_AUTHENTICATION: Final = choice(
+    "hadoop.security.authentication",
+    ("simple", "kerberos"),
+    "How a cluster is told who asks.",
+)
+HDFS_CONNECT_TIMEOUT: Final = seconds(
+    "dfs.webhdfs.socket.connect-timeout",
+    60.0,
+    "How long a node may take to accept a connection.",
+    unit="ms",
+)
+HDFS_READ_TIMEOUT: Final = seconds(
+    "dfs.webhdfs.socket.read-timeout",
+    60.0,
+    "How long one may take to answer.",
+    unit="ms",
+)
+HDFS_FAILOVER_ATTEMPTS: Final = number(
+    "dfs.client.failover.max.attempts",
+    30,
+    "How often the name nodes of a nameservice are tried.",
+    least=1,
+)
+
+STORAGE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
+"""All of them by key."""
