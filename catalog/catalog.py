@@ -57,7 +57,7 @@ class Catalog(ViewCatalog, ABC):
         self.properties = Properties(properties)
 
     def close(self) -> None:
-        """Closes the connections that the catalog holds open."""
+        """Close the connections that the catalog holds open."""
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +87,7 @@ class Catalog(ViewCatalog, ABC):
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Makes a namespace; properties ``comment`` and ``location`` have a meaning.
+        """Make a namespace; properties ``comment`` and ``location`` have a meaning.
 
         Raises:
             NamespaceAlreadyExistsError: it exists.
@@ -96,7 +96,7 @@ class Catalog(ViewCatalog, ABC):
     def create_namespace_if_not_exists(
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Makes a namespace unless it exists; an existing one is left as it is."""
+        """Make a namespace unless it exists; an existing one is left as it is."""
         try:
             self.create_namespace(namespace, properties)
         except NamespaceAlreadyExistsError:
@@ -112,7 +112,7 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def drop_namespace(self, namespace: Name) -> None:
-        """Drops an empty namespace.
+        """Drop an empty namespace.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
@@ -134,7 +134,7 @@ class Catalog(ViewCatalog, ABC):
         removals: Iterable[str] | None = None,
         updates: Mapping[str, str] | None = None,
     ) -> None:
-        """Removes and sets properties of a namespace.
+        """Remove and set properties of a namespace.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
@@ -195,7 +195,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Makes an empty table.
+        """Make an empty table.
 
         Args:
             identifier: Its name.
@@ -224,7 +224,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Makes an empty table unless it exists; an existing one is loaded as it is.
+        """Make an empty table unless it exists; an existing one is loaded as it is.
 
         The arguments and the other errors are those of `create_table`.
 
@@ -247,7 +247,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> CreateTableTransaction:
-        """Makes a table together with changes of it: others see all of it or nothing.
+        """Make a table together with changes of it: others see all of it or nothing.
 
         >>> with catalog.create_table_transaction("db.t", schema) as new:  # doctest: +SKIP
         ...     new.append(rows)
@@ -269,7 +269,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Makes a table another one, empty; its snapshots, history, branches and tags stay.
+        """Make a table another one, empty; its snapshots, history, branches and tags stay.
 
         Args:
             identifier: Its name.
@@ -297,7 +297,7 @@ class Catalog(ViewCatalog, ABC):
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> ReplaceTableTransaction:
-        """Makes a table another one together with changes: others see the old one or the new one.
+        """Make a table another one together with changes: others see the old one or the new one.
 
         >>> with catalog.replace_table_transaction("db.t", schema) as new:  # doctest: +SKIP
         ...     new.append(rows)
@@ -363,7 +363,7 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """Makes a table of a draft.
+        """Make a table of a draft.
 
         Args:
             draft: The table.
@@ -374,7 +374,7 @@ class Catalog(ViewCatalog, ABC):
         """
 
     def forget(self, draft: Draft) -> None:
-        """Removes what is left of a draft that was not published and whose files are deleted."""
+        """Remove what is left of a draft that was not published and whose files are deleted."""
 
     def new_location(self, table: Table, location: str) -> str:  # noqa: ARG002
         """The new folder of a table that is replaced, as metadata names it.
@@ -386,7 +386,7 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """Takes an existing metadata file in under a name; it is not copied, nor ever deleted.
+        """Take an existing metadata file in under a name; it is not copied, nor ever deleted.
 
         Raises:
             TableAlreadyExistsError: the name is taken.
@@ -395,7 +395,7 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
-        """Renames a table; its files stay where they are.
+        """Rename a table; its files stay where they are.
 
         Raises:
             NoSuchTableError: there is no such table.
@@ -405,7 +405,7 @@ class Catalog(ViewCatalog, ABC):
 
     @abstractmethod
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Takes a table out of the catalog; its files stay.
+        """Take a table out of the catalog; its files stay.
 
         Args:
             identifier: Its name.
@@ -420,7 +420,7 @@ class Catalog(ViewCatalog, ABC):
     def check_drop(
         self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
     ) -> None:
-        """Refuses what `drop_table` would refuse to do to a table of this metadata.
+        """Refuse what `drop_table` would refuse to do to a table of this metadata.
 
         Args:
             identifier: Its name.

@@ -55,7 +55,7 @@ class Producer(Protocol):
         """What is to change on ``base``; may write files, and re-uses those it wrote before."""
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Deletes the files it wrote that ``committed`` (None: nothing) does not need."""
+        """Delete the files it wrote that ``committed`` (None: nothing) does not need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class RetrySettings:
 def commit(
     pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
 ) -> MetadataVersion:
-    """Commits what ``producer`` makes, on ``base`` or on what others have committed since.
+    """Commit what ``producer`` makes, on ``base`` or on what others have committed since.
 
     The first try prepares everything before it keeps other writers out. One that then finds itself
     overtaken applies the change again while they are still kept out; where that is not possible
@@ -131,7 +131,7 @@ def commit(
 
 
 def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
-    """Commits what ``change`` makes of a table's or view's metadata; see `commit`.
+    """Commit what ``change`` makes of a table's or view's metadata; see `commit`.
 
     Args:
         pointer: Its pointer.
@@ -192,7 +192,7 @@ def _newest(pointer: Pointer[V, M], base: V) -> V:
 
 @contextmanager
 def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
-    """Keeps other writers out; where that fails nobody will ever need the file of ``new``."""
+    """Keep other writers out; where that fails nobody will ever need the file of ``new``."""
     with ExitStack() as stack:
         try:
             alone = stack.enter_context(pointer.exclusive(base.metadata))
@@ -229,7 +229,7 @@ def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> Ta
 
 
 def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
-    """Swaps the pointer and turns the outcome into a return or an error.
+    """Swap the pointer and turn the outcome into a return or an error.
 
     ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
 
@@ -267,7 +267,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
 
 
 def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuses, before anything is written, tables that only another implementation keeps right.
+    """Refuse, before anything is written, tables that only another implementation keeps right.
 
     Raises:
         UnsupportedError: the table is encrypted.
@@ -281,7 +281,7 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
 
 
 def _delete_forgotten(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
-    """Deletes the files that fell out of the metadata log, where the table asks for it."""
+    """Delete the files that fell out of the metadata log, where the table asks for it."""
     # The commit is done: an error now would be taken for its failure, and its files be deleted.
     with suppress(IcecombError, OSError):
         if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):

@@ -22,7 +22,7 @@ class Turns:
 
     @contextmanager
     def take(self, name: str, timeout_s: float, setting: str) -> Iterator[bool]:
-        """Waits for this thread's turn and holds it; says whether it had to wait.
+        """Wait for this thread's turn and hold it; say whether it had to wait.
 
         Args:
             name: The table, for messages.

@@ -115,7 +115,7 @@ def commit_fate(
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
-    """Moves the pointer on without changing the table or view: a late request finds another one.
+    """Move the pointer on without changing the table or view: a late request finds another one.
 
     Raises:
         CommitFailedError, CommitStateUnknownError: see `Table.commit`.
@@ -127,7 +127,7 @@ def fence(catalog: Catalog, identifier: Name) -> None:
 
 
 def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
-    """Deletes what a commit left behind that is proven not to have happened.
+    """Delete what a commit left behind that is proven not to have happened.
 
     Raises:
         ValidationError: that is not proven.

@@ -73,7 +73,7 @@ class Merge:
         self._not_matched_by_source: list[Clause] = []
 
     def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> Self:
-        """Replaces rows of the table that have a partner: columns get values, others stay.
+        """Replace rows of the table that have a partner: columns get values, others stay.
 
         Args:
             values: SQL text by column: ``{"amount": "t.amount + s.amount"}``.
@@ -84,7 +84,7 @@ class Merge:
     def when_matched_update_all(
         self, condition: str | None = None, except_cols: Sequence[str] = ()
     ) -> Self:
-        """Replaces rows of the table by their partners, whose other columns are passed over.
+        """Replace rows of the table by their partners, whose other columns are passed over.
 
         Args:
             condition: Which of these rows.
@@ -93,13 +93,13 @@ class Merge:
         return self._add(self._matched, "UPDATE", condition, None, except_cols)
 
     def when_matched_delete(self, condition: str | None = None) -> Self:
-        """Deletes rows of the table that have a partner."""
+        """Delete rows of the table that have a partner."""
         return self._add(self._matched, "DELETE", condition)
 
     def when_not_matched_insert(
         self, values: Mapping[str, str], condition: str | None = None
     ) -> Self:
-        """Inserts rows for those of the source that have no partner.
+        """Insert rows for those of the source that have no partner.
 
         Args:
             values: SQL text by column: ``{"id": "s.id", "state": "'new'"}``; other columns get
@@ -111,7 +111,7 @@ class Merge:
     def when_not_matched_insert_all(
         self, condition: str | None = None, except_cols: Sequence[str] = ()
     ) -> Self:
-        """Inserts the rows of the source that have no partner, whose other columns are passed over.
+        """Insert the rows of the source that have no partner, whose other columns are passed over.
 
         Args:
             condition: Which of these rows.
@@ -122,7 +122,7 @@ class Merge:
     def when_not_matched_by_source_update(
         self, values: Mapping[str, str], condition: str | None = None
     ) -> Self:
-        """Replaces rows of the table that have no partner: columns get values, others stay.
+        """Replace rows of the table that have no partner: columns get values, others stay.
 
         Such a clause reads the whole table.
 
@@ -133,11 +133,11 @@ class Merge:
         return self._add(self._not_matched_by_source, "UPDATE", condition, values)
 
     def when_not_matched_by_source_delete(self, condition: str | None = None) -> Self:
-        """Deletes rows of the table that have no partner; such a clause reads the whole table."""
+        """Delete rows of the table that have no partner; such a clause reads the whole table."""
         return self._add(self._not_matched_by_source, "DELETE", condition)
 
     def execute(self) -> MergeResult:
-        """Does it, in one snapshot; none when nothing changes.
+        """Do it, in one snapshot; none when nothing changes.
 
         The source is held in memory, the table is not. Rows are replaced as the property
         ``write.merge.mode`` says, and what other writers may do meanwhile is said by

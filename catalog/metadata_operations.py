@@ -36,14 +36,14 @@ class MetadataOperations(ABC):
 
     @abstractmethod
     def commit(self, producer: Producer) -> Any:
-        """Commits a change."""
+        """Commit a change."""
 
     def update_schema(
         self,
         allow_incompatible_changes: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
     ) -> UpdateSchema:
-        """Adds, changes, drops and moves columns.
+        """Add, change, drop and move columns.
 
         >>> with table.update_schema() as update:  # doctest: +SKIP
         ...     update.add_column("city", StringType())
@@ -63,7 +63,7 @@ class MetadataOperations(ABC):
         )
 
     def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Changes how new files are put into partitions; existing ones stay as they are.
+        """Change how new files are put into partitions; existing ones stay as they are.
 
         >>> with table.update_spec() as update:  # doctest: +SKIP
         ...     update.add_field("ts", "day").remove_field("city")
@@ -73,7 +73,7 @@ class MetadataOperations(ABC):
         return UpdateSpec(self.metadata, self.commit, case_sensitive=case_sensitive)
 
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:  # noqa: FBT001, FBT002 - PyIceberg's signature
-        """Replaces the order in which new files are sorted.
+        """Replace the order in which new files are sorted.
 
         >>> with table.update_sort_order() as update:  # doctest: +SKIP
         ...     update.asc("city").desc("ts")
@@ -83,7 +83,7 @@ class MetadataOperations(ABC):
         return UpdateSortOrder(self.metadata, self.commit, case_sensitive=case_sensitive)
 
     def update_properties(self) -> UpdateProperties:
-        """Sets and removes properties; ``format-version`` upgrades the table.
+        """Set and remove properties; ``format-version`` upgrades the table.
 
         >>> with table.update_properties() as update:  # doctest: +SKIP
         ...     update.set("format-version", "2").remove("comment")
@@ -93,7 +93,7 @@ class MetadataOperations(ABC):
         return UpdateProperties(self.commit)
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Makes, moves and removes branches and tags; rolls back, or picks a staged snapshot.
+        """Make, move and remove branches and tags; roll back, or picks a staged snapshot.
 
         >>> with table.manage_snapshots() as manage:  # doctest: +SKIP
         ...     manage.create_tag(snapshot_id, "before-import").rollback_to_snapshot(snapshot_id)
@@ -103,7 +103,7 @@ class MetadataOperations(ABC):
         return ManageSnapshots(self.metadata, self.io, self.commit)
 
     def expire_snapshots(self, *, dry_run: bool = False) -> ExpireSnapshots:
-        """Removes old snapshots and, once that is committed, the files that only they need.
+        """Remove old snapshots and, once that is committed, the files that only they need.
 
         >>> with table.expire_snapshots(dry_run=True) as expire:  # doctest: +SKIP
         ...     expire.older_than(datetime(2024, 1, 1)).retain_last(10)
@@ -122,7 +122,7 @@ class MetadataOperations(ABC):
         cluster_by: Callable[[DataFile], Hashable] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Replaces the manifests of ``main`` by fewer ones, sorted by partition; rows stay.
+        """Replace the manifests of ``main`` by fewer ones, sorted by partition; rows stay.
 
         >>> table.rewrite_manifests(lambda m: m.manifest_length < 1_000_000)  # doctest: +SKIP
 
@@ -145,7 +145,7 @@ class MetadataOperations(ABC):
         self.commit(rewrite)
 
     def publish_changes(self, wap_id: str) -> None:
-        """Makes ``main`` show what was staged under a ``wap.id``.
+        """Make ``main`` show what was staged under a ``wap.id``.
 
         A change is staged, to be looked at first, when the table property ``write.wap.enabled`` is
         true and the snapshot properties of an operation have a ``wap.id``:

@@ -123,7 +123,7 @@ class WriteGuard(Protocol):
     """Says whether a table may be changed."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """Refuses, before anything is written, a table that must not be changed from here.
+        """Refuse, before anything is written, a table that must not be changed from here.
 
         Args:
             metadata: What the table is like before the change.
@@ -148,21 +148,21 @@ class Pointer(Protocol[V, M_contra]):
         """
 
     def stage(self, base: V | None, metadata: M_contra) -> V:
-        """Prepares the version after ``base`` (None: the first); readers do not see it yet.
+        """Prepare the version after ``base`` (None: the first); readers do not see it yet.
 
         Raises:
             ValidationError: the catalog cannot hold such metadata.
         """
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """Points from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
+        """Point from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
 
         Raises:
             IcecombError: refused, or not reached: proven that nothing changed.
         """
 
     def discard(self, new: V) -> None:
-        """Deletes what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
+        """Delete what `stage` wrote for ``new``, of which it is proven that nobody needs it."""
 
     def queue(self, base: V | None = None) -> AbstractContextManager[bool]:
         """This process's turn: its threads commit to it one after the other.
@@ -184,7 +184,7 @@ class Pointer(Protocol[V, M_contra]):
         """
 
     def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:
-        """Keeps other writers out for several calls; False where there are no locks.
+        """Keep other writers out for several calls; False where there are no locks.
 
         Args:
             metadata: What it is like before the change: its properties choose the mode.

@@ -16,7 +16,7 @@ _BATCH: Final = 1000
 
 
 def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuses to delete files of a table that shares them.
+    """Refuse to delete files of a table that shares them.
 
     Raises:
         ValidationError: its property ``gc.enabled`` is false.
@@ -30,7 +30,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
 
 
 def purge(io: FileIO, metadata_location: str) -> None:
-    """Deletes data, delete and metadata files reachable from a metadata file, that file last.
+    """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
     What cannot be read any more is passed over: the rest is deleted all the same. Folders stay.
 

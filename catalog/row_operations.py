@@ -46,7 +46,7 @@ class RowOperations(ABC):
 
     @abstractmethod
     def commit(self, producer: Producer) -> Any:
-        """Commits a change."""
+        """Commit a change."""
 
     @abstractmethod
     def _widened(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
@@ -60,7 +60,7 @@ class RowOperations(ABC):
         *,
         merge_schema: bool = False,
     ) -> None:
-        """Adds rows and commits them; afterwards this object sees them.
+        """Add rows and commit them; afterwards this object sees them.
 
         Args:
             df: A `pyarrow.Table`, record batches or a `RecordBatchReader`, a data frame of pandas
@@ -93,7 +93,7 @@ class RowOperations(ABC):
         case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
         branch: str = MAIN_BRANCH,
     ) -> None:
-        """Deletes the rows for which a filter is true; where it is unknown, a row stays.
+        """Delete the rows for which a filter is true; where it is unknown, a row stays.
 
         Files whose every row matches are removed unread; of others, rows are removed as the
         property ``write.delete.mode`` says: by writing the file anew (``copy-on-write``, the
@@ -129,7 +129,7 @@ class RowOperations(ABC):
         *,
         merge_schema: bool = False,
     ) -> None:
-        """Deletes the rows that match a filter and adds others, in one snapshot.
+        """Delete the rows that match a filter and add others, in one snapshot.
 
         Args:
             df: The new rows, as for `Table.append`; they need not match the filter.
@@ -165,7 +165,7 @@ class RowOperations(ABC):
         *,
         merge_schema: bool = False,
     ) -> None:
-        """Replaces all rows of the partitions that the new rows belong to.
+        """Replace all rows of the partitions that the new rows belong to.
 
         Only files of the table's current partition spec are replaced, as by Iceberg Java.
 
@@ -202,7 +202,7 @@ class RowOperations(ABC):
         *,
         merge_schema: bool = False,
     ) -> UpsertResult:
-        """Replaces the rows that have the key of a new row and differ, and adds the other new rows.
+        """Replace the rows that have the key of a new row and differ, and add the other new rows.
 
         All in one snapshot. The new rows are held in memory, the table is not. Rows are replaced
         as the property ``write.merge.mode`` says.
@@ -256,7 +256,7 @@ class RowOperations(ABC):
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Merge:
-        """Begins a merge (SQL's ``MERGE INTO``): clauses follow, then ``execute``; see `Merge`.
+        """Begin a merge (SQL's ``MERGE INTO``): clauses follow, then ``execute``; see `Merge`.
 
         >>> (  # doctest: +SKIP
         ...     table.merge(changes, on="t.id = s.id")
@@ -299,7 +299,7 @@ class RowOperations(ABC):
         on_duplicate: str = "error",
         partition: Mapping[str, Any] | None = None,
     ) -> None:
-        """Takes Parquet, ORC and Avro files into the table where they are.
+        """Take Parquet, ORC and Avro files into the table where they are.
 
         Of Parquet files only the footers are read (and bytes that are to be texts), of others all
         rows, for their metrics. The value of a partition field is what the file proves it to be;

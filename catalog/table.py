@@ -172,7 +172,7 @@ class Table(RowOperations, MetadataOperations):
             raise unknown_attribute(name)
 
     def refresh(self) -> Table:
-        """Pins this object to the table's state of now, and returns it.
+        """Move this object to the table's current state, and return it.
 
         Raises:
             NoSuchTableError: it was dropped.
@@ -265,7 +265,7 @@ class Table(RowOperations, MetadataOperations):
         return Transaction(self)
 
     def commit(self, producer: Producer) -> Table:
-        """Commits a change, again on newer states as ``commit.retry.*`` allow; returns this table.
+        """Commit a change, again on newer states as ``commit.retry.*`` allow; return this table.
 
         Raises:
             CommitFailedError: proven that nothing was committed.

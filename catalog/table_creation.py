@@ -37,7 +37,7 @@ class CreateTableTransaction(Transaction):
         self._draft = draft
 
     def commit_transaction(self) -> Table:
-        """Makes the table, with all changes; a context manager does so at its end.
+        """Make the table, with all changes; a context manager does so at its end.
 
         Raises:
             TableAlreadyExistsError: the name was taken meanwhile; what was written is removed.

@@ -72,7 +72,7 @@ class Transaction(RowOperations, MetadataOperations):
         return self._metadata
 
     def commit(self, producer: Producer) -> Self:
-        """Takes a change into the transaction; nothing is visible to others yet.
+        """Take a change into the transaction; nothing is visible to others yet.
 
         Raises:
             ValidationError: the change does not fit, or the transaction is over.
@@ -95,25 +95,25 @@ class Transaction(RowOperations, MetadataOperations):
         return self
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
-        """Sets properties, given as a mapping or by name."""
+        """Set properties, given as a mapping or by name."""
         with self.update_properties() as update:
             for key, value in {**property_texts("property", properties), **more}.items():
                 update.set(key, value)
         return self
 
     def remove_properties(self, *removals: str) -> Self:
-        """Removes properties; one that is not there is passed over."""
+        """Remove properties; one that is not there is passed over."""
         with self.update_properties() as update:
             for key in removals:
                 update.remove(key)
         return self
 
     def upgrade_table_version(self, format_version: int) -> Self:
-        """Raises the format version."""
+        """Raise the format version."""
         return self.set_properties({"format-version": checked_int("version", format_version)})
 
     def update_location(self, location: str) -> Self:
-        """Moves the base location for new files; existing ones stay where they are."""
+        """Move the base location for new files; existing ones stay where they are."""
         return self.commit(UpdateLocation(location))
 
     def append_data_files(
@@ -124,7 +124,7 @@ class Transaction(RowOperations, MetadataOperations):
         *,
         stage_only: bool = False,
     ) -> Self:
-        """Appends data files that were written for this transaction.
+        """Append data files that were written for this transaction.
 
         They are deleted when the transaction ends without a commit.
 
@@ -145,7 +145,7 @@ class Transaction(RowOperations, MetadataOperations):
         return self
 
     def abandon(self) -> None:
-        """Ends the transaction without a commit; the files it wrote are deleted.
+        """End the transaction without a commit; the files it wrote are deleted.
 
         Nothing happens to a transaction that is over.
         """
@@ -154,7 +154,7 @@ class Transaction(RowOperations, MetadataOperations):
             self._give_up()
 
     def commit_transaction(self) -> Table:
-        """Commits all changes at once; a context manager does so at its end.
+        """Commit all changes at once; a context manager does so at its end.
 
         Returns:
             The table, refreshed to the new state.
@@ -208,7 +208,7 @@ class Transaction(RowOperations, MetadataOperations):
         return joined
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Deletes files of no use when the outcome is proven; see `Producer.clean_up`."""
+        """Delete files of no use when the outcome is proven; see `Producer.clean_up`."""
         # an expiration reads what was staged before it, and deletes what nobody needs of that
         for producer, _ in reversed(self._staged):
             producer.clean_up(committed)

@@ -82,7 +82,7 @@ class View:
         return self.current_version().sql_for(dialect)
 
     def refresh(self) -> View:
-        """Pins this object to the view of now, and returns it.
+        """Move this object to the view's current state, and return it.
 
         Raises:
             NoSuchViewError: it was dropped.
@@ -93,7 +93,7 @@ class View:
     def update_properties(
         self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | None = None
     ) -> View:
-        """Sets and removes properties.
+        """Set and remove properties.
 
         Raises:
             CommitFailedError: others were first too often; nothing was changed.
@@ -104,7 +104,7 @@ class View:
         return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
 
     def change(self, make: Callable[[ViewMetadata], ViewMetadata]) -> View:
-        """Commits what ``make`` makes of the metadata, of the newest when others were first.
+        """Commit what ``make`` makes of the metadata, of the newest when others were first.
 
         Raises:
             CommitFailedError: others were first too often; nothing was changed.

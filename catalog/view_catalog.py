@@ -62,7 +62,7 @@ class ViewCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> View:
-        """Makes a view.
+        """Make a view.
 
         >>> catalog.create_view("db.v", schema, {"spark": "SELECT ..."})  # doctest: +SKIP
 
@@ -94,7 +94,7 @@ class ViewCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> View:
-        """Makes a view another one; its identity, history and properties stay.
+        """Make a view another one; its identity, history and properties stay.
 
         The arguments are those of `create_view`.
 
@@ -132,7 +132,7 @@ class ViewCatalog:
         )
 
     def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
-        """Renames a view; its metadata files stay where they are.
+        """Rename a view; its metadata files stay where they are.
 
         Raises:
             NoSuchViewError: there is no such view.
@@ -143,7 +143,7 @@ class ViewCatalog:
         raise self._without_views()
 
     def drop_view(self, identifier: Name) -> None:
-        """Takes a view out of the catalog; its metadata files stay.
+        """Take a view out of the catalog; its metadata files stay.
 
         Raises:
             NoSuchViewError: there is no such view.

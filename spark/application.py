@@ -63,7 +63,7 @@ def configure(
     hive: bool = False,
     **options: str,
 ) -> SparkSession.Builder:
-    """Adds the catalog `name` to a builder of your own; arguments as in `session`.
+    """Add the catalog `name` to a builder of your own; arguments as in `session`.
 
     Args:
         builder: `SparkSession.builder`, before `getOrCreate`.
@@ -89,7 +89,7 @@ def configure(
 
 @contextmanager
 def _said_what_takes_long() -> Iterator[None]:
-    """Shows on standard error what is started or compiled, unless the application logs it."""
+    """Show on standard error what is started or compiled, unless the application logs it."""
     log = logging.getLogger("icecomb.catalog")
     if log.isEnabledFor(logging.INFO):
         yield
@@ -119,7 +119,7 @@ def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
 
 
 def _show_token(path: str) -> None:
-    """Gives a running JVM what the embedded metastore asks for; another gets it as it starts."""
+    """Give a running JVM what the embedded metastore asks for; another gets it as it starts."""
     from pyspark import SparkContext
 
     jvm: Any = SparkContext._jvm  # noqa: SLF001 - the door to the JVM that everybody takes
@@ -132,7 +132,7 @@ def _show_token(path: str) -> None:
 
 
 def _check_running(name: str, conf: dict[str, str]) -> None:
-    """Refuses a running session without what the catalog needs; Spark would say so much later."""
+    """Refuse a running session without what the catalog needs; Spark would say so much later."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context  # noqa: SLF001 - nothing may start

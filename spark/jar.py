@@ -88,7 +88,7 @@ def sources() -> list[Path]:
 
 
 def compile_bridge(spark: SparkHome) -> Path:
-    """Compiles the bridge against ``spark``'s jars, or finds it in the cache."""
+    """Compile the bridge against ``spark``'s jars, or find it in the cache."""
     from icecomb.catalog.java import compile_jar
 
     found = sources()

@@ -34,7 +34,7 @@ _SETUPTOOLS: Final = 77
 
 
 def build_wheel(target: Path) -> Path:
-    """Builds the wheel into the folder `target` and returns its path.
+    """Build the wheel into the folder `target` and return its path.
 
     Raises:
         ConfigurationError: This is not a checkout, or pip failed.

@@ -198,7 +198,7 @@ class HadoopCatalog(Catalog):
         return table.location()
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """Makes a table of an existing metadata file: a copy of it becomes the first version.
+        """Make a table of an existing metadata file: a copy of it becomes the first version.
 
         The file itself and the files it refers to stay where they are; new data files go to the
         location that it names.
@@ -229,7 +229,7 @@ class HadoopCatalog(Catalog):
         )
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Deletes a table: its folder, whatever is in it, and its files elsewhere.
+        """Delete a table: its folder, whatever is in it, and its files elsewhere.
 
         To drop a table and keep its files is not possible: they are the table.
 
@@ -335,7 +335,7 @@ class HadoopCatalog(Catalog):
         return parts
 
     def _delete_empty(self, folder: str) -> None:
-        """Deletes folders without files; another writer's file keeps its folders."""
+        """Delete folders without files; another writer's file keeps its folders."""
         with suppress(FileMissingError):
             for name in self.io.folders(folder):
                 self._delete_empty(f"{folder}/{name}")

@@ -196,7 +196,7 @@ class HadoopPointer:
         yield False
 
     def _check_lock(self) -> None:
-        """Refuses a lock that others may count on, as Iceberg's ``HadoopCatalog`` takes it."""
+        """Refuse a lock that others may count on, as Iceberg's ``HadoopCatalog`` takes it."""
         named = LOCK_IMPL.of(self._properties)
         if named not in _NO_LOCK:
             raise UnsupportedError(

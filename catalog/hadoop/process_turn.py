@@ -46,7 +46,7 @@ class Patience:
         return time.monotonic() + self.limit_s
 
     def wait(self, ready: Callable[[], bool], limit: float, pauses: Iterable[float]) -> bool:
-        """Waits until it is ready; says whether it is.
+        """Wait until it is ready; say whether it is.
 
         Args:
             ready: Whether there is nothing to wait for any more.
@@ -89,7 +89,7 @@ class ProcessTurns:
 
     @contextmanager
     def take(self) -> Iterator[bool]:
-        """Waits for this process's turn and holds it; says whether there are turns here."""
+        """Wait for this process's turn and hold it; say whether there are turns here."""
         with ExitStack() as held:
             try:
                 there = self._enter(held)

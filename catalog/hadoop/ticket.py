@@ -57,7 +57,7 @@ class Tickets:
 
     @contextmanager
     def let_pass(self) -> Iterator[bool]:
-        """Waits for those with a ticket, and says whether there were any; gives back its own."""
+        """Wait for those with a ticket, and say whether there were any; give back its own."""
         try:
             waited = self._wait_for(self._drawn())
             self._inside = True
@@ -67,7 +67,7 @@ class Tickets:
             self._give_back()
 
     def draw(self, version: int) -> bool:
-        """Asks the others to wait; says, when it is this one's turn, whether they were asked.
+        """Ask the others to wait; say, when it is this one's turn, whether they were asked.
 
         It is for a change under way, in the block of `let_pass`; else nobody is asked.
 

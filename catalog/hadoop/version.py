@@ -91,7 +91,7 @@ class VersionFiles:
 
     @contextmanager
     def hint(self, version: int) -> Iterator[Callable[[], None]]:
-        """Prepares to say where to begin to look; the given function says it.
+        """Prepare to say where to begin to look; the given function says it.
 
         A failure costs the next readers time, nothing else.
         """

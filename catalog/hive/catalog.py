@@ -93,7 +93,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         self.io = FileIO(self.properties)
 
     def close(self) -> None:
-        """Closes the connections to the metastore."""
+        """Close the connections to the metastore."""
         self.client.close()
 
     def list_tables(self, namespace: Name) -> list[Identifier]:
@@ -269,7 +269,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         return None
 
     def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
-        """Refuses what shares files; of a table whose metadata is lost nothing will be purged."""
+        """Refuse what shares files; of a table whose metadata is lost nothing will be purged."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         with suppress(FileMissingError, CorruptFileError):

@@ -190,7 +190,7 @@ class EntryChange:
     def create(
         self, entry: HiveTable, look: Look, properties: Mapping[str, str], lock: TableLock | None
     ) -> Outcome:
-        """Makes the entry.
+        """Make the entry.
 
         Args:
             entry: What to make.
@@ -215,7 +215,7 @@ class EntryChange:
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
-        """Makes the entry another one, its name included.
+        """Make the entry another one, its name included.
 
         Args:
             altered: What it becomes.
@@ -234,7 +234,7 @@ class EntryChange:
         return self._alter(altered, expectation, look, properties, lock)
 
     def drop(self, look: Look, properties: Mapping[str, str]) -> Outcome:
-        """Drops the entry; no server checks anything then.
+        """Drop the entry; no server checks anything then.
 
         Args:
             look: Tells what became of it.

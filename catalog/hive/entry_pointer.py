@@ -127,7 +127,7 @@ class EntryPointer(ABC, Generic[V]):
         return self.change.guard(self._chooses_mode(metadata))
 
     def remember(self, version: V, entry: HiveTable, since: float) -> None:
-        """Keeps the entry that a version was loaded by, for a swap of the same commit.
+        """Keep the entry that a version was loaded by, for a swap of the same commit.
 
         Args:
             version: What was loaded.

@@ -108,7 +108,7 @@ class TableLock:
         self._beats: threading.Thread | None = None
 
     def acquire(self) -> None:
-        """Waits for the lock.
+        """Wait for the lock.
 
         Raises:
             LockTimeoutError: it was not granted in time; the message names the holder.
@@ -163,7 +163,7 @@ class TableLock:
         return self._lost is None
 
     def release(self) -> None:
-        """Gives the lock back, whatever happened before; raises nothing.
+        """Give the lock back, whatever happened before; raise nothing.
 
         Where the metastore cannot be told, or may still carry out a request for a lock whose answer
         was lost, a thread sees to it for as long as this process lives, up to eleven minutes.
@@ -175,7 +175,7 @@ class TableLock:
             ).start()
 
     def _unlock(self) -> bool:
-        """Releases every lock of this stamp; says whether the metastore was told."""
+        """Release every lock of this stamp; say whether the metastore was told."""
         try:
             ids = {self.lock_id} - {None}
             if self._reply_lost:

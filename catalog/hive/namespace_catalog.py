@@ -122,7 +122,7 @@ class HiveNamespaceCatalog(Catalog):
             self._keep_comment(altered)
 
     def _keep_comment(self, wanted: HiveDatabase) -> None:
-        """Keeps the comment as a parameter where the metastore (2.3) keeps the old description."""
+        """Keep the comment as a parameter where the metastore (2.3) keeps the old description."""
         if self.client.database(wanted.name).description != wanted.description:
             parameters = {**wanted.parameters, _COMMENT: wanted.description or ""}
             self.client.alter_database(replace(wanted, parameters=parameters))
@@ -133,7 +133,7 @@ def _comment(database: HiveDatabase) -> str | None:
 
 
 def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
-    """Takes the pair of owner properties out of ``properties``."""
+    """Take the pair of owner properties out of ``properties``."""
     owner, kind = properties.pop(_OWNER, None), properties.pop(_OWNER_TYPE, None)
     if kind is not None and owner is None:
         raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="set both")

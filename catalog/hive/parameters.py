@@ -171,7 +171,7 @@ def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[st
 
 
 def check_writable(entry: HiveTable) -> None:
-    """Refuses tables whose entry only Iceberg Java can keep right.
+    """Refuse tables whose entry only Iceberg Java can keep right.
 
     Raises:
         UnsupportedError: the table is encrypted.

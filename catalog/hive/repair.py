@@ -90,7 +90,7 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
 
 
 def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
-    """Does what was planned, under the table's lock and checked like a commit.
+    """Do what was planned, under the table's lock and checked like a commit.
 
     No metadata file is written or deleted, whatever the outcome.
 
@@ -133,7 +133,7 @@ def _rewrite(
     metadata: TableMetadata,
     lock: TableLock | None,
 ) -> Outcome:
-    """Writes anew what the entry says; where it points stays."""
+    """Write anew what the entry says; where it points stays."""
     newest = catalog.client.table(*database_and_table(repair.table))
     if newest.metadata_location != repair.current:
         return Conflict("another writer was first", newest.metadata_location)

@@ -45,7 +45,7 @@ class HiveViewCatalog(Catalog):
 
     @abstractmethod
     def check_free(self, place: tuple[str, str]) -> None:
-        """Refuses a name that is taken."""
+        """Refuse a name that is taken."""
 
     @abstractmethod
     def taken(self, place: tuple[str, str], error: CommitFailedError) -> Exception:
@@ -64,7 +64,7 @@ class HiveViewCatalog(Catalog):
         locate: Callable[[HiveTable], str],
         metadata: TableMetadata | None = None,
     ) -> str:
-        """Renames an entry under its lock, unless it moved meanwhile; returns where it points.
+        """Rename an entry under its lock, unless it moved meanwhile; return where it points.
 
         Args:
             source: Its name.
@@ -76,7 +76,7 @@ class HiveViewCatalog(Catalog):
 
     @abstractmethod
     def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
-        """Drops an entry; says whether that was only found out by looking.
+        """Drop an entry; say whether that was only found out by looking.
 
         Raises:
             CommitStateUnknownError: it cannot be told whether it was dropped.

@@ -133,7 +133,7 @@ def view_pointed_at(entry: HiveTable) -> str:
 
 @contextmanager
 def view_named(name: str) -> Iterator[None]:
-    """Says that there is no view where there is no table of this name."""
+    """Say that there is no view where there is no table of this name."""
     try:
         yield
     except NoSuchIcebergTableError:

@@ -84,7 +84,7 @@ def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore 
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
-    """Ends the metastore of ``warehouse``; False if none ran.
+    """End the metastore of ``warehouse``; False if none ran.
 
     Raises:
         ConfigurationError: it is another user's.
@@ -181,7 +181,7 @@ def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
 
 
 def _copy_prepared(java: Path, classes: str, place: Place) -> None:
-    """Gives the place an empty metastore database: made once per user, then copied in a moment."""
+    """Give the place an empty metastore database: made once per user, then copied in a moment."""
     from filelock import FileLock
     from platformdirs import user_cache_path
 

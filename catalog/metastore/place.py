@@ -115,7 +115,7 @@ class Place:
         self._check_owner()
 
     def make(self) -> None:
-        """Makes the folder, for its owner only.
+        """Make the folder, for its owner only.
 
         Raises:
             ConfigurationError: it cannot be made or written to, or is another user's.
@@ -161,7 +161,7 @@ class Place:
             return None
 
     def write_token(self) -> None:
-        """Makes a new token: what the next server asks for."""
+        """Make a new token: what the next server asks for."""
         secret = secrets.token_hex(_SECRET_BYTES).encode()
         token = DelegationToken(_identifier(_user_name(os.geteuid())), secret, SIGNATURE)
         draft = self.home / f"token.{secrets.token_hex(6)}"
@@ -182,7 +182,7 @@ class Place:
 
 
 def publish(server: RunningMetastore) -> None:
-    """Lets this user's clients find the folder of a server by its port."""
+    """Let this user's clients find the folder of a server by its port."""
     # Without it they must be told: a home that cannot be written to is no reason not to serve.
     with contextlib.suppress(OSError):
         folder = _ports()

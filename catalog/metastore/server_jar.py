@@ -68,7 +68,7 @@ def starter_jar(jars: Path) -> Path:
 
 
 def derby_key() -> str:
-    """Tells apart prepared databases of different Hive or Derby versions."""
+    """Tell apart prepared databases of different Hive or Derby versions."""
     names = sorted(
         path.stem
         for pattern in ("hive-metastore-*.jar", "derby-*.jar", "datanucleus-*.jar")

@@ -22,7 +22,7 @@ logger.datanucleus.level = error
 
 
 def write_configuration(folder: Path, warehouse: Path, derby: Path) -> Path:
-    """Writes ``folder/conf`` and returns it, ready for the front of a Java class path.
+    """Write ``folder/conf`` and return it, ready for the front of a Java class path.
 
     Args:
         folder: Where the folder ``conf`` goes.

@@ -47,7 +47,7 @@ class FolderLock(ABC):
 
     @abstractmethod
     def acquire(self) -> bool:
-        """Takes the lock unless another process has it; says whether it is held now.
+        """Take the lock unless another process has it; say whether it is held now.
 
         Raises:
             FileIOError: the storage of this folder locks none, as many network file systems.
@@ -55,7 +55,7 @@ class FolderLock(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Gives the lock back, if it is held; it cannot be taken again."""
+        """Give the lock back, if it is held; it cannot be taken again."""
 
 
 class FileSystem(ABC):

@@ -285,7 +285,7 @@ def _regular(path: str) -> os.stat_result:
 
 
 def _make_folders(folder: str) -> None:
-    """Creates a folder and those above it; what holds a new one is synced."""
+    """Create a folder and those above it; what holds a new one is synced."""
     missing = []
     path = folder
     while path != "/" and not os.path.isdir(path):
@@ -297,7 +297,7 @@ def _make_folders(folder: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Waits until the names in a folder are on the disk."""
+    """Wait until the names in a folder are on the disk."""
     try:
         descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:

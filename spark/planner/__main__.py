@@ -15,7 +15,7 @@ from icecomb.spark.planner.transport import Server
 
 
 def main() -> int:
-    """Serves until standard input ends, which is when the Spark application ends."""
+    """Serve until standard input ends, which is when the Spark application ends."""
     token = os.environ.pop("ICECOMB_PLANNER_TOKEN", "")
     if not token:
         error = ConfigurationError(

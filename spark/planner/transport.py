@@ -54,11 +54,11 @@ class Server:
         return port
 
     def start(self) -> None:
-        """Accepts connections in a thread that does not keep the process alive."""
+        """Accept connections in a thread that does not keep the process alive."""
         threading.Thread(target=self._accept, name="planner-accept", daemon=True).start()
 
     def close(self) -> None:
-        """Takes no further connection."""
+        """Take no further connection."""
         # wakes the thread that accepts; closing alone does not
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

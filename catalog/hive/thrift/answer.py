@@ -45,7 +45,7 @@ def no_namespace(name: str) -> NoSuchNamespaceError:
 
 @contextmanager
 def missing_namespace(name: str) -> Iterator[None]:
-    """Tells the server's exception about a missing database as ours."""
+    """Tell the server's exception about a missing database as ours."""
     try:
         yield
     except RefusedError as error:
@@ -55,7 +55,7 @@ def missing_namespace(name: str) -> Iterator[None]:
 
 
 def check_possible(database: str, name: str) -> None:
-    """Tells what cannot be the name of a table as one that is missing; databases choke on it.
+    """Tell what cannot be the name of a table as one that is missing; databases choke on it.
 
     Raises:
         NoSuchTableError: it is such a name.
@@ -74,7 +74,7 @@ def _no_table(database: str, name: str) -> NoSuchTableError:
 
 @contextmanager
 def missing_table(database: str, name: str) -> Iterator[None]:
-    """Tells the server's exceptions about a missing table as ours."""
+    """Tell the server's exceptions about a missing table as ours."""
     try:
         yield
     except RefusedError as error:

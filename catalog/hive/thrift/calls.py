@@ -115,7 +115,7 @@ class Calls:
         return self._twice(method, send)
 
     def newest(self, *forms: Form[_T]) -> _T:
-        """Reads by the first of ``forms``, newest first, that the server has.
+        """Read by the first of ``forms``, newest first, that the server has.
 
         What a server lacks is remembered with the connection: another server may have it.
         """

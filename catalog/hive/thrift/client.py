@@ -122,7 +122,7 @@ class HiveClient:
         return self._calls.pinned()
 
     def close(self) -> None:
-        """Closes the connections; the client opens new ones if it is used again."""
+        """Close the connections; the client opens new ones if it is used again."""
         self._calls.pool.close()
 
     def __enter__(self) -> Self:
@@ -173,7 +173,7 @@ class HiveClient:
         return found
 
     def create_database(self, database: HiveDatabase) -> None:
-        """Makes a database.
+        """Make a database.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
@@ -191,14 +191,14 @@ class HiveClient:
             raise
 
     def alter_database(self, database: HiveDatabase) -> None:
-        """Replaces a database's parameters and owner; a metastore ignores other changes."""
+        """Replace a database's parameters and owner; a metastore ignores other changes."""
         struct = self._catalog.mark(database_to_wire(database), _DATABASE_CATALOG)
         place = wire.string_field(1, self._catalog.database(database.name))
         with missing_namespace(database.name):
             self._calls.write_bytes("alter_database", place + wire.struct_field(2, struct) + b"\0")
 
     def drop_database(self, name: str) -> None:
-        """Drops an empty database; its folder is left alone.
+        """Drop an empty database; its folder is left alone.
 
         Raises:
             NoSuchNamespaceError: there is none of this name.
@@ -288,7 +288,7 @@ class HiveClient:
             raise
 
     def create_table(self, table: HiveTable) -> None:
-        """Makes a table or view.
+        """Make a table or view.
 
         Raises:
             TableAlreadyExistsError: the name is taken.
@@ -314,7 +314,7 @@ class HiveClient:
     def alter_table(
         self, database: str, name: str, table: HiveTable, context: Mapping[str, str] | None = None
     ) -> None:
-        """Replaces what the server knows about a table, its name included.
+        """Replace what the server knows about a table, its name included.
 
         Args:
             database: Where the table is now.
@@ -336,7 +336,7 @@ class HiveClient:
             self._calls.write_bytes("alter_table_with_environment_context", encoded + b"\0")
 
     def drop_table(self, database: str, name: str, *, delete_data: bool = False) -> None:
-        """Drops a table's entry; by default its files stay.
+        """Drop a table's entry; by default its files stay.
 
         Raises:
             NoSuchTableError: there is none of this name.
@@ -347,7 +347,7 @@ class HiveClient:
     # -- locks
 
     def lock(self, database: str, table: str, *, user: str, host: str, agent: str) -> LockAnswer:
-        """Asks for an exclusive lock on a table (which need not exist)."""
+        """Ask for an exclusive lock on a table (which need not exist)."""
         component = ttypes.LockComponent(
             type=ttypes.LockType.EXCLUSIVE,
             level=ttypes.LockLevel.TABLE,
@@ -370,7 +370,7 @@ class HiveClient:
         return LockAnswer(answer.lockid, LockState(answer.state))
 
     def heartbeat(self, lock_id: int) -> None:
-        """Keeps a lock from expiring.
+        """Keep a lock from expiring.
 
         Raises:
             RefusedError: ``NoSuchLockException``: it expired, was broken or released.
@@ -378,7 +378,7 @@ class HiveClient:
         self._calls.read("heartbeat", ttypes.HeartbeatRequest(lockid=lock_id, txnid=0))
 
     def unlock(self, lock_id: int) -> None:
-        """Releases a lock; that it is gone already is no error."""
+        """Release a lock; that it is gone already is no error."""
         try:
             # Nothing more happens when it is repeated: ids are never given out again.
             self._calls.read("unlock", ttypes.UnlockRequest(lockid=lock_id))

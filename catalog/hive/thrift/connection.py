@@ -112,12 +112,12 @@ class Connection:
         return stale
 
     def give_up(self) -> None:
-        """Closes it because the server does not answer on it as it should."""
+        """Close it because the server does not answer on it as it should."""
         self._servers.went_away(self.uri, suspect=True)
         self.close()
 
     def close(self) -> None:
-        """Closes the socket; the server gives its thread free."""
+        """Close the socket; the server gives its thread free."""
         self._transport.close()
 
     def __del__(self) -> None:
@@ -126,7 +126,7 @@ class Connection:
             transport.close()
 
     def call_with_bytes(self, method: str, arguments: bytes) -> None:
-        """Sends a call with encoded arguments; the generated client reads the reply."""
+        """Send a call with encoded arguments; the generated client reads the reply."""
         self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
         self._transport.write(arguments)
         self._protocol.writeMessageEnd()
@@ -191,9 +191,7 @@ class Connection:
         except MetastoreError as error:
             raise UnreachableError(
                 f"the metastore {self.uri} does not let us in: {error.message}",
-                hint=error.hint
-                or "name its warehouse instead of its address if it is one of your own; else ask "
-                "which authentication it wants (hive.metastore.sasl.enabled)",
+                hint=error.hint,
                 uri=self.uri,
             ) from error
         except (TException, OSError) as error:

@@ -64,7 +64,7 @@ class KnownServers:
             return self._servers.setdefault(server, KnownServer())
 
     def life(self, address: str) -> int:
-        """Counts how often the server at ``address`` went away: another one may have its place."""
+        """Count how often the server at ``address`` went away: another one may have its place."""
         return self._lives.get(address, 0)
 
     def went_away(self, address: str, *, suspect: bool) -> None:

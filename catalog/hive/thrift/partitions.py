@@ -53,12 +53,12 @@ class Partitions:
             yield self.named(database, table, names[start : start + size])
 
     def add(self, partitions: Sequence[HivePartition]) -> int:
-        """Adds partitions (all or none); returns how many."""
+        """Add partitions (all or none); return how many."""
         self._calls.write_bytes("add_partitions", self._field(1, partitions) + b"\0")
         return len(partitions)
 
     def alter(self, database: str, table: str, partitions: Sequence[HivePartition]) -> None:
-        """Replaces what the server knows of existing partitions (all or none)."""
+        """Replace what the server knows of existing partitions (all or none)."""
         encoded = wire.string_field(1, self._catalog.database(database))
         encoded += wire.string_field(2, table) + self._field(3, partitions)
         encoded += wire.struct_field(4, wire.map_field(1, {"DO_NOT_UPDATE_STATS": "true"}) + b"\0")
@@ -66,7 +66,7 @@ class Partitions:
             self._calls.write_bytes("alter_partitions_with_environment_context", encoded + b"\0")
 
     def drop(self, database: str, table: str, values: Sequence[str]) -> None:
-        """Drops one partition's entry; its files stay."""
+        """Drop one partition's entry; its files stay."""
         with missing_table(database, table):
             place = self._catalog.database(database)
             self._calls.write("drop_partition", place, table, list(values), False)

@@ -70,7 +70,7 @@ class ConnectionPool:
             self._give_back(connection, generation)
 
     def close(self) -> None:
-        """Closes what is not in use, and the rest when it is given back; stays usable."""
+        """Close what is not in use, and the rest when it is given back; stays usable."""
         if self._pid != os.getpid():
             return
         with self._free:

@@ -50,7 +50,7 @@ class Mechanism(Protocol):
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:
-    """Tells the server who we are; the transport seals what it sends from then on.
+    """Tell the server who we are; the transport seals what it sends from then on.
 
     Raises:
         SaslError: the server refuses, or is none that asks for this.
@@ -70,7 +70,8 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         if status not in {_OK, _COMPLETE}:
             raise SaslError(
                 f"it refused us: {body.decode(errors='replace')}",
-                hint="look at the metastore's log, and check kerberos.principal or the token",
+                hint="look at the metastore's log, and check kerberos.principal or the token; name "
+                "its warehouse instead of its address if it is one of your own",
             )
         if status == _COMPLETE:
             if body:

@@ -74,11 +74,11 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         return self._read.read(sz)
 
     def write(self, buf: bytes) -> None:
-        """Collects bytes for `flush`."""
+        """Collect bytes for `flush`."""
         self._write += buf
 
     def flush(self) -> None:
-        """Sends what was written: one call."""
+        """Send what was written: one call."""
         out, self._write = bytes(self._write), bytearray()
         self._chunks = []
         if self.seal is not None:
@@ -88,7 +88,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         self.send_raw(out)
 
     def send_raw(self, data: bytes) -> None:
-        """Sends bytes as they are."""
+        """Send bytes as they are."""
         try:
             self._socket.sendall(data)
         except OSError as error:

@@ -160,10 +160,10 @@ class _Output:
         return int(self._stream.write(data))
 
     def flush(self) -> None:
-        """Does nothing: every piece is sent at once."""
+        """Do nothing: every piece is sent at once."""
 
     def close(self) -> None:
-        """Publishes the file."""
+        """Publish the file."""
         if not self.closed:
             self.closed = True
             self._context.__exit__(None, None, None)

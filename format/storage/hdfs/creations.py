@@ -49,13 +49,13 @@ class HdfsCreations:
         under_way[location] = pool.submit(create)
 
     def wait_for(self, location: str) -> None:
-        """Returns when a file that was submitted is there; raises what prevented it."""
+        """Return when a file that was submitted is there; raise what prevented it."""
         block = self._under_way()
         if block is not None and location in block[1]:
             block[1][location].result()
 
     def wait(self) -> None:
-        """Returns when all of them are there, or have failed."""
+        """Return when all of them are there, or have failed."""
         block = self._under_way()
         if block is not None:
             wait(block[1].values())

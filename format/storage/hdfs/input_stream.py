@@ -75,7 +75,7 @@ class HdfsInput:
         return self._size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves to `offset` from the start, from here, or from the end."""
+        """Move to `offset` from the start, from here, or from the end."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(base + offset, 0)
         return self._position
@@ -102,10 +102,10 @@ class HdfsInput:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def flush(self) -> None:
-        """Does nothing: nothing is written."""
+        """Do nothing: nothing is written."""
 
     def close(self) -> None:
-        """Forgets what was fetched; what is on its way is not waited for."""
+        """Forget what was fetched; what is on its way is not waited for."""
         self._forget()
         self.closed = True
         if self._pool is not None:
@@ -118,7 +118,7 @@ class HdfsInput:
         self._coming.clear()
 
     def _fetch(self, wanted: int) -> int:
-        """Makes the window hold the first of what is wanted; answers where in it that begins."""
+        """Make the window hold the first of what is wanted; answer where in it that begins."""
         start = self._position
         if self._window and start == self._start + len(self._window):
             self._ahead = min(max(self._ahead * 2, len(self._window)), _FARTHEST)

@@ -26,7 +26,7 @@ class SpnegoAuth(AuthBase):
         self._keytab = keytab
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Looks at the answer to a request."""
+        """Look at the answer to a request."""
         request.hooks["response"] = [*request.hooks.get("response", ()), self._answer]
         return request
 

@@ -133,7 +133,7 @@ class HdfsUpload(Upload):
             self.finish()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._connection.close()
         super().close()
 

@@ -95,7 +95,7 @@ class WebHdfs:
         return self._session.effective_user
 
     def close(self) -> None:
-        """Closes the connections that are kept open."""
+        """Close the connections that are kept open."""
         self._session.requests.close()
 
     def active_name_node(self) -> str:
