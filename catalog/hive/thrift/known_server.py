@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -54,7 +54,9 @@ class KnownServers:
     """The servers of one client; used by all of its threads."""
 
     def __init__(self) -> None:
-        self._start()
+        self._pid = os.getpid()
+        self._guard = threading.Lock()
+        self._servers: dict[str, KnownServer] = {}
         self._lives: dict[str, int] = {}
         self._suspects: dict[str, float] = {}
 
@@ -84,13 +86,13 @@ class KnownServers:
         since = self._suspects.get(address)
         return since is not None and time.monotonic() - since < _SUSPECT_S
 
-    def _start(self) -> None:
-        self._pid = os.getpid()
-        self._guard = threading.Lock()
-        self._servers: dict[str, KnownServer] = {}
-
     def _own_guard(self) -> threading.Lock:
         if self._pid != os.getpid():
-            # After a fork: whoever holds a guard is the parent's.
-            self._start()
+            # After a fork: whoever holds a guard is the parent's; what it found out stays true.
+            self._pid = os.getpid()
+            self._guard = threading.Lock()
+            self._servers = {
+                server: replace(known, guard=threading.Lock())
+                for server, known in self._servers.items()
+            }
         return self._guard
