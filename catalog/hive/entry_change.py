@@ -27,7 +27,12 @@ from icecomb.catalog.hive.parameters import DO_NOT_UPDATE_STATS
 from icecomb.catalog.hive.settlement import Look, Settlement
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.failure import (
+    UNEXPLAINED,
+    MovedError,
+    RefusedError,
+    ReplyLostError,
+)
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import (
     EXPECTED_KEY,
@@ -149,7 +154,7 @@ class EntryChange:
             try:
                 lock.acquire()
             except RefusedError as error:
-                if error.hint is None and self.lock_free_obstacle() is None:
+                if error.hint == UNEXPLAINED and self.lock_free_obstacle() is None:
                     error.hint = NO_LOCKS_HINT
                 raise
             try:

@@ -11,6 +11,7 @@ from icecomb.catalog.finding import Finding, Level
 from icecomb.catalog.hive.entry_change import NO_LOCKS_HINT
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import UNEXPLAINED
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import lock_expiry_s, value_check
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
@@ -176,11 +177,12 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
     except IcecombError as error:
         needed = LOCK_ENABLED.of(catalog.properties)
         atomic = value_check(catalog.client, database) is ValueCheck.ATOMIC
+        unexplained = error.hint in {None, UNEXPLAINED}
         yield Finding(
             Level.PROBLEM if needed else Level.NOTE,
             subject,
             f"there are none: {error.message}",
-            error.hint or (NO_LOCKS_HINT if needed and atomic else None),
+            NO_LOCKS_HINT if needed and atomic and unexplained else error.hint,
         )
         return
     told = f"{expiry:g} s (hive.txn.timeout)" if expiry else "an unknown time"

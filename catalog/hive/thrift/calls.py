@@ -19,6 +19,7 @@ from thrift.transport.TTransport import TTransportException
 from icecomb.catalog.hive.thrift.connection import Connection, is_missing_call
 from icecomb.catalog.hive.thrift.failover import Failover
 from icecomb.catalog.hive.thrift.failure import (
+    UNEXPLAINED,
     MissingCallError,
     MovedError,
     RefusedError,
@@ -218,7 +219,7 @@ def _missing(connection: Connection, method: str, answer: str) -> MissingCallErr
 def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
     answer = str(getattr(error, "message", None) or error).strip()
     kind = type(error).__name__
-    hint = "look at the metastore's log"
+    hint = UNEXPLAINED
     if "HIVE_LOCKS" in answer and "not exist" in answer:
         hint = "its database lacks the lock tables; run `schematool -initSchema`"
     elif "The following columns have types incompatible" in answer:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from icecomb.format.errors import MetastoreError
+
+UNEXPLAINED: Final = "look at the metastore's log"
+"""The hint of an answer that says nothing more; who knows more puts it in its place."""
 
 
 class UnreachableError(MetastoreError):
