@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import uuid
 
 import pyarrow as pa
@@ -152,6 +153,8 @@ def test_a_file_that_another_writer_has_open_counts_as_taken(hdfs, direct, place
     web, address = files_system.cluster(f"{place}/x")
     with web.upload(address.path, f"{place}/x") as first:
         first.write(b"first")
+        while not direct.exists(f"{place}/x"):  # the data node creates it, not our call
+            time.sleep(0.01)
         seen = []
 
         def second():
