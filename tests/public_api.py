@@ -13,7 +13,13 @@ from types import ModuleType
 from typing import Any
 
 LIST = Path(__file__).with_name("public_api.txt")
-PACKAGES = ("icecomb.format", "icecomb.catalog", "icecomb.catalog.migrate", "icecomb.spark")
+PACKAGES = (
+    "icecomb",
+    "icecomb.format",
+    "icecomb.catalog",
+    "icecomb.catalog.migrate",
+    "icecomb.spark",
+)
 
 
 def listing() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+import icecomb
 from icecomb.catalog import Catalog, Table, Transaction, View, load_catalog, open_table
 from icecomb.format import (
     CommitFailedError,
@@ -54,4 +55,8 @@ def mistakes(table: Table) -> None:
     table.scan(row_filtr="id = 5")  # type: ignore[call-arg]
     table.apend(None)  # type: ignore[attr-defined]
     load_catalog(5)  # type: ignore[arg-type]
+    icecomb.load_catalogue()  # type: ignore[attr-defined]
+    icecomb.load_catalog(5)  # type: ignore[arg-type]
+    version: int = icecomb.__version__  # type: ignore[assignment]
+    del version
     open_table(None)  # type: ignore[arg-type]
