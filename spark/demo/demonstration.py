@@ -24,7 +24,7 @@ import click
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.progress import duration
 from icecomb.format.errors import IcecombError, MigrationError
-from icecomb.spark.flights import COLUMNS, DEPARTED, ROWS, flights
+from icecomb.spark.demo.flights import COLUMNS, DEPARTED, ROWS, flights
 
 if TYPE_CHECKING:
     import pyarrow as pa

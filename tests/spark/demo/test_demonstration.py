@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icecomb.spark.flights import DEPARTED, ROWS, flights
+from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
 
 pytestmark = pytest.mark.jvm
 

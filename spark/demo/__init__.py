@@ -1,0 +1,1 @@
+"""The command `icecomb demo` and its data."""
