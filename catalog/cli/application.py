@@ -20,6 +20,7 @@ from icecomb.format.errors import CommitStateUnknownError, IcecombError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.table import Table
 
 OK: Final = 0
@@ -92,6 +93,16 @@ class Application:
         catalog = load_catalog(self.catalog_name, **self.arguments)
         self._open.append(catalog)
         return catalog
+
+    def metastore(self) -> HiveCatalog:
+        """The same, where only the catalog of a Hive metastore will do.
+
+        Raises:
+            UnsupportedError: it is none.
+        """
+        from icecomb.catalog.hive.catalog import on_metastore
+
+        return on_metastore(self.catalog())
 
     def table(self, name: str) -> Table:
         """A table by its name in the catalog; or, with a slash, by its folder or metadata file."""

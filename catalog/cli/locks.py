@@ -41,7 +41,7 @@ def list_locks(application: Application, table: str | None) -> None:
     from icecomb.catalog.identifier import database_and_table
 
     database, name = (None, None) if table is None else database_and_table(table)
-    client = _client(application).client
+    client = application.metastore().client
     rows = client.locks(database, name)
     if not rows and database is not None and name is not None:
         client.table(database, name)  # says so where there is none: a slip of the pen is no answer
@@ -80,7 +80,7 @@ def break_lock(application: Application, lock_id: int, *, yes: bool) -> None:
     """
     from icecomb.catalog.hive.lock import describe_holder
 
-    catalog = _client(application)
+    catalog = application.metastore()
     row = _find(catalog, lock_id)
     if yes:
         catalog.client.unlock(lock_id)
@@ -89,18 +89,6 @@ def break_lock(application: Application, lock_id: int, *, yes: bool) -> None:
     application.output.facts({"lock": lock_id, "table": table, "holder": holder, "broken": yes})
     if not yes:
         application.warn("dry run: make sure the holder is dead, then add --yes to break its lock")
-
-
-def _client(application: Application) -> HiveCatalog:
-    from icecomb.catalog.hive.catalog import HiveCatalog
-
-    catalog = application.catalog()
-    if not isinstance(catalog, HiveCatalog):
-        raise ValidationError(
-            f"catalog {application.catalog_name!r} has no metastore, and so no locks",
-            hint="name the metastore: --uri thrift://host:9083",
-        )
-    return catalog
 
 
 def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:

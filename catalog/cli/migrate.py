@@ -11,7 +11,7 @@ from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.migrate.finding import ACCEPTABLE
 from icecomb.catalog.migrate.source_schema import TIMESTAMP_CHOICES
-from icecomb.format.errors import ConfigurationError, NoSuchTableError
+from icecomb.format.errors import NoSuchTableError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -76,7 +76,7 @@ def plan(
     DB.TABLE may be given several times, and DB.* means all tables of a database.
     Exit code 3 if a table is blocked.
     """
-    catalog = _catalog(application)
+    catalog = application.metastore()
     choices = migration.Choices(timestamp, time_zone, accept)
     plans = [
         migration.plan(catalog, name, choices, footers=not quick, progress=application.progress)
@@ -104,7 +104,7 @@ def apply(
 
     choices = migration.Choices(timestamp, time_zone, accept)
     try:
-        done = migration.apply(_catalog(application), table, choices, progress=application.progress)
+        done = migration.apply(application.catalog(), table, choices, progress=application.progress)
     except MigrationBlockedError as error:
         application.complain(error)
         return BLOCKED
@@ -117,7 +117,7 @@ def apply(
 @click.pass_obj
 def verify(application: Application, table: str) -> int:
     """Compare the table with what Hive would read, value by value. Exit code 3 if it differs."""
-    found = migration.verify(_catalog(application), table, progress=application.progress)
+    found = migration.verify(application.catalog(), table, progress=application.progress)
     _show_comparison(application, found)
     return BLOCKED if found.difference_count else OK
 
@@ -138,7 +138,7 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
 
     try:
         found = migration.revert(
-            _catalog(application),
+            application.catalog(),
             table,
             dry_run=not yes,
             allow_data_loss=allow_data_loss,
@@ -162,7 +162,7 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
 @click.pass_obj
 def finalize(application: Application, table: str, *, yes: bool) -> None:
     """Give up the way back, so that maintenance may remove old files."""
-    catalog = _catalog(application)
+    catalog = application.catalog()
     migration.finalize(catalog, table, dry_run=not yes)
     application.output.facts(migration.status(catalog, table))
     if not yes:
@@ -174,19 +174,7 @@ def finalize(application: Application, table: str, *, yes: bool) -> None:
 @click.pass_obj
 def status(application: Application, table: str) -> None:
     """Say where the migration of a table stands."""
-    application.output.facts(migration.status(_catalog(application), table))
-
-
-def _catalog(application: Application) -> HiveCatalog:
-    from icecomb.catalog.hive.catalog import HiveCatalog
-
-    catalog = application.catalog()
-    if not isinstance(catalog, HiveCatalog):
-        raise ConfigurationError(
-            f"catalog {application.catalog_name} is not on a Hive metastore",
-            hint="name one with --catalog or --uri",
-        )
-    return catalog
+    application.output.facts(migration.status(application.catalog(), table))
 
 
 def _names(catalog: HiveCatalog, tables: Iterable[str]) -> list[str]:

@@ -13,7 +13,6 @@ from icecomb.catalog.cli.output import moment
 from icecomb.format.errors import ConfigurationError, SchemaError
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.paimon.source import PaimonSource
     from icecomb.format.paimon.schema_change import Position, SchemaChange
 
@@ -36,7 +35,7 @@ def tables(application: Application, namespace: str | None) -> None:
     """List the Paimon tables of a namespace of the metastore, or of all."""
     from icecomb.catalog.paimon.source import list_tables
 
-    catalog = _hive(application)
+    catalog = application.metastore()
     names = [namespace] if namespace else [name[0] for name in catalog.list_namespaces()]
     found = [table for name in names for table in list_tables(catalog, name)]
     rows = [[table.full_name, table.storage.location] for table in found]
@@ -200,19 +199,7 @@ def _source(application: Application, table: str) -> PaimonSource:
         return PaimonSource(
             table, io, str(Path(table).absolute()) if relative else table.rstrip("/")
         )
-    return find_table(_hive(application), table)
-
-
-def _hive(application: Application) -> HiveCatalog:
-    from icecomb.catalog.hive.catalog import HiveCatalog
-
-    catalog = application.catalog()
-    if not isinstance(catalog, HiveCatalog):
-        raise ConfigurationError(
-            f"catalog {application.catalog_name} is no Hive metastore",
-            hint="Name the table's folder instead.",
-        )
-    return catalog
+    return find_table(application.metastore(), table)
 
 
 def _changes(  # noqa: PLR0917 - the options of one command

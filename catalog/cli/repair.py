@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from icecomb.catalog.cli.application import OK, UNKNOWN_COMMIT, Application
-from icecomb.format.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from icecomb.catalog.hive.catalog import HiveCatalog
 
 
 @click.group()
@@ -84,7 +78,7 @@ def repair(application: Application, table: str, target: str | None, *, yes: boo
     from icecomb.catalog.hive.metadata_files import describe_loss
     from icecomb.catalog.hive.repair import apply_repair, plan_repair
 
-    catalog = _metastore(application)
+    catalog = application.metastore()
     plan = plan_repair(catalog, table, target)
     if yes and (plan.target != plan.current or plan.parameters):
         apply_repair(catalog, plan)
@@ -115,15 +109,3 @@ def register(application: Application, table: str, metadata_file: str) -> None:
     """Take an existing metadata file in as TABLE. It is not copied, and never deleted."""
     made = application.catalog().register_table(table, metadata_file)
     application.output.facts({"table": ".".join(made.name()), "metadata": made.metadata_location})
-
-
-def _metastore(application: Application) -> HiveCatalog:
-    from icecomb.catalog.hive.catalog import HiveCatalog
-
-    catalog = application.catalog()
-    if not isinstance(catalog, HiveCatalog):
-        raise UnsupportedError(
-            f"catalog {application.catalog_name} has no metastore whose entries could be repaired",
-            hint="name the metastore: --uri thrift://host:9083",
-        )
-    return catalog

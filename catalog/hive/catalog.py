@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.catalog import Name
+from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.catalog_property import (
     CATALOG,
     LIST_ALL_TABLES,
@@ -352,6 +352,20 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
             hint="drop it again",
             table=pointer.name,
         )
+
+
+def on_metastore(catalog: Catalog) -> HiveCatalog:
+    """The catalog as one of a Hive metastore, for what only a metastore can do.
+
+    Raises:
+        UnsupportedError: it is none.
+    """
+    if isinstance(catalog, HiveCatalog):
+        return catalog
+    raise UnsupportedError(
+        f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
+        hint="name the metastore: load_catalog(name, uri='thrift://host:9083'), or --uri",
+    )
 
 
 def _is_same(found: HiveTable | None, entry: HiveTable) -> bool:

@@ -22,7 +22,7 @@ from icecomb.catalog.migrate.journal import Choices
 from icecomb.catalog.migrate.progress import Progress, Silent
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.catalog import HiveCatalog
+    from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.migrate.applying import Migrated
     from icecomb.catalog.migrate.comparison import Comparison
     from icecomb.catalog.migrate.context import Workplace
@@ -36,7 +36,7 @@ _SILENT = Silent()
 
 
 def plan(
-    catalog: HiveCatalog,
+    catalog: Catalog,
     identifier: str | tuple[str, ...],
     choices: Choices = _DEFAULTS,
     *,
@@ -63,7 +63,7 @@ def plan(
 
 
 def apply(
-    catalog: HiveCatalog,
+    catalog: Catalog,
     identifier: str | tuple[str, ...],
     choices: Choices = _DEFAULTS,
     *,
@@ -82,7 +82,7 @@ def apply(
 
 
 def verify(
-    catalog: HiveCatalog, identifier: str | tuple[str, ...], *, progress: Progress = _SILENT
+    catalog: Catalog, identifier: str | tuple[str, ...], *, progress: Progress = _SILENT
 ) -> Comparison:
     """Compare the migrated table with what Hive would read, value by value.
 
@@ -96,7 +96,7 @@ def verify(
 
 
 def revert(
-    catalog: HiveCatalog,
+    catalog: Catalog,
     identifier: str | tuple[str, ...],
     *,
     dry_run: bool = True,
@@ -122,9 +122,7 @@ def revert(
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
 
-def finalize(
-    catalog: HiveCatalog, identifier: str | tuple[str, ...], *, dry_run: bool = False
-) -> None:
+def finalize(catalog: Catalog, identifier: str | tuple[str, ...], *, dry_run: bool = False) -> None:
     """Give up the way back: from now on maintenance may remove the old files.
 
     Args:
@@ -140,7 +138,7 @@ def finalize(
     end(_workplace(catalog, identifier, _SILENT), dry_run=dry_run)
 
 
-def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
+def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
     """What is known of a table's migrations.
 
     Raises:
@@ -152,10 +150,11 @@ def status(catalog: HiveCatalog, identifier: str | tuple[str, ...]) -> dict[str,
 
 
 def _workplace(
-    catalog: HiveCatalog, identifier: str | tuple[str, ...], progress: Progress
+    catalog: Catalog, identifier: str | tuple[str, ...], progress: Progress
 ) -> Workplace:
+    from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.migrate.context import Workplace
 
     database, name = database_and_table(identifier)
-    return Workplace(catalog, database, name, progress)
+    return Workplace(on_metastore(catalog), database, name, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import icecomb
-from icecomb.catalog import Catalog, Table, Transaction, View, load_catalog, open_table
+from icecomb.catalog import Catalog, Table, Transaction, View, load_catalog, migrate, open_table
 from icecomb.format import (
     CommitFailedError,
     DayTransform,
@@ -50,6 +50,15 @@ def shown(view: View, error: IcecombError) -> str:
     return f"{view.current_version()} {error.message} {ViewAlreadyExistsError.__name__}"
 
 
+def migrated() -> int:
+    lake = load_catalog("prod", uri="thrift://metastore:9083")
+    if migrate.plan(lake, "sales.orders").blockers:
+        return 0
+    done = migrate.apply(lake, "sales.orders", migrate.Choices(accept=("bucketing",)))
+    equal = migrate.verify(lake, "sales.orders").difference_count == 0
+    return done.rows if equal else migrate.revert(lake, "sales.orders").partitions
+
+
 def mistakes(table: Table) -> None:
     Schema("nonsense", 1, 2, wrong=True)  # type: ignore[call-overload]
     table.scan(row_filtr="id = 5")  # type: ignore[call-arg]
@@ -60,3 +69,4 @@ def mistakes(table: Table) -> None:
     version: int = icecomb.__version__  # type: ignore[assignment]
     del version
     open_table(None)  # type: ignore[arg-type]
+    migrate.plan(table, "sales.orders")  # type: ignore[arg-type]
