@@ -1,9 +1,9 @@
 """The bridge's jar for the Spark at hand: ready-made in a wheel, compiled once from a checkout.
 
-A built wheel carries one jar per Spark minor version, so its users need a Java runtime and no
-compiler. A checkout (or an install straight from the repository) carries the Java sources: they
-are compiled with the JDK against the jars of the Spark that is installed, at first use, and kept
-in the user's cache per Spark version and source hash.
+A wheel carries one jar for each Spark minor version and Scala version, so its users need a Java
+runtime and no compiler. A checkout carries the Java sources: they are compiled with the JDK against
+the jars of the Spark that is used, at first use, and kept in the user's cache per Spark version and
+source hash.
 """
 
 from __future__ import annotations
@@ -18,19 +18,26 @@ from typing import Final
 
 from icecomb.format.errors import MissingDependencyError, UnsupportedError
 
-SUPPORTED: Final = ("4.3",)
-"""Spark minor versions the bridge is compiled and tested for."""
+SUPPORTED: Final = {
+    "3.5": ("2.12", "2.13"),
+    "4.0": ("2.13",),
+    "4.1": ("2.13",),
+    "4.2": ("2.13",),
+    "4.3": ("2.13",),
+}
+"""Spark minor versions the bridge is compiled and tested for, each with its Scala versions."""
 
 _HERE: Final = Path(__file__).resolve().parent
-_CORE_JAR: Final = re.compile(r"spark-core_[0-9.]+-(?P<version>\d+\.\d+\.\d+.*)\.jar")
+_CORE_JAR: Final = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<version>\d+\.\d+\.\d+.*)\.jar")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkHome:
-    """A Spark installation: its folder and its version, as ``4.3.0``."""
+    """A Spark installation: its folder, its version, as ``4.3.0``, and its Scala's, as ``2.13``."""
 
     path: Path
     version: str
+    scala: str
 
     @property
     def jars(self) -> Path:
@@ -52,7 +59,7 @@ def spark_home(path: Path | None = None) -> SparkHome:
     folder = path or _configured_home()
     for jar in sorted((folder / "jars").glob("spark-core_*.jar")):
         if match := _CORE_JAR.fullmatch(jar.name):
-            return SparkHome(folder, match["version"])
+            return SparkHome(folder, match["version"], match["scala"])
     raise MissingDependencyError(
         f"{folder} holds no Spark: there is no jars/spark-core_*.jar",
         hint="point SPARK_HOME at a Spark installation, or unset it to use the pyspark package",
@@ -68,30 +75,39 @@ def bridge_jar(spark: SparkHome | None = None) -> Path:
         JavaError: the jar has to be compiled and there is no JDK, or javac failed.
     """
     spark = spark or spark_home()
-    if spark.minor not in SUPPORTED:
-        raise UnsupportedError(
-            f"icecomb's bridge does not run on Spark {spark.version} ({spark.path})",
-            hint=f"install Spark {' or '.join(SUPPORTED)}: pip install 'icecomb[spark]'",
-        )
-    ready = ready_made(spark.minor)
+    _check_supported(spark)
+    ready = ready_made(spark.minor, spark.scala)
     return ready if ready.is_file() else compile_bridge(spark)
 
 
-def ready_made(minor: str) -> Path:
-    """Where a wheel carries the jar for a Spark minor version."""
-    return _HERE / "jars" / f"icecomb-spark-{minor}.jar"
+def ready_made(minor: str, scala: str) -> Path:
+    """Where a wheel carries the jar for a Spark minor version and Scala version."""
+    return _HERE / "jars" / f"{_name(minor, scala)}.jar"
 
 
-def sources() -> list[Path]:
-    """The Java sources of the bridge, in a checkout; empty in an install without them."""
-    return sorted((_HERE / "bridge").rglob("*.java"))
+def sources(minor: str) -> list[Path]:
+    """The Java sources of the bridge for a Spark minor version; none in an install without them.
+
+    `bridge/java` is for all. What Spark's versions have each in their own way stands in `v35`, and
+    again in `v40`, ... where it changed: a class comes from the newest folder not newer than Spark.
+    """
+    bridge = _HERE / "bridge"
+    found = {path.relative_to(bridge / "java"): path for path in (bridge / "java").rglob("*.java")}
+    since = {f"v{each.replace('.', '')}": _number(each) for each in SUPPORTED}
+    for folder, version in since.items():
+        if version <= _number(minor):
+            found |= {
+                path.relative_to(bridge / folder): path
+                for path in (bridge / folder).rglob("*.java")
+            }
+    return sorted(found.values())
 
 
 def compile_bridge(spark: SparkHome) -> Path:
     """Compile the bridge against ``spark``'s jars, or find it in the cache."""
     from icecomb.catalog.java import compile_jar
 
-    found = sources()
+    found = sources(spark.minor)
     if not found:
         raise MissingDependencyError(
             f"icecomb is installed without a bridge for Spark {spark.minor} and its sources",
@@ -100,9 +116,33 @@ def compile_bridge(spark: SparkHome) -> Path:
     return compile_jar(
         sources=found,
         classpath=f"{spark.jars}{os.sep}*",
-        name=f"icecomb-spark-{spark.minor}",
+        name=_name(spark.minor, spark.scala),
         key=_key(spark, found),
     )
+
+
+def _check_supported(spark: SparkHome) -> None:
+    if spark.scala in SUPPORTED.get(spark.minor, ()):
+        return
+    found = f"Spark {spark.version} for Scala {spark.scala} ({spark.path})"
+    known = ", ".join(SUPPORTED)
+    if _number(spark.minor) > max(map(_number, SUPPORTED)):
+        raise UnsupportedError(
+            f"{found} is newer than this icecomb, which knows Spark {known}",
+            hint="upgrade icecomb, or use a Spark that it knows: pip install 'icecomb[spark]'",
+        )
+    raise UnsupportedError(
+        f"icecomb's bridge does not run on {found}",
+        hint=f"use Spark {known}: pip install 'icecomb[spark]'",
+    )
+
+
+def _number(minor: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in minor.split("."))
+
+
+def _name(minor: str, scala: str) -> str:
+    return f"icecomb-spark-{minor}_{scala}"
 
 
 def _key(spark: SparkHome, found: list[Path]) -> str:

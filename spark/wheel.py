@@ -77,7 +77,7 @@ def _add_jars(copy: Path) -> None:
     bridge = jar.compile_bridge(spark)
     starter = server_jar.starter_jar(spark.jars)
     for built, folder, name in (
-        (bridge, "spark", jar.ready_made(spark.minor).name),
+        (bridge, "spark", jar.ready_made(spark.minor, spark.scala).name),
         (starter, "catalog", f"{server_jar.NAME}.jar"),
     ):
         (copy / folder / "jars").mkdir()

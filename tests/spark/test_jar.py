@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -54,10 +55,49 @@ def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
 
 
 def test_a_spark_the_bridge_is_not_made_for_is_refused_by_version(tmp_path):
-    home = jar.spark_home(_home(tmp_path, "spark-core_2.12-3.5.9.jar"))
-    with pytest.raises(UnsupportedError, match=r"3\.5\.9") as error:
+    for number, core in enumerate(("spark-core_2.12-3.4.4.jar", "spark-core_2.12-4.0.1.jar")):
+        home = jar.spark_home(_home(tmp_path / str(number), core))
+        with pytest.raises(
+            UnsupportedError, match=rf"does not run on Spark {home.version}"
+        ) as error:
+            jar.bridge_jar(home)
+        assert "use Spark 3.5, 4.0, 4.1, 4.2, 4.3" in error.value.hint
+
+
+def test_a_spark_newer_than_known_says_so(tmp_path):
+    home = jar.spark_home(_home(tmp_path, "spark-core_2.13-4.10.0.jar"))
+    with pytest.raises(UnsupportedError, match=r"4\.10\.0 .* newer than this icecomb") as error:
         jar.bridge_jar(home)
-    assert "4.3" in error.value.hint
+    assert "upgrade icecomb" in error.value.hint
+
+
+def test_every_version_of_spark_gets_each_class_once_and_from_the_newest_folder(
+    tmp_path, monkeypatch
+):
+    for path in ("java/A", "v35/B", "v35/C", "v40/B", "v42/D", "v43/B"):
+        source = tmp_path / "bridge" / f"{path}.java"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.touch()
+    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    found = {
+        minor: [
+            path.relative_to(tmp_path / "bridge").with_suffix("").as_posix()
+            for path in jar.sources(minor)
+        ]
+        for minor in jar.SUPPORTED
+    }
+    assert found == {
+        "3.5": ["java/A", "v35/B", "v35/C"],
+        "4.0": ["java/A", "v35/C", "v40/B"],
+        "4.1": ["java/A", "v35/C", "v40/B"],
+        "4.2": ["java/A", "v35/C", "v40/B", "v42/D"],
+        "4.3": ["java/A", "v35/C", "v42/D", "v43/B"],
+    }
+
+
+def test_the_bridge_has_no_folder_of_a_spark_it_does_not_serve():
+    folders = {path.name for path in (Path(jar.__file__).parent / "bridge").iterdir()}
+    assert folders <= {"java", *(f"v{minor.replace('.', '')}" for minor in jar.SUPPORTED)}
 
 
 @pytest.mark.jvm
@@ -72,7 +112,7 @@ def test_a_checkout_compiles_the_bridge_once_per_spark_and_source(own_cache):
 
 
 def test_a_changed_source_is_another_jar(tmp_path, monkeypatch):
-    spark = jar.SparkHome(tmp_path, "4.3.0")
+    spark = jar.SparkHome(tmp_path, "4.3.0", "2.13")
     source = tmp_path / "A.java"
     keys = []
     monkeypatch.setattr(jar, "_HERE", tmp_path)
@@ -94,6 +134,6 @@ def test_a_host_with_a_runtime_only_is_told_what_to_install(own_cache, tmp_path,
 
 
 def test_an_install_with_neither_jar_nor_sources_says_so(monkeypatch):
-    monkeypatch.setattr(jar, "sources", list)
+    monkeypatch.setattr(jar, "sources", lambda _minor: [])
     with pytest.raises(MissingDependencyError, match=r"without a bridge for Spark 4\.3"):
         jar.compile_bridge(jar.spark_home())

@@ -73,7 +73,7 @@ def test_the_wheel_carries_both_jars(wheel):
     with zipfile.ZipFile(wheel) as archive:
         jars = {name for name in archive.namelist() if name.endswith(".jar")}
     assert jars == {
-        "icecomb/spark/jars/icecomb-spark-4.3.jar",
+        "icecomb/spark/jars/icecomb-spark-4.3_2.13.jar",
         "icecomb/catalog/jars/icecomb-metastore.jar",
     }
 
@@ -82,7 +82,7 @@ def test_building_a_wheel_leaves_the_checkout_without_jars(wheel):
     import icecomb.spark.jar as module
 
     assert wheel.exists()
-    assert not module.ready_made("4.3").exists()
+    assert not module.ready_made("4.3", "2.13").exists()
 
 
 def test_spark_and_metastore_run_from_the_wheel_on_a_host_without_a_compiler(

@@ -59,12 +59,11 @@ public final class IcecombTable
     return handle.name();
   }
 
-  @Override
+  /** Of Spark 4.1 and later, as {@link #version()}. */
   public String id() {
     return description.uuid();
   }
 
-  @Override
   public String version() {
     return description.version();
   }

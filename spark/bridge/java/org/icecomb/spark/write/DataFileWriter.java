@@ -97,7 +97,6 @@ final class DataFileWriter {
         case "parquet.dictionary.page.size" -> withDictionaryPageSize(Integer.parseInt(value));
         case "parquet.enable.dictionary" -> withDictionaryEncoding(Boolean.parseBoolean(value));
         case "parquet.writer.version" -> withWriterVersion(WriterVersion.fromString(value));
-        case "parquet.bloom.filter.max.bytes" -> withMaxBloomFilterBytes(Integer.parseInt(value));
         default -> {
           String bloom = "parquet.bloom.filter.enabled#";
           if (name.startsWith(bloom)) {

@@ -51,12 +51,12 @@ import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.planner.Protocol.TableNames;
 
 /**
- * A catalog of Iceberg tables: {@code spark.sql.catalog.lake=org.icecomb.spark.IcecombCatalog}.
+ * What a catalog of Iceberg tables answers on every Spark; {@code IcecombCatalog} adds the
+ * interfaces that the Spark it is compiled for has.
  *
  * <p>Every decision is the planner's; this class carries Spark's questions to it.
  */
-public final class IcecombCatalog
-    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+abstract class BaseCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
 
   private String name;
   private PlannerSession session;
@@ -136,29 +136,47 @@ public final class IcecombCatalog
   @Override
   public StagedTable stageCreate(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    return stage("create", table, columns, partitions, properties);
+    return stage("create", table, structType(columns), partitions, properties);
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
+    return stage("create", table, schema, partitions, properties);
   }
 
   /** REPLACE TABLE: until the new table is committed the old one is as it was. */
   @Override
   public StagedTable stageReplace(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    return stage("replace", table, columns, partitions, properties);
+    return stage("replace", table, structType(columns), partitions, properties);
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
+    return stage("replace", table, schema, partitions, properties);
   }
 
   @Override
   public StagedTable stageCreateOrReplace(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    return stage("create_or_replace", table, columns, partitions, properties);
+    return stage("create_or_replace", table, structType(columns), partitions, properties);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
+    return stage("create_or_replace", table, schema, partitions, properties);
   }
 
   private StagedTable stage(
       String operation,
       Identifier table,
-      Column[] columns,
+      StructType schema,
       Transform[] partitions,
       Map<String, String> properties) {
-    TableDefinition definition = definition(table, structType(columns), partitions, properties);
+    TableDefinition definition = definition(table, schema, partitions, properties);
     IcecombTable staged =
         described(table, catalog -> new StageTable(catalog, operation, definition));
     return new IcecombStagedTable(session, table, staged);
@@ -177,7 +195,7 @@ public final class IcecombCatalog
     for (Column column : columns) {
       if (column.defaultValue() != null
           || column.generationExpression() != null
-          || column.identityColumnSpec() != null) {
+          || SparkVersion.hasIdentity(column)) {
         throw new UnsupportedOperationException(
             "Column "
                 + column.name()
