@@ -4,8 +4,7 @@
 `arrow` (arrays, whatever they mean); above it `avro` and `manifests` (the files of a snapshot),
 `expressions`, `evolution` (what changes but rows), `rows` (data and delete files), `scan` (which
 files a query reads), `operation` (snapshots made of files), `row_changes` (operations made of rows)
-and `inspect` (metadata tables). Each room imports only what is below it. `paimon` is another
-format, whose tables are read to be taken over.
+and `inspect` (metadata tables). Each room imports only what is below it.
 
 What is public stands in the stub beside this file, and is loaded at first use: importing one light
 thing never loads a heavy library.

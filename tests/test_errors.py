@@ -31,11 +31,11 @@ REASONS = {
         "decode_manifest puts them behind the manifest's name and gives the hint",
         {"_statistic", "_child"},
     ),
-    "format/paimon/data_type.py": (
+    "catalog/paimon/data_type.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",
         {"from_json", "type_from_json"},
     ),
-    "format/paimon/table_schema.py": (
+    "catalog/paimon/table_schema.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",
         {"__post_init__", "_from_json", "_member", "_names", "_check_names"},
     ),

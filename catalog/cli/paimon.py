@@ -13,8 +13,8 @@ from icecomb.catalog.cli.output import moment
 from icecomb.format.errors import ConfigurationError, SchemaError
 
 if TYPE_CHECKING:
+    from icecomb.catalog.paimon.schema_change import Position, SchemaChange
     from icecomb.catalog.paimon.source import PaimonSource
-    from icecomb.format.paimon.schema_change import Position, SchemaChange
 
 _COLUMNS = ["change", "id", "path", "before", "after"]
 
@@ -47,7 +47,7 @@ def tables(application: Application, namespace: str | None) -> None:
 @click.pass_obj
 def history(application: Application, table: str) -> None:
     """List all schemas of a table, oldest first, with what each changed."""
-    from icecomb.format.paimon.difference import differences
+    from icecomb.catalog.paimon.difference import differences
 
     found = _source(application, table).schemas.history()
     rows = []
@@ -72,7 +72,7 @@ def history(application: Application, table: str) -> None:
 @click.pass_obj
 def diff(application: Application, table: str, old: int, new: int) -> int:
     """Compare two schemas, fields by id at all depths. Exit code 3 if they differ."""
-    from icecomb.format.paimon.difference import differences
+    from icecomb.catalog.paimon.difference import differences
 
     schemas = _source(application, table).schemas
     found = differences(schemas.read(old), schemas.read(new))
@@ -105,7 +105,7 @@ def drift(application: Application, table: str) -> int:
 @click.pass_obj
 def prune(application: Application, table: str) -> None:
     """List which schemas nothing refers to any more. None is ever deleted."""
-    from icecomb.format.paimon.schema_use import schema_use
+    from icecomb.catalog.paimon.schema_use import schema_use
 
     source = _source(application, table)
     rows = [
@@ -141,7 +141,7 @@ def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) 
     COLUMN may be nested: spots.element.x is a field of the rows in an array. Changes are made in
     the order of the options above.
     """
-    from icecomb.format.paimon.difference import differences
+    from icecomb.catalog.paimon.difference import differences
 
     source = _source(application, table)
     changes = _changes(**given)
@@ -216,8 +216,8 @@ def _changes(  # noqa: PLR0917 - the options of one command
     unset: Any,
     comment: str | None,
 ) -> list[SchemaChange]:
-    from icecomb.format.paimon import schema_change as change
-    from icecomb.format.paimon.type_parser import parse_type
+    from icecomb.catalog.paimon import schema_change as change
+    from icecomb.catalog.paimon.type_parser import parse_type
 
     comments = [] if comment is None else [change.UpdateComment(comment or None)]
     return [
@@ -241,7 +241,7 @@ def _path(name: str) -> tuple[str, ...]:
 
 
 def _position(place: str) -> Position:
-    from icecomb.format.paimon.schema_change import Position
+    from icecomb.catalog.paimon.schema_change import Position
 
     kind, _, reference = place.partition(":")
     if kind.lower() not in {"first", "last", "after", "before"} or (

@@ -1,1 +1,8 @@
-"""Paimon tables beside Iceberg's: found in the metastore, compared with it, brought over."""
+"""Apache Paimon's tables: schema files, their evolution, snapshots, and bringing one over.
+
+files = SchemaFiles(io, "hdfs://nn/warehouse/sales.db/orders")
+files.latest()                          # a TableSchema
+differences(files.read(0), files.read(3))
+files.evolve([RenameColumn(("name",), "customer")])
+run_import(plan_import(find_table(lake, "sales.orders")), lake, "sales.orders_iceberg")
+"""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     ArrayType,
     AtomicType,
@@ -23,7 +23,7 @@ from icecomb.format.paimon.data_type import (
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
-    from icecomb.format.paimon.table_schema import TableSchema
+    from icecomb.catalog.paimon.table_schema import TableSchema
 
 _MAX_CHAR: Final = 255
 _MAX_VARCHAR: Final = 65535

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.identifier import database_and_table
+from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.snapshot import Snapshots
 from icecomb.format.errors import NoSuchTableError
-from icecomb.format.paimon.schema_files import SchemaFiles
-from icecomb.format.paimon.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog

@@ -8,6 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.definition import Draft, TableDefinition
+from icecomb.catalog.paimon.binary_row import read_row
+from icecomb.catalog.paimon.data_file_identity import examine
+from icecomb.catalog.paimon.iceberg import (
+    iceberg_name_mapping,
+    iceberg_partition_spec,
+    iceberg_properties,
+    iceberg_schema,
+    unreadable,
+)
+from icecomb.catalog.paimon.obstacle import file_obstacle, table_obstacles, value_change
 from icecomb.catalog.table_creation import CreateTableTransaction
 from icecomb.format.errors import (
     CommitFailedError,
@@ -17,16 +27,6 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.paimon.binary_row import read_row
-from icecomb.format.paimon.data_file_identity import examine
-from icecomb.format.paimon.iceberg import (
-    iceberg_name_mapping,
-    iceberg_partition_spec,
-    iceberg_properties,
-    iceberg_schema,
-    unreadable,
-)
-from icecomb.format.paimon.obstacle import file_obstacle, table_obstacles, value_change
 from icecomb.format.rows.added_file import AddedFiles
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -41,11 +41,11 @@ from icecomb.format.spec.types import (
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.paimon.snapshot import DataFileEntry, Snapshot
     from icecomb.catalog.paimon.source import PaimonSource
+    from icecomb.catalog.paimon.table_schema import TableSchema
     from icecomb.catalog.table import Table
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.paimon.snapshot import DataFileEntry, Snapshot
-    from icecomb.format.paimon.table_schema import TableSchema
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
 _FORMATS: Final = (".parquet", ".orc")

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from icecomb.catalog.java import find_javac
+from icecomb.catalog.paimon.data_type import AtomicType, DataField
+from icecomb.catalog.paimon.schema_change import AddColumn, DropColumn, changed
 from icecomb.catalog.paimon.source import PaimonSource
-from icecomb.format.paimon.data_type import AtomicType, DataField
-from icecomb.format.paimon.schema_change import AddColumn, DropColumn, changed
-from icecomb.format.paimon.table_schema import TableSchema
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.ivy import fetch, pyspark_jars
 

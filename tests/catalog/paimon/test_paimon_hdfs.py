@@ -18,11 +18,11 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
+from icecomb.catalog.paimon.schema_change import AddColumn, RenameColumn
 from icecomb.catalog.paimon.source import PaimonSource, find_table
 from icecomb.catalog.paimon.table_import import plan_import, run_import
+from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import FileExistsAlreadyError
-from icecomb.format.paimon.schema_change import AddColumn, RenameColumn
-from icecomb.format.paimon.type_parser import parse_type
 from icecomb.format.storage.file_io import FileIO
 
 ROWS = [{"id": 1, "k": "a/b c"}, {"id": 2, "k": "ü"}, {"id": 3, "k": None}]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.catalog.paimon.table_import import plan_import, run_import
-from icecomb.format.paimon.schema_change import (
+from icecomb.catalog.paimon.schema_change import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -18,7 +17,8 @@ from icecomb.format.paimon.schema_change import (
     RenameColumn,
     UpdateType,
 )
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.table_import import plan_import, run_import
+from icecomb.catalog.paimon.type_parser import parse_type
 from tests.peers.paimon_java import plain
 
 UTC = dt.timezone.utc

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.errors import SchemaError
-from icecomb.format.paimon.cast_rule import can_cast
-from icecomb.format.paimon.schema_change import (
+from icecomb.catalog.paimon.cast_rule import can_cast
+from icecomb.catalog.paimon.schema_change import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -24,9 +23,10 @@ from icecomb.format.paimon.schema_change import (
     UpdateType,
     changed,
 )
-from icecomb.format.paimon.table_option import IMMUTABLE
-from icecomb.format.paimon.type_parser import parse_type
-from tests.format.paimon.test_cast_rule import ROOTS
+from icecomb.catalog.paimon.table_option import IMMUTABLE
+from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.format.errors import SchemaError
+from tests.catalog.paimon.test_cast_rule import ROOTS
 from tests.peers.paimon_java import PaimonJavaError
 
 COLUMNS = {

@@ -10,9 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
-from icecomb.format.errors import CorruptFileError, TableAlreadyExistsError
-from icecomb.format.paimon.schema_change import (
+from icecomb.catalog.paimon.schema_change import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -21,8 +19,10 @@ from icecomb.format.paimon.schema_change import (
     UpdateDescription,
     UpdateType,
 )
-from icecomb.format.paimon.schema_use import schema_use
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.schema_use import schema_use
+from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
+from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.format.errors import CorruptFileError, TableAlreadyExistsError
 
 EVENING = dt.datetime.fromisoformat("1969-12-31T23:59:59.000999")
 SCHEMA = pa.schema(

@@ -10,8 +10,10 @@ from pathlib import Path
 import fastavro
 import pytest
 
+from icecomb.catalog.paimon.schema_change import AddColumn, SetOption
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
+from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -19,8 +21,6 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.paimon.schema_change import AddColumn, SetOption
-from icecomb.format.paimon.type_parser import parse_type
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.paimon_java import plain
 

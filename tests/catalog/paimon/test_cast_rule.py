@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.format.paimon.cast_rule import can_cast
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.cast_rule import can_cast
+from icecomb.catalog.paimon.type_parser import parse_type
 
 ROOTS = {
     "BOOLEAN": "IEEEEEEEE.....EEEE............",

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.paimon.iceberg import (
+from icecomb.catalog.paimon.iceberg import (
     iceberg_name_mapping,
     iceberg_partition_spec,
     iceberg_properties,
     iceberg_schema,
     unreadable,
 )
-from icecomb.format.paimon.table_schema import read_table_schema
+from icecomb.catalog.paimon.table_schema import read_table_schema
+from icecomb.format.errors import SchemaError, UnsupportedError
 
 
 def schema(*fields, schema_id=0, **more):

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.evolution.schema_edit import can_promote
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     ArrayType,
     AtomicType,
@@ -21,7 +19,9 @@ from icecomb.format.paimon.data_type import (
     MultisetType,
     RowType,
 )
-from icecomb.format.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping, join_name_mappings
 from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema

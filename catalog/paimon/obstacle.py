@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     AtomicType,
     DataType,
     children,
 )
-from icecomb.format.paimon.table_option import switched_on
-from icecomb.format.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.table_option import switched_on
+from icecomb.catalog.paimon.table_schema import TableSchema
 
 _ELSEWHERE: Final = (
     *("scan.snapshot-id", "scan.tag-name", "scan.version", "scan.timestamp"),

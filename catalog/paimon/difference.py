@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from icecomb.format.paimon.data_type import DataField, DataType, RowType, VectorType, children
-from icecomb.format.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, VectorType, children
+from icecomb.catalog.paimon.table_schema import TableSchema
 
 _ROOT: Final = -1
 

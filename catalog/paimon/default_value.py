@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from icecomb.catalog.paimon.data_type import AtomicType, DataType
+from icecomb.catalog.paimon.iceberg import iceberg_type
 from icecomb.format.errors import ExpressionError, SchemaError, UnsupportedError
 from icecomb.format.expressions.literal import convert_literal
-from icecomb.format.paimon.data_type import AtomicType, DataType
-from icecomb.format.paimon.iceberg import iceberg_type
 
 _TRUTH: Final = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16}

@@ -253,7 +253,7 @@ def type_from_json(raw: Any, place: str) -> DataType:
     Raises:
         SchemaError: This is no type; the message begins with `place`.
     """
-    from icecomb.format.paimon.type_parser import parse_type
+    from icecomb.catalog.paimon.type_parser import parse_type
 
     if isinstance(raw, str):
         try:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icecomb.format.errors import SchemaError
-from icecomb.format.paimon.cast_rule import can_cast
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.cast_rule import can_cast
+from icecomb.catalog.paimon.data_type import (
     ArrayType,
     DataField,
     DataType,
@@ -18,10 +17,11 @@ from icecomb.format.paimon.data_type import (
     VectorType,
     nested_fields,
 )
-from icecomb.format.paimon.default_value import check_default
-from icecomb.format.paimon.schema_rule import check_rules, named_by_options
-from icecomb.format.paimon.table_option import check_option, renamed_in_options, switched_on
-from icecomb.format.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.default_value import check_default
+from icecomb.catalog.paimon.schema_rule import check_rules, named_by_options
+from icecomb.catalog.paimon.table_option import check_option, renamed_in_options, switched_on
+from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.format.errors import SchemaError
 
 Path = tuple[str, ...]
 """Names from a column inwards; through an array `element`, through a map `value`."""

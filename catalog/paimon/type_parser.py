@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from icecomb.format.errors import SchemaError
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     MAX_LENGTH,
     PLAIN,
@@ -22,6 +21,7 @@ from icecomb.format.paimon.data_type import (
     RowType,
     VectorType,
 )
+from icecomb.format.errors import SchemaError
 
 NO_ID: Final = -1
 """The id of fields in a parsed ROW: ids are given when the type enters a schema."""

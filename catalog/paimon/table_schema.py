@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, children, nested_fields
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
-from icecomb.format.paimon.data_type import DataField, DataType, RowType, children, nested_fields
 from icecomb.format.spec.unknown_member import extra_field, unknown_members
 
 CURRENT_VERSION: Final = 3

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.paimon.schema_change import SchemaChange, changed
+from icecomb.catalog.paimon.table_schema import CURRENT_VERSION, TableSchema, read_table_schema
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -16,8 +18,6 @@ from icecomb.format.errors import (
     NoSuchTableError,
     SchemaError,
 )
-from icecomb.format.paimon.schema_change import SchemaChange, changed
-from icecomb.format.paimon.table_schema import CURRENT_VERSION, TableSchema, read_table_schema
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.paimon.data_file_identity import examine
-from icecomb.format.paimon.data_type import DataField
-from icecomb.format.paimon.iceberg import iceberg_schema
-from icecomb.format.paimon.table_schema import TableSchema
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.data_file_identity import examine
+from icecomb.catalog.paimon.data_type import DataField
+from icecomb.catalog.paimon.iceberg import iceberg_schema
+from icecomb.catalog.paimon.table_schema import TableSchema
+from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.storage.file_io import FileIO
 
 BASE = 2147483647 // 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icecomb.format.paimon.data_type import (
+from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     MAX_LENGTH,
     ArrayType,

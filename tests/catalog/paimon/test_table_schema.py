@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from icecomb.catalog.paimon.data_type import nested_fields
+from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.table_schema import read_table_schema
+from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import CorruptFileError, NoSuchTableError, UnsupportedError
-from icecomb.format.paimon.data_type import nested_fields
-from icecomb.format.paimon.schema_files import SchemaFiles
-from icecomb.format.paimon.table_schema import read_table_schema
-from icecomb.format.paimon.type_parser import parse_type
 from icecomb.format.storage.file_io import FileIO
 
 EXAMPLE = """{

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from icecomb.catalog.paimon.data_type import LOCAL_ZONED, AtomicType, DataField
 from icecomb.format.errors import CorruptFileError, UnsupportedError
-from icecomb.format.paimon.data_type import LOCAL_ZONED, AtomicType, DataField
 
 _WORD: Final = 8
 _INLINE: Final = 0x80

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.format.errors import SchemaError
-from icecomb.format.paimon.table_schema import TableSchema
 
 _RESERVED: Final = frozenset(("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"))
 _RESERVED_PREFIX: Final = "_KEY_"

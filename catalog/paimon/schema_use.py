@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from icecomb.format.paimon.schema_files import SchemaFiles
-from icecomb.format.paimon.snapshot import Snapshots
+from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.snapshot import Snapshots
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from icecomb.format.errors import SchemaError
-from icecomb.format.paimon.difference import differences
-from icecomb.format.paimon.schema_change import (
+from icecomb.catalog.paimon.difference import differences
+from icecomb.catalog.paimon.schema_change import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -21,8 +20,9 @@ from icecomb.format.paimon.schema_change import (
     UpdateNullability,
     UpdateType,
 )
-from icecomb.format.paimon.schema_files import SchemaFiles
-from icecomb.format.paimon.type_parser import parse_type
+from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.format.errors import SchemaError
 from icecomb.format.storage.file_io import FileIO
 
 SPOT = {
