@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import is_plain
+from icecomb.format.spec.decimal_value import rescaled
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
@@ -162,8 +163,8 @@ def _decimal(text: str, field_type: DecimalType) -> Decimal:
     value = Decimal(text)
     if not value.is_finite():
         raise ValidationError("not a finite number")
-    exact = value.quantize(Decimal(1).scaleb(-field_type.scale))
-    if exact != value or len(exact.as_tuple().digits) > field_type.precision:
+    exact = rescaled(value, field_type.scale)
+    if len(exact.as_tuple().digits) > field_type.precision:
         raise ValidationError("it does not fit")
     return exact
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from icecomb.catalog.paimon.data_type import LOCAL_ZONED, AtomicType, DataField
 from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.spec.decimal_value import scaled
 
 _WORD: Final = 8
 _INLINE: Final = 0x80
@@ -95,12 +96,11 @@ def _bytes(row: bytes, start: int) -> bytes:
 
 def _decimal(row: bytes, start: int, precision: int, scale: int) -> Decimal:
     if precision <= _COMPACT_DECIMAL:
-        (unscaled,) = struct.unpack_from("<q", row, start)
+        (number,) = struct.unpack_from("<q", row, start)
     else:
         size, offset = struct.unpack_from("<II", row, start)
-        unscaled = int.from_bytes(_slice(row, offset, size), "big", signed=True)
-    sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
-    return Decimal((sign, digits, -scale))
+        number = int.from_bytes(_slice(row, offset, size), "big", signed=True)
+    return scaled(number, scale)
 
 
 def _timestamp(row: bytes, start: int, precision: int) -> int:

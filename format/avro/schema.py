@@ -7,6 +7,7 @@ allow is escaped, and the true one is kept in `iceberg-field-name`.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from icecomb.format.errors import SchemaError
+from icecomb.format.spec.decimal_value import rescaled, scaled, unscaled
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -151,9 +153,7 @@ def from_avro(field_type: IcebergType | None, value: Any) -> Any:
     if value is None or field_type is None:
         return None
     if isinstance(field_type, DecimalType):
-        unscaled = int.from_bytes(value, "big", signed=True)
-        digits = tuple(map(int, str(abs(unscaled))))
-        return Decimal((int(unscaled < 0), digits, -field_type.scale))
+        return scaled(int.from_bytes(value, "big", signed=True), field_type.scale)
     if isinstance(field_type, UUIDType):
         return UUID(value) if isinstance(value, str) else UUID(bytes=value)
     return value
@@ -177,22 +177,14 @@ def plain_schema(schema: Any, names: Mapping[int, str], *, fixed_as_bytes: bool 
 
 
 def _unscaled(value: Decimal, field_type: DecimalType) -> int:
-    # arithmetic on Decimal would round to the digits of the thread's context
-    sign, digits, exponent = value.as_tuple()
-    shift = field_type.scale + int(exponent)
-    whole = int("".join(map(str, digits)))
-    if shift < 0 and whole % 10**-shift:
-        raise SchemaError(
-            f"{value} has more digits than {field_type}",
-            hint="Give the column more digits, or round the value.",
-        )
-    unscaled: int = whole * 10**shift if shift >= 0 else whole // 10**-shift
-    if unscaled >= 10**field_type.precision:
-        raise SchemaError(
-            f"{value} has more digits than {field_type}",
-            hint="Give the column more digits, or round the value.",
-        )
-    return -unscaled if sign else unscaled
+    with contextlib.suppress(ValueError):
+        number = unscaled(rescaled(value, field_type.scale))
+        if abs(number) < 10**field_type.precision:
+            return number
+    raise SchemaError(
+        f"{value} has more digits than {field_type}",
+        hint="Give the column more digits, or round the value.",
+    )
 
 
 def _record(struct: StructType, name: str, seen: set[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.literal import integer_range
+from icecomb.format.spec.decimal_value import scaled, unscaled
 from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR, days_from_civil
 from icecomb.format.spec.transform import (
     BucketTransform,
@@ -39,8 +40,6 @@ from icecomb.format.spec.transform import (
     Transform,
     TruncateTransform,
     YearTransform,
-    scaled,
-    unscaled,
 )
 from icecomb.format.spec.types import BinaryType, DateType, DecimalType, IcebergType, StringType
 

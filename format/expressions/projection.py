@@ -8,7 +8,6 @@ unnecessary. Both are bound expressions whose columns are the partition fields, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from icecomb.format.expressions.binding import (
@@ -30,6 +29,7 @@ from icecomb.format.expressions.expression import (
     disjunction,
 )
 from icecomb.format.expressions.literal import integer_range
+from icecomb.format.spec.decimal_value import scaled, unscaled
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import (
     BucketTransform,
@@ -236,11 +236,9 @@ def _strict_number(
 def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
     """The next value of a type with discrete values; None past its end."""
     if isinstance(source_type, DecimalType):
-        unscaled = int(value.scaleb(source_type.scale)) + step
-        if abs(unscaled) >= 10**source_type.precision:
-            return None
-        sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
-        return Decimal((sign, digits, -source_type.scale))
+        number = unscaled(value) + step
+        past_end = abs(number) >= 10**source_type.precision
+        return None if past_end else scaled(number, source_type.scale)
     limits = integer_range(source_type)
     neighbour = value + step
     return neighbour if limits is None or limits[0] <= neighbour <= limits[1] else None

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from icecomb.format.errors import ValidationError, reason_of
+from icecomb.format.spec.decimal_value import decimal_bytes, rescaled, scaled
 from icecomb.format.spec.temporal import (
     human_date,
     iso_time,
@@ -17,7 +18,6 @@ from icecomb.format.spec.temporal import (
     parse_timestamp,
     parse_timestamptz,
 )
-from icecomb.format.spec.transform import decimal_bytes, scaled
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -70,7 +70,7 @@ def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
         if isinstance(field_type, UUIDType):
             return bytes(value.bytes)
         if isinstance(field_type, DecimalType):
-            return decimal_bytes(_rescale(value, field_type.scale))
+            return decimal_bytes(rescaled(value, field_type.scale))
         if isinstance(field_type, (FixedType, BinaryType)):
             return bytes(value)
     except (struct.error, AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -194,7 +194,7 @@ def _primitive_to_json(field_type: IcebergType, value: Any) -> Any:
     if isinstance(field_type, UUIDType):
         return str(value)
     if isinstance(field_type, DecimalType):
-        return f"{_rescale(value, field_type.scale):f}"
+        return f"{rescaled(value, field_type.scale):f}"
     if isinstance(field_type, (FixedType, BinaryType)):
         return value.hex()
     return value
@@ -219,7 +219,7 @@ def _primitive_from_json(field_type: IcebergType, raw: Any) -> Any:
     if isinstance(field_type, UUIDType):
         return uuid.UUID(text)
     if isinstance(field_type, DecimalType):
-        return _rescale(Decimal(text), field_type.scale)
+        return rescaled(Decimal(text), field_type.scale)
     data = bytes.fromhex(text)
     if isinstance(field_type, FixedType) and len(data) != field_type.length:
         raise ValueError(f"{len(data)} bytes")
@@ -230,19 +230,3 @@ def _checked(raw: Any, *kinds: type) -> Any:
     if type(raw) not in kinds:
         raise TypeError(f"it is of type {type(raw).__name__}")
     return raw
-
-
-def _rescale(value: Decimal, scale: int) -> Decimal:
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise TypeError("it is not a finite number")
-    if -exponent == scale:
-        return value
-    number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    shift = exponent + scale
-    if shift >= 0:
-        return scaled(number * 10**shift, scale)
-    quotient, rest = divmod(abs(number), 10**-shift)
-    if rest:
-        raise ValueError(f"it has more than {scale} digits after the point")
-    return scaled(-quotient if sign else quotient, scale)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icecomb.format.argument import checked_int
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.spec.decimal_value import decimal_bytes, scaled, unscaled
 from icecomb.format.spec.temporal import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
@@ -463,31 +464,10 @@ def hash_bytes(value: Any) -> bytes:
     )
 
 
-def unscaled(value: Decimal) -> int:
-    """The digits of a decimal as a signed integer, without the point."""
-    sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits)))
-    return -number if sign else number
-
-
-def decimal_bytes(value: Decimal) -> bytes:
-    """A decimal's unscaled value: two's complement, big-endian, as few bytes as hold it."""
-    number = unscaled(value)
-    # ~number: one byte holds -128, though its absolute value needs eight bits and a sign.
-    bits = (number if number >= 0 else ~number).bit_length()
-    return number.to_bytes(bits // 8 + 1, "big", signed=True)
-
-
 def truncate_decimal(value: Decimal, width: int) -> Decimal:
     """A decimal rounded down so that its unscaled value is a multiple of a width."""
     number = unscaled(value)
     return scaled(number - number % width, -int(value.as_tuple().exponent))
-
-
-def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of an unscaled value and a scale, exact whatever the decimal context says."""
-    digits = tuple(map(int, str(abs(number))))
-    return Decimal((int(number < 0), digits, -scale))
 
 
 def human_string(field_type: IcebergType, value: Any) -> str:

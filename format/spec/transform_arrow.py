@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.spec.decimal_value import decimal_bytes
 from icecomb.format.spec.temporal import MICROS_PER_DAY, MICROS_PER_HOUR
 from icecomb.format.spec.transform import (
     BucketTransform,
@@ -27,7 +28,6 @@ from icecomb.format.spec.transform import (
     VoidTransform,
     YearTransform,
     bucket_hash,
-    decimal_bytes,
     truncate_decimal,
 )
 

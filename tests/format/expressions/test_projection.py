@@ -54,6 +54,7 @@ from icecomb.format.expressions.residual import ResidualEvaluator
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import DecimalType, NestedField
 
 COLUMNS = {
     "i": "int", "l": "long", "dec": "decimal(9, 2)", "day": "date", "ts": "timestamp", "tz": "timestamptz",
@@ -367,3 +368,24 @@ def test_dates_and_timestamps_project_to_the_same_days():
     day = (dt.date(2024, 1, 31) - dt.date(1970, 1, 1)).days
     assert projected(EqualTo("ts", "2024-01-31T23:59:59.999999"), ("ts", "day"))[0] == f"p0 = {day}"
     assert projected(EqualTo("tz", "2024-02-01T00:30:00+01:00"), ("tz", "day"))[0] == f"p0 = {day}"
+
+
+@pytest.mark.parametrize("operation", ["<", "<=", ">", ">="])
+def test_decimals_of_38_digits_are_projected_with_all_their_digits(operation):
+    scale, width = 2, 10
+    numbers = [12345678901234567890123456789012345616 + step for step in (-11, -1, 0, 1, 11)]
+    literal, *values = (Decimal(f"{n}e-{scale}") for n in (numbers[2], *numbers))
+    schema = Schema(NestedField(1, "d", DecimalType(38, scale), required=False))
+    spec = PartitionSpec(0, (PartitionField(1, 1000, parse_transform(f"truncate[{width}]"), "p0"),))
+    bound = bind(schema, parse(f"d {operation} {literal}"))
+    # Section "Partition Transforms, Truncate": v - (v % W) of the unscaled value.
+    labels = pa.array([Decimal(f"{n - n % width}e-{scale}") for n in numbers], pa.decimal128(38, 2))
+    column = typed_column(labels, DecimalType(38, scale))
+    may = evaluate(project_inclusive(bound, spec), lambda _: column)
+    must = evaluate(project_strict(bound, spec), lambda _: column)
+    for value, selected, surely in zip(values, may.to_pylist(), must.to_pylist(), strict=True):
+        matches = {"<": value < literal, "<=": value <= literal, ">": value > literal}.get(
+            operation, value >= literal
+        )
+        assert selected or not matches
+        assert matches or not surely
