@@ -38,8 +38,8 @@ def purge(io: FileIO, metadata_location: str) -> None:
         io: Where the files are.
         metadata_location: The metadata file of the table when it was dropped.
     """
-    from icecomb.format.manifests.columns import read_manifest
     from icecomb.format.manifests.manifest_list import read_manifests
+    from icecomb.format.manifests.reader import read_manifest
     from icecomb.format.spec.metadata_file import read_metadata
 
     try:

@@ -448,11 +448,7 @@ from icecomb.format.storage.file_io import (
     FileIO as FileIO,
 )
 from icecomb.format.storage.file_io import (
-    FileStatus as FileStatus,
-)
-from icecomb.format.storage.file_io import (
-    FileSystem as FileSystem,
-)
-from icecomb.format.storage.file_io import (
     register_file_system as register_file_system,
 )
+from icecomb.format.storage.file_system import FileStatus as FileStatus
+from icecomb.format.storage.file_system import FileSystem as FileSystem

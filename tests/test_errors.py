@@ -31,9 +31,9 @@ REASONS = {
         "decode_manifest puts them behind the manifest's name and gives the hint",
         {"_statistic", "_child"},
     ),
-    "catalog/paimon/data_type.py": (
+    "catalog/paimon/type_parser.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",
-        {"from_json", "type_from_json"},
+        {"field_from_json", "type_from_json"},
     ),
     "catalog/paimon/table_schema.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",

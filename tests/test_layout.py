@@ -1,15 +1,39 @@
 """The folders, their mapping to the import root, and what importing costs."""
 
+import ast
 import configparser
 import json
 import subprocess
 import sys
+from collections.abc import Container, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("catalog", "format", "spark")
+UPHILL = {
+    ("icecomb.format.spec.types", "icecomb.format.spec.single_value"): (
+        "a field's JSON holds default values, whose JSON is told by their types"
+    ),
+    ("icecomb.format.spec.transform", "icecomb.format.spec.transform_arrow"): (
+        "Transform.apply_array is public; pyarrow is loaded when it is called"
+    ),
+    ("icecomb.format.spec.schema", "icecomb.format.spec.arrow_schema"): (
+        "Schema.as_arrow is PyIceberg's; pyarrow is loaded when it is called"
+    ),
+    ("icecomb.format.spec.metadata", "icecomb.format.spec.metadata_json"): (
+        "metadata is pickled as its JSON, and has to_json and from_json like all values of the spec"
+    ),
+    ("icecomb.format.spec.view", "icecomb.format.spec.view_json"): (
+        "metadata of a view is pickled as its JSON"
+    ),
+    ("icecomb.format.manifests.manifest", "icecomb.format.manifests.reader"): (
+        "ManifestFile.fetch_manifest_entry is PyIceberg's"
+    ),
+}
+"""Imports inside functions that close a circle, and why."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 
 
@@ -49,3 +73,50 @@ def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
 def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
     module = __import__(package, fromlist=["__all__"])
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_no_imports_go_in_a_circle_not_even_inside_functions_but_those_listed() -> None:
+    modules = _modules()
+    graph = {module: set(_imports(path, modules)) for module, path in modules.items()}
+    for source, target in UPHILL:
+        graph[source].remove(target)
+    assert _circle(graph) == []
+    for source, target in UPHILL:
+        graph[source].add(target)
+        assert _circle(graph), f"{source} -> {target} need not be listed"
+        graph[source].remove(target)
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _modules() -> dict[str, Path]:
+    return {
+        ".".join(("icecomb", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): path
+        for floor in FLOORS
+        for path in (ROOT / floor).rglob("*.py")
+    }
+
+
+def _imports(path: Path, modules: Container[str]) -> Iterator[str]:
+    """The modules that the code of a module imports anywhere, but for type checkers."""
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            nodes += node.orelse
+            continue
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                yield inner if inner in modules else str(node.module)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
-    from icecomb.format.storage.file_io import FileIO, FolderLock
+    from icecomb.format.storage.file_io import FileIO
+    from icecomb.format.storage.file_system import FolderLock
 
 _LOOK_S: Final = 0.002
 

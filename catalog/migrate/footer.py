@@ -35,7 +35,8 @@ from icecomb.format.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from icecomb.format.storage.file_io import FileIO, FileStatus
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,7 +25,8 @@ from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.storage.file_io import FileIO, FileStatus
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from icecomb.catalog.migrate.progress import Progress
-from icecomb.format.storage.file_io import FileIO, FileStatus
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
 
 THREADS = 16
 """Listings and footers wait for the storage, so more of them than cores are under way."""

@@ -1,4 +1,4 @@
-"""Paimon's data types, as text and as JSON (Paimon docs: Data Types; Spec: Schema, DataField)."""
+"""Paimon's data types, and how they are written (Paimon docs: Data Types; Spec: Schema)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.unknown_member import extra_field, unknown_members
+from icecomb.format.spec.unknown_member import extra_field
 
 MAX_LENGTH: Final = 2_147_483_647
 """The length of STRING and BYTES."""
 LOCAL_ZONED: Final = "TIMESTAMP_LTZ"
 
-_FIELD: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
-_NESTED: Final = frozenset(("type", "element", "key", "value", "fields", "length"))
 _LENGTHS: Final = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1}
 _PRECISIONS: Final = {"TIME": 9, "TIMESTAMP": 9, LOCAL_ZONED: 9}
 PLAIN: Final = frozenset(
@@ -204,32 +202,6 @@ class DataField:
             out["defaultValue"] = self.default_value
         return {**out, **self.extra}
 
-    @classmethod
-    def from_json(cls, raw: Any, place: str = "fields") -> DataField:
-        """Read a field.
-
-        Args:
-            raw: The parsed JSON.
-            place: Where it stands, for errors.
-
-        Raises:
-            SchemaError: A member is missing or has the wrong shape; the message names the field.
-        """
-        if not isinstance(raw, dict):
-            raise SchemaError(f"{place}: not an object: {raw!r}")
-        name = raw.get("name")
-        if not isinstance(name, str) or not name:
-            raise SchemaError(f"{place}: a field has no name: {raw!r}")
-        place = f"{place}.{name}"
-        field_id = raw.get("id")
-        if type(field_id) is not int or field_id < 0:
-            raise SchemaError(f"{place}: id is not a number from 0 on: {field_id!r}")
-        description, default = raw.get("description"), raw.get("defaultValue")
-        if not all(text is None or isinstance(text, str) for text in (description, default)):
-            raise SchemaError(f"{place}: description and defaultValue must be text")
-        kind = type_from_json(raw.get("type"), place)
-        return cls(field_id, name, kind, description, default, unknown_members(raw, _FIELD))
-
 
 @dataclass(frozen=True, slots=True)
 class RowType(DataType):
@@ -245,48 +217,6 @@ class RowType(DataType):
         """The type as in schema files."""
         fields = [f.to_json() for f in self.fields]
         return {"type": self._marked("ROW"), "fields": fields, **self.extra}
-
-
-def type_from_json(raw: Any, place: str) -> DataType:
-    """Read a type from its JSON form.
-
-    Raises:
-        SchemaError: This is no type; the message begins with `place`.
-    """
-    from icecomb.catalog.paimon.type_parser import parse_type
-
-    if isinstance(raw, str):
-        try:
-            return parse_type(raw)
-        except SchemaError as error:
-            raise SchemaError(f"{place}: {error.message}", hint=error.hint) from error
-    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise SchemaError(f"{place}: type is missing or no type: {raw!r}")
-    words = raw["type"].split()
-    kind, nullable = words[0] if words else "", words[1:] != ["NOT", "NULL"]
-    extra = unknown_members(raw, _NESTED)
-    if words[1:] not in ([], ["NOT", "NULL"], ["NULL"]):
-        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
-    if kind == "ROW":
-        fields = raw.get("fields")
-        if not isinstance(fields, list):
-            raise SchemaError(f"{place}: ROW without fields")
-        inner = tuple(DataField.from_json(one, place) for one in fields)
-        return RowType(nullable, inner, extra)
-    if kind == "MAP":
-        key = type_from_json(raw.get("key"), f"{place}.key")
-        return MapType(nullable, key, type_from_json(raw.get("value"), f"{place}.value"), extra)
-    if kind not in {"ARRAY", "MULTISET", "VECTOR"}:
-        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
-    element = type_from_json(raw.get("element"), f"{place}.element")
-    if kind == "ARRAY":
-        return ArrayType(nullable, element, extra)
-    if kind == "MULTISET":
-        return MultisetType(nullable, element, extra)
-    length = raw.get("length")
-    if type(length) is not int or length < 1:
-        raise SchemaError(f"{place}: VECTOR without a length: {length!r}")
-    return VectorType(nullable, element, length, extra)
 
 
 def children(kind: DataType) -> tuple[DataType, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, children, nested_fields
+from icecomb.catalog.paimon.type_parser import field_from_json
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
 from icecomb.format.spec.unknown_member import extra_field, unknown_members
 
@@ -171,7 +172,7 @@ def _from_json(raw: Any, location: str, named: int | None) -> TableSchema:
         raise SchemaError(f"comment: not text: {comment!r}")
     return TableSchema(
         schema_id=schema_id,
-        fields=tuple(DataField.from_json(one) for one in fields),
+        fields=tuple(field_from_json(one) for one in fields),
         highest_field_id=_member(raw, "highestFieldId", int),
         partition_keys=_names(raw, "partitionKeys"),
         primary_keys=_names(raw, "primaryKeys"),

@@ -1,12 +1,12 @@
-"""Paimon types written as SQL, such as `DECIMAL(10, 2) NOT NULL` or `ROW<a INT, b ARRAY<STRING>>`.
+"""Reading Paimon types: SQL such as `DECIMAL(10, 2) NOT NULL` or `ROW<a INT>`, and JSON.
 
-Schema files hold atomic types in this form; people write all of them so.
+Schema files hold atomic types as SQL and the others as JSON; people write all of them as SQL.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
@@ -22,11 +22,14 @@ from icecomb.catalog.paimon.data_type import (
     VectorType,
 )
 from icecomb.format.errors import SchemaError
+from icecomb.format.spec.unknown_member import unknown_members
 
 NO_ID: Final = -1
 """The id of fields in a parsed ROW: ids are given when the type enters a schema."""
 
 _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)+`|'(?:[^']|'')*'|\d+|\w+|[<>(),:])")
+_FIELD: Final = frozenset(("id", "name", "type", "description", "defaultValue"))
+_NESTED: Final = frozenset(("type", "element", "key", "value", "fields", "length"))
 _ALIASES: Final = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _WHOLE: Final = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
 _DEFAULTS: Final[dict[str, tuple[int, ...]]] = {
@@ -49,6 +52,72 @@ def parse_type(text: str) -> DataType:
     if parser.peek():
         raise parser.error(f"{parser.peek()!r} is not expected")
     return found
+
+
+def field_from_json(raw: Any, place: str = "fields") -> DataField:
+    """Read a field.
+
+    Args:
+        raw: The parsed JSON.
+        place: Where it stands, for errors.
+
+    Raises:
+        SchemaError: A member is missing or has the wrong shape; the message names the field.
+    """
+    if not isinstance(raw, dict):
+        raise SchemaError(f"{place}: not an object: {raw!r}")
+    name = raw.get("name")
+    if not isinstance(name, str) or not name:
+        raise SchemaError(f"{place}: a field has no name: {raw!r}")
+    place = f"{place}.{name}"
+    field_id = raw.get("id")
+    if type(field_id) is not int or field_id < 0:
+        raise SchemaError(f"{place}: id is not a number from 0 on: {field_id!r}")
+    description, default = raw.get("description"), raw.get("defaultValue")
+    if not all(text is None or isinstance(text, str) for text in (description, default)):
+        raise SchemaError(f"{place}: description and defaultValue must be text")
+    kind = type_from_json(raw.get("type"), place)
+    return DataField(field_id, name, kind, description, default, unknown_members(raw, _FIELD))
+
+
+def type_from_json(raw: Any, place: str) -> DataType:
+    """Read a type from its JSON form.
+
+    Raises:
+        SchemaError: This is no type; the message begins with `place`.
+    """
+    if isinstance(raw, str):
+        try:
+            return parse_type(raw)
+        except SchemaError as error:
+            raise SchemaError(f"{place}: {error.message}", hint=error.hint) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+        raise SchemaError(f"{place}: type is missing or no type: {raw!r}")
+    words = raw["type"].split()
+    kind, nullable = words[0] if words else "", words[1:] != ["NOT", "NULL"]
+    extra = unknown_members(raw, _NESTED)
+    if words[1:] not in ([], ["NOT", "NULL"], ["NULL"]):
+        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
+    if kind == "ROW":
+        fields = raw.get("fields")
+        if not isinstance(fields, list):
+            raise SchemaError(f"{place}: ROW without fields")
+        inner = tuple(field_from_json(one, place) for one in fields)
+        return RowType(nullable, inner, extra)
+    if kind == "MAP":
+        key = type_from_json(raw.get("key"), f"{place}.key")
+        return MapType(nullable, key, type_from_json(raw.get("value"), f"{place}.value"), extra)
+    if kind not in {"ARRAY", "MULTISET", "VECTOR"}:
+        raise SchemaError(f"{place}: unknown type {raw['type']!r}")
+    element = type_from_json(raw.get("element"), f"{place}.element")
+    if kind == "ARRAY":
+        return ArrayType(nullable, element, extra)
+    if kind == "MULTISET":
+        return MultisetType(nullable, element, extra)
+    length = raw.get("length")
+    if type(length) is not int or length < 1:
+        raise SchemaError(f"{place}: VECTOR without a length: {length!r}")
+    return VectorType(nullable, element, length, extra)
 
 
 class _Parser:

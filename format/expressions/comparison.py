@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import FALSE, ZERO, mask, null, scalar
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundReference,

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,

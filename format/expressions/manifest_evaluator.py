@@ -8,7 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from icecomb.format.arrow.array_build import binaries, integers
-from icecomb.format.expressions.binding import BoundReference
+from icecomb.format.expressions.bound import BoundReference
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.metrics_evaluator import might_match

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundReference,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from icecomb.format.expressions.binding import BoundPredicate, BoundReference
+from icecomb.format.expressions.bound import BoundPredicate, BoundReference
 from icecomb.format.expressions.comparison import ComparableColumn, evaluate
 from icecomb.format.expressions.expression import (
     AlwaysFalse,

@@ -10,8 +10,8 @@ from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
 from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
 from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
 from icecomb.format.inspect.metadata_table import Part, Request, Rows
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.partition_union import partition_union
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema

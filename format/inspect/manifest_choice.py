@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expressions.binding import BoundPredicate, BoundTransform
+from icecomb.format.expressions.bound import BoundPredicate, BoundTransform
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.expressions.binding import bind, bound_references
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, BooleanExpression
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.spec.schema import Schema, prune, walk

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from icecomb.format.inspect.manifest_choice import choose_manifests, spec_of
 from icecomb.format.inspect.metadata_schema import PARTITION, partitions_schema
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFileContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.partition_union import partition_union, union_columns
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata import TableMetadata

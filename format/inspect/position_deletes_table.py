@@ -22,7 +22,7 @@ from icecomb.format.inspect.metadata_schema import (
     position_deletes_schema,
 )
 from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, leaf_arrays
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -30,6 +30,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,

@@ -12,6 +12,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.storage.storage_property import (
     CACHE_BYTES,
@@ -21,7 +22,6 @@ from icecomb.format.storage.storage_property import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.store import ManifestStore
 
 
@@ -109,17 +109,6 @@ class ManifestCache:
             while self._bytes > self.limit:
                 _, dropped = self._kept.popitem(last=False)
                 self._bytes -= dropped.nbytes
-
-
-def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
-    """What decoded columns depend on: the file, and what its entries inherit."""
-    return (
-        manifest.manifest_path,
-        manifest.manifest_length,
-        manifest.sequence_number,
-        manifest.added_snapshot_id,
-        manifest.partition_spec_id,
-    )
 
 
 def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:

@@ -2,7 +2,7 @@
 
 Planning looks at thousands of files to keep a few, so it works on columns; `DataFile` and
 `ManifestEntry` values are made for chosen rows only. Manifests never change, so decoded ones are
-kept: see `manifest_cache`.
+kept: see `cache`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import repeat
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.schema import from_avro
-from icecomb.format.errors import CorruptFileError, ValidationError
-from icecomb.format.manifests.cache import ManifestCache, manifest_cache
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -31,9 +29,6 @@ from icecomb.format.spec.types import PrimitiveType, UUIDType
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from icecomb.format.spec.partition import PartitionSpec
-    from icecomb.format.storage.file_io import FileIO
 
 ENTRY_COLUMNS: Final = {
     "status": "int32",
@@ -227,68 +222,15 @@ class ManifestColumns:
         return ManifestColumns(self.manifest, columns, self.partition_columns, self._partition)
 
 
-def read_manifest_columns(
-    io: FileIO,
-    manifest: ManifestFile,
-    columns: Iterable[str] | None = None,
-    *,
-    spec: PartitionSpec | None = None,
-    cache: ManifestCache | EllipsisType | None = ...,
-) -> ManifestColumns:
-    """Decode a manifest.
-
-    Args:
-        io: Reads the file.
-        manifest: From a manifest list: what entries inherit stands there.
-        columns: Which statistics to read besides the columns that are always there; None is all.
-        spec: The manifest's partition spec, to put the partition tuples in its order where a
-            writer did not; they are as a rule.
-        cache: Where decoded manifests are looked up and kept: by default what the properties of
-            `io` ask for; None decodes in any case.
-
-    Raises:
-        CorruptFileError: The file is not the manifest it should be; the message names it.
-        FileMissingError: There is no such file.
-    """
-    wanted = frozenset(STATISTICS) if columns is None else frozenset(columns) & set(STATISTICS)
-    if isinstance(cache, EllipsisType):
-        cache = manifest_cache(io.properties)
-    found = cache.find(manifest, wanted) if cache is not None else None
-    if found is None:
-        from icecomb.format.manifests.decoder import decode_manifest
-
-        data = io.read(manifest.manifest_path)
-        if len(data) < manifest.manifest_length:
-            raise CorruptFileError(
-                f"{manifest.manifest_path} is truncated: {len(data)} bytes, "
-                f"its manifest list says {manifest.manifest_length}",
-                hint="Read an older snapshot, or restore the file from a backup.",
-                path=manifest.manifest_path,
-            )
-        found = decode_manifest(data, manifest, wanted, spec=spec)
-        if cache is not None:
-            cache.keep(found)
-    return found
-
-
-def read_manifest(
-    io: FileIO,
-    manifest: ManifestFile,
-    *,
-    discard_deleted: bool = False,
-    spec: PartitionSpec | None = None,
-) -> list[ManifestEntry]:
-    """All entries of a manifest, with all statistics.
-
-    Args:
-        io: Reads the file.
-        manifest: From a manifest list.
-        discard_deleted: Leave out the files that were deleted.
-        spec: The manifest's partition spec.
-    """
-    columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
-    rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None
-    return columns.entries(rows)
+def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
+    """What decoded columns depend on: the file, and what its entries inherit."""
+    return (
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.partition_spec_id,
+    )
 
 
 _STATUSES: Final = {status.value: status for status in ManifestEntryStatus}

@@ -215,8 +215,8 @@ class ManifestFile:
         io: FileIO,
         discard_deleted: bool = True,  # noqa: FBT001, FBT002
     ) -> list[ManifestEntry]:
-        """Read the entries; see `manifest_columns.read_manifest`."""
-        from icecomb.format.manifests.columns import read_manifest
+        """Read the entries; see `reader.read_manifest`."""
+        from icecomb.format.manifests.reader import read_manifest
 
         return read_manifest(io, self, discard_deleted=discard_deleted)
 

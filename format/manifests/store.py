@@ -21,8 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 from isal import isal_zlib
 
-from icecomb.format.manifests.cache import cache_key
-from icecomb.format.manifests.columns import ManifestColumns, PartitionColumn
+from icecomb.format.manifests.columns import ManifestColumns, PartitionColumn, cache_key
 from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.spec.types import PrimitiveType, parse_type
 

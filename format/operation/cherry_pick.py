@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID

@@ -17,7 +17,7 @@ import numpy as np
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -26,6 +26,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import SchemaError, ValidationError
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.spec.name_mapping import (
     NameMapping,

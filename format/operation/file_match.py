@@ -15,8 +15,9 @@ from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.reader import read_manifest_columns
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression, disjunction
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
 from icecomb.format.spec.partition import partition_key

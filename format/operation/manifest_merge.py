@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.spec.table_property import (
     MANIFEST_MERGE,
     MANIFEST_MIN_COUNT,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:

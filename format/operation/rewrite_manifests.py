@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -20,6 +20,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     parent_manifests,

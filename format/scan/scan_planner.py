@@ -31,8 +31,8 @@ from icecomb.format.expressions.manifest_metrics import (
 from icecomb.format.expressions.metrics_evaluator import might_match
 from icecomb.format.expressions.projection import project_inclusive
 from icecomb.format.expressions.residual import ResidualEvaluator
-from icecomb.format.manifests.cache import cache_key, manifest_cache
-from icecomb.format.manifests.columns import ManifestColumns, read_manifest_columns
+from icecomb.format.manifests.cache import manifest_cache
+from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import (
     DataFile,
     ManifestContent,
@@ -40,6 +40,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.read_back import check_table
 from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ def metadata_bytes(
     Raises:
         ValidationError: Nobody could read it.
     """
-    from icecomb.format.spec.read_back import check_table
-
     check_table(metadata, base)
     try:
         data = metadata.to_json().encode()

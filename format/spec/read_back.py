@@ -28,7 +28,6 @@ from icecomb.format.spec.sort import SortOrder
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.view import ViewMetadata
 
 _NUMBERS: Final = (
     "format_version",
@@ -89,7 +88,7 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
         for part in lazily(getattr(metadata, name), decode).added_to(before):
             _check(name, part, part.to_json(), decode)
             if isinstance(part, Snapshot) and part.operation not in _OPERATIONS:
-                raise _unreadable(name, f"there is no operation {part.operation!r}")
+                raise unreadable(name, f"there is no operation {part.operation!r}")
     refs: Mapping[str, SnapshotRef] = {} if base is None else base.refs
     for name, ref in metadata.refs.items():
         if refs.get(name) is not ref:
@@ -108,32 +107,24 @@ def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> N
                     _check_kinds(f"{name}: blob-metadata", blob, _BLOB)
 
 
-def check_view(metadata: ViewMetadata, text: str) -> None:
-    """Refuse metadata of a view that nobody could read, or that would be read as another one.
-
-    Raises:
-        ValidationError: Says why.
-    """
-    from icecomb.format.spec.view_json import view_from_json
-
-    try:
-        text.encode()
-        read = view_from_json(text)
-    except (IcecombError, ValueError) as error:
-        raise _unreadable("view metadata", error) from error
-    if read != metadata:
-        raise _unreadable("view metadata", f"{metadata!r} would be read as {read!r}")
+def unreadable(what: str, why: object) -> ValidationError:
+    """The error of metadata that was made but must not be written."""
+    reason = why.message if isinstance(why, IcecombError) else why
+    return ValidationError(
+        f"Cannot commit: the new metadata could not be read again: {what}: {reason}",
+        hint="Nothing was changed. Look at the types of what you set.",
+    )
 
 
 def _check_members(metadata: TableMetadata) -> None:
     for name in _NUMBERS:
         if type(value := getattr(metadata, name)) is not int:
-            raise _unreadable(name, f"{value!r} is no whole number")
+            raise unreadable(name, f"{value!r} is no whole number")
     current = metadata.current_snapshot_id
     if current is not None and type(current) is not int:
-        raise _unreadable("current_snapshot_id", f"{current!r} is no whole number")
+        raise unreadable("current_snapshot_id", f"{current!r} is no whole number")
     if not isinstance(metadata.table_uuid, (uuid.UUID, type(None))):
-        raise _unreadable("table_uuid", f"{metadata.table_uuid!r} is no UUID")
+        raise unreadable("table_uuid", f"{metadata.table_uuid!r} is no UUID")
     checked_text("location of a table", metadata.location)
 
 
@@ -145,13 +136,13 @@ def _check_texts(what: str, texts: Mapping[str, str]) -> None:
 
 def _check_kinds(what: str, raw: Any, members: Mapping[str, type]) -> None:
     if not isinstance(raw, Mapping):
-        raise _unreadable(what, f"{raw!r} is no object")
+        raise unreadable(what, f"{raw!r} is no object")
     for name, kind in members.items():
         if kind is int:
             checked_int(f"{what}: {name}", raw.get(name), 0, MAX_LONG)
         elif type(raw.get(name)) is not kind:
             found = f"{raw[name]!r}" if name in raw else "missing"
-            raise _unreadable(what, f"{name} is {found}, not of type {kind.__name__}")
+            raise unreadable(what, f"{name} is {found}, not of type {kind.__name__}")
 
 
 def _check(what: str, part: Any, raw: Any, decode: Callable[[Any], Any]) -> None:
@@ -159,14 +150,6 @@ def _check(what: str, part: Any, raw: Any, decode: Callable[[Any], Any]) -> None
         text = json.dumps(raw, ensure_ascii=False, allow_nan=False)
         read = decode(json.loads(text.encode()))
     except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise _unreadable(what, error) from error
+        raise unreadable(what, error) from error
     if read != part or getattr(read, "extra", None) != getattr(part, "extra", None):
-        raise _unreadable(what, f"{part!r} would be read as {read!r}")
-
-
-def _unreadable(what: str, why: object) -> ValidationError:
-    reason = why.message if isinstance(why, IcecombError) else why
-    return ValidationError(
-        f"Cannot commit: the new metadata could not be read again: {what}: {reason}",
-        hint="Nothing was changed. Look at the types of what you set.",
-    )
+        raise unreadable(what, f"{part!r} would be read as {read!r}")

@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     reason_of,
 )
 from icecomb.format.spec.metadata_file import COMPRESSION_MARKERS, read_metadata_json
-from icecomb.format.spec.read_back import check_view
+from icecomb.format.spec.read_back import unreadable
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.unknown_member import unknown_members
@@ -79,9 +79,7 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
         FileExistsAlreadyError: The file is there already; it was left as it is.
         ValidationError: Nobody could read it.
     """
-    text = view_to_json(metadata)
-    check_view(metadata, text)
-    data = text.encode()
+    data = _checked_bytes(metadata)
     io.create(location, gzip.compress(data, mtime=0) if ".gz.metadata" in location else data)
 
 
@@ -117,6 +115,19 @@ def view_to_json(metadata: ViewMetadata) -> str:
         separators=(",", ":"),
         ensure_ascii=False,
     )
+
+
+def _checked_bytes(metadata: ViewMetadata) -> bytes:
+    """The text, which is read back before anybody else can see it; see `read_back`."""
+    text = view_to_json(metadata)
+    try:
+        data = text.encode()
+        read = view_from_json(text)
+    except (IcecombError, ValueError) as error:
+        raise unreadable("view metadata", error) from error
+    if read != metadata:
+        raise unreadable("view metadata", f"{metadata!r} would be read as {read!r}")
+    return data
 
 
 def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetadata:

@@ -11,126 +11,19 @@ A further kind of storage is one more `FileSystem` registered under its scheme.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
-
-
-@dataclass(frozen=True, slots=True)
-class FileStatus:
-    """One file of a listing.
-
-    Attributes:
-        location: Spelled like the prefix that was listed.
-        size: Bytes.
-        mtime_ms: Time of the last change, milliseconds since the epoch.
-    """
-
-    location: str
-    size: int
-    mtime_ms: int
-
-
-class FolderLock(ABC):
-    """A lock that processes of one machine may agree on; it ends with the process that holds it."""
-
-    @abstractmethod
-    def acquire(self) -> bool:
-        """Take the lock unless another process has it; say whether it is held now.
-
-        Raises:
-            FileIOError: the storage of this folder locks none, as many network file systems.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give the lock back, if it is held; it cannot be taken again."""
-
-
-class FileSystem(ABC):
-    """One kind of storage; `FileIO` documents what each method promises."""
-
-    @abstractmethod
-    def read(self, location: str) -> bytes:
-        """See `FileIO.read`."""
-
-    @abstractmethod
-    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
-        """See `FileIO.open_input`."""
-
-    @abstractmethod
-    def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
-        """See `FileIO.create_stream`."""
-
-    @abstractmethod
-    def prepare(
-        self, location: str, data: bytes, *, replace: bool = False
-    ) -> AbstractContextManager[Callable[[], None]]:
-        """See `FileIO.prepare`."""
-
-    @abstractmethod
-    def delete(self, locations: Iterable[str]) -> None:
-        """See `FileIO.delete`."""
-
-    @abstractmethod
-    def size(self, location: str) -> int:
-        """See `FileIO.size`."""
-
-    @abstractmethod
-    def list(self, prefix: str) -> Iterator[FileStatus]:
-        """See `FileIO.list`."""
-
-    @abstractmethod
-    def rename(self, source: str, target: str) -> None:
-        """See `FileIO.rename`."""
-
-    @abstractmethod
-    def is_folder(self, location: str) -> bool:
-        """See `FileIO.is_folder`."""
-
-    @abstractmethod
-    def folders(self, location: str) -> Sequence[str]:
-        """See `FileIO.folders`."""
-
-    @abstractmethod
-    def create_folder(self, location: str) -> None:
-        """See `FileIO.create_folder`."""
-
-    @abstractmethod
-    def delete_folder(self, location: str) -> bool:
-        """See `FileIO.delete_folder`."""
-
-    @abstractmethod
-    def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-        """See `FileIO.filesystem`."""
-
-    def create(self, location: str, data: bytes) -> None:
-        """See `FileIO.create`."""
-        with self.create_stream(location) as stream:
-            stream.write(data)
-
-    def side_by_side(self) -> AbstractContextManager[None]:
-        """See `FileIO.side_by_side`."""
-        return nullcontext()
-
-    def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
-        """See `FileIO.folder_lock`."""
-        return None
-
-    @abstractmethod
-    def exists(self, location: str) -> bool:
-        """See `FileIO.exists`."""
 
 
 def _local(properties: Mapping[str, str]) -> FileSystem:

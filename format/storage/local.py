@@ -22,7 +22,7 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
-from icecomb.format.storage.file_io import FileStatus, FileSystem, FolderLock
+from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLock
 from icecomb.format.storage.storage_property import SYNC_DATA_FILES
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from random_writers import SCHEMA, NotThenError, RandomChanges, frame
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
 
 ROUNDS = 3
 

@@ -26,9 +26,9 @@ from icecomb.format.errors import (
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
 from icecomb.format.expressions.expression import AlwaysFalse, EqualTo, LessThan
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
 from icecomb.format.row_changes.table_append import append_rows

@@ -12,9 +12,9 @@ import re
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import ReplacePartitions, RewriteFiles
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

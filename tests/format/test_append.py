@@ -8,9 +8,9 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import CommitFailedError, ConfigurationError, ValidationError
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import new_snapshot_id
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata

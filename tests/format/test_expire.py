@@ -12,9 +12,9 @@ import pytest
 from icecomb.format.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.expire import Expiration, ExpireSnapshots
 from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend, RewriteFiles

@@ -7,7 +7,6 @@ import pytest
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -15,6 +14,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.overwrite import (

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.manifests.writer import ManifestWriter
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles

@@ -9,7 +9,6 @@ import pyiceberg.table
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -18,6 +17,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.manifests.writer import write_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles

@@ -204,9 +204,9 @@ class Connection:
 
 def _own(uri: str) -> SaslSettings | None:
     """How this user's embedded metastore is told who we are; None where there is none."""
-    from icecomb.catalog import metastore
+    from icecomb.catalog.metastore.place import find
 
-    found = metastore.find(*endpoint(uri))
+    found = find(*endpoint(uri))
     return SaslSettings.of(found.client_settings) if found else None
 
 

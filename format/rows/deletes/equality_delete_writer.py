@@ -12,11 +12,8 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.read.arrow_projection import Projection
 from icecomb.format.rows.write.data_writer import frame_projection
-from icecomb.format.rows.write.file_settings import (
-    FileSettings,
-    delete_properties,
-    load_file_options,
-)
+from icecomb.format.rows.write.file_options import delete_properties, load_file_options
+from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter

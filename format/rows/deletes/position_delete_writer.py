@@ -23,11 +23,8 @@ from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_ROW_ID,
 )
 from icecomb.format.rows.parquet.options import ParquetOptions
-from icecomb.format.rows.write.file_settings import (
-    FileSettings,
-    delete_properties,
-    load_file_options,
-)
+from icecomb.format.rows.write.file_options import delete_properties, load_file_options
+from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.rolling_writer import OpenDataFile, RollingWriter
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
-from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.path import parquet_paths
 from icecomb.format.rows.read.arrow_projection import file_fields
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import BooleanType, DoubleType, FloatType, NestedField, StructType
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.parquet.options import ParquetOptions
 
 
 class ParquetFileWriter:

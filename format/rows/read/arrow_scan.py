@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.expressions.binding import bind, bound_references
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces, EqualityDeletes, KeySet

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,

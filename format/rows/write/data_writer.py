@@ -19,7 +19,8 @@ from icecomb.format.property import flag
 from icecomb.format.rows.arrow_values import writing_cast
 from icecomb.format.rows.data_metrics import MetricsConfig
 from icecomb.format.rows.read.arrow_projection import Projection, names_as_ids
-from icecomb.format.rows.write.file_settings import FileSettings, load_file_options
+from icecomb.format.rows.write.file_options import load_file_options
+from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.frame_check import check_frame, check_required
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter

@@ -23,7 +23,7 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
-from icecomb.format.storage.file_io import FileStatus, FileSystem
+from icecomb.format.storage.file_system import FileStatus, FileSystem
 from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
 from icecomb.format.storage.hdfs.creations import HdfsCreations
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError

@@ -14,11 +14,11 @@ from uuid import UUID
 import pytest
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundSetPredicate,
     BoundUnaryPredicate,
-    bind,
     unbind,
 )
 from icecomb.format.expressions.expression import (

@@ -19,11 +19,11 @@ from pyiceberg.manifest import DataFileContent as PeerContent
 from pyiceberg.manifest import FileFormat as PeerFormat
 from pyiceberg.schema import Schema as PeerSchema
 
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,
-    bind,
 )
 from icecomb.format.expressions.comparison import bounds_column, typed_column
 from icecomb.format.expressions.comparison import evaluate as evaluate_columns

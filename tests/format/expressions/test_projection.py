@@ -16,11 +16,11 @@ from pyiceberg.partitioning import PartitionSpec as PeerSpec
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.typedef import Record
 
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,
-    bind,
 )
 from icecomb.format.expressions.comparison import evaluate, typed_column
 from icecomb.format.expressions.expression import (

@@ -12,7 +12,8 @@ from hypothesis import given
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ExpressionError, UnsupportedError
-from icecomb.format.expressions.binding import bind, bound_references, unbind
+from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.bound import bound_references, unbind
 from icecomb.format.expressions.comparison import bounds_column, evaluate, typed_column
 from icecomb.format.expressions.expression import (
     LITERAL_OPERATIONS,

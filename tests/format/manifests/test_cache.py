@@ -13,7 +13,6 @@ import pytest
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.cache import MANIFEST_CACHE, ManifestCache, manifest_cache
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.manifest import (
     DataFile,
     FileFormat,
@@ -21,6 +20,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.store import ManifestStore
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -253,7 +253,7 @@ READ_OFTEN = """
 import pickle, sys
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.manifests.cache import ManifestCache
-from icecomb.format.manifests.columns import read_manifest_columns
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.store import ManifestStore
 manifests = pickle.loads(bytes.fromhex(sys.stdin.read()))
 rows = 0

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.manifests.cache import ManifestCache
-from icecomb.format.manifests.columns import read_manifest_columns
 from icecomb.format.manifests.decoder import decode_manifest
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -25,6 +24,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.schema import STATISTICS, entry_type
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError, ValidationError
-from icecomb.format.manifests.columns import read_manifest, read_manifest_columns
 from icecomb.format.manifests.entry_encoder import EntryEncoder
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -25,6 +24,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_manifest, read_manifest_columns
 from icecomb.format.manifests.schema import entry_type
 from icecomb.format.manifests.writer import (
     ManifestWriter,

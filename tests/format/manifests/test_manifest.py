@@ -17,7 +17,6 @@ import pyiceberg.typedef
 import pytest
 
 from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -34,6 +33,7 @@ from icecomb.format.manifests.manifest_list import (
     read_manifests,
     write_manifest_list,
 )
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema

@@ -14,9 +14,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.update.snapshot import ManageSnapshots as PeerManageSnapshots
 
 from icecomb.format.errors import CommitFailedError, NoSuchSnapshotError, ValidationError
-from icecomb.format.manifests.columns import read_manifest
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from icecomb.format.operation.snapshot_management import ManageSnapshots

@@ -23,7 +23,7 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
-from icecomb.format.expressions.binding import (
+from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,

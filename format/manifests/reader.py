@@ -1,0 +1,80 @@
+"""Reading manifests: the bytes of a file, or what was decoded of it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import EllipsisType
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.cache import ManifestCache, manifest_cache
+from icecomb.format.manifests.columns import ManifestColumns
+from icecomb.format.manifests.decoder import decode_manifest
+from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
+from icecomb.format.manifests.schema import STATISTICS
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.storage.file_io import FileIO
+
+
+def read_manifest_columns(
+    io: FileIO,
+    manifest: ManifestFile,
+    columns: Iterable[str] | None = None,
+    *,
+    spec: PartitionSpec | None = None,
+    cache: ManifestCache | EllipsisType | None = ...,
+) -> ManifestColumns:
+    """Decode a manifest.
+
+    Args:
+        io: Reads the file.
+        manifest: From a manifest list: what entries inherit stands there.
+        columns: Which statistics to read besides the columns that are always there; None is all.
+        spec: The manifest's partition spec, to put the partition tuples in its order where a
+            writer did not; they are as a rule.
+        cache: Where decoded manifests are looked up and kept: by default what the properties of
+            `io` ask for; None decodes in any case.
+
+    Raises:
+        CorruptFileError: The file is not the manifest it should be; the message names it.
+        FileMissingError: There is no such file.
+    """
+    wanted = frozenset(STATISTICS) if columns is None else frozenset(columns) & set(STATISTICS)
+    if isinstance(cache, EllipsisType):
+        cache = manifest_cache(io.properties)
+    found = cache.find(manifest, wanted) if cache is not None else None
+    if found is None:
+        data = io.read(manifest.manifest_path)
+        if len(data) < manifest.manifest_length:
+            raise CorruptFileError(
+                f"{manifest.manifest_path} is truncated: {len(data)} bytes, "
+                f"its manifest list says {manifest.manifest_length}",
+                hint="Read an older snapshot, or restore the file from a backup.",
+                path=manifest.manifest_path,
+            )
+        found = decode_manifest(data, manifest, wanted, spec=spec)
+        if cache is not None:
+            cache.keep(found)
+    return found
+
+
+def read_manifest(
+    io: FileIO,
+    manifest: ManifestFile,
+    *,
+    discard_deleted: bool = False,
+    spec: PartitionSpec | None = None,
+) -> list[ManifestEntry]:
+    """All entries of a manifest, with all statistics.
+
+    Args:
+        io: Reads the file.
+        manifest: From a manifest list.
+        discard_deleted: Leave out the files that were deleted.
+        spec: The manifest's partition spec.
+    """
+    columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
+    rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None
+    return columns.entries(rows)

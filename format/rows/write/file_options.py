@@ -1,0 +1,59 @@
+"""How a table's properties say that files are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.write.file_settings import FileOptions
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.avro.writer import AvroOptions
+    from icecomb.format.rows.orc.writer import OrcOptions
+
+_DELETE_PREFIX = "write.delete."
+
+
+def load_file_options(file_format: str, properties: Mapping[str, str]) -> FileOptions:
+    """A format, written as a table's properties say.
+
+    Args:
+        file_format: `parquet`, `orc` or `avro`.
+        properties: A table's properties.
+
+    Raises:
+        ConfigurationError: How to write it makes no sense.
+    """
+    choices: dict[str, Callable[[Mapping[str, str]], FileOptions]] = {
+        "parquet": ParquetOptions.from_properties,
+        "orc": _orc,
+        "avro": _avro,
+    }
+    return choices[file_format](properties)
+
+
+def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties as they count for delete files.
+
+    What `write.delete.parquet.*`, `write.delete.orc.*` and `write.delete.avro.*` say goes before
+    `write.parquet.*` and so on.
+    """
+    own = {}
+    for key, value in properties.items():
+        name = key.removeprefix(_DELETE_PREFIX)
+        if name != key and name.startswith(("parquet.", "orc.", "avro.")):
+            own[f"write.{name}"] = value
+    return {**properties, **own}
+
+
+def _orc(properties: Mapping[str, str]) -> OrcOptions:
+    from icecomb.format.rows.orc.writer import OrcOptions
+
+    return OrcOptions.from_properties(properties)
+
+
+def _avro(properties: Mapping[str, str]) -> AvroOptions:
+    from icecomb.format.rows.avro.writer import AvroOptions
+
+    return AvroOptions.from_properties(properties)
