@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -136,7 +135,6 @@ def test_a_commit_follows_a_metastore_that_goes_away_before_the_alter(
     def dying(self, *arguments):
         answer = original(self, *arguments)
         pair[0].close()
-        time.sleep(0.1)  # its end is to be seen before the next call is sent
         return answer
 
     monkeypatch.setattr(place, moment, dying)
@@ -165,7 +163,6 @@ def test_without_locks_nothing_is_altered_on_a_metastore_that_does_not_check(
     def dying(self, *arguments):
         answer = original(self, *arguments)
         checking.close()
-        time.sleep(0.1)  # its end is to be seen before the next call is sent
         return answer
 
     monkeypatch.setattr(place, moment, dying)

@@ -16,10 +16,15 @@ from icecomb.catalog import metastore
 from icecomb.catalog.hive.thrift import wire
 
 _CALL = b"\x80\x01\x00\x01"
+_REPLY = b"\x80\x01\x00\x02"
 _EXCEPTION = b"\x80\x01\x00\x03"
 _INTERNAL_ERROR = 6
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER such that closing sends RST."""
+_SEEN = struct.pack("ii", 1, 30)
+"""SO_LINGER such that closing waits until the other end knows of it: who sends then sees it first."""
+_WITH_THE_END = getattr(socket, "MSG_MORE", 0)
+"""Sends bytes in one packet with the end that follows, so that nobody acts between the two."""
 
 FAULTS = {
     "unsent": "the metastore is not reached: the call is not sent",
@@ -65,7 +70,7 @@ class ThriftProxy:
         self._guard = threading.RLock()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.uri = f"thrift://127.0.0.1:{self._server.getsockname()[1]}"
-        self._open: set[socket.socket] = set()
+        self._open: dict[threading.Thread, tuple[socket.socket, socket.socket]] = {}
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fail(self, method: str, how: str, *, passing: int = 0) -> None:
@@ -85,9 +90,10 @@ class ThriftProxy:
         assert how in FAULTS or how == AWAY
         with self._guard:
             self._at = (position, how)
-            if how == "unsent" and position == 0:
-                self._vanish("the first call")
-                self.hang_up()
+            if how != "unsent" or position > 0:
+                return
+            self._vanish("the first call")
+        self.hang_up()
 
     def delay(self, method: str, seconds: float) -> None:
         self._delays[method] = seconds
@@ -108,12 +114,18 @@ class ThriftProxy:
         return len(late)
 
     def hang_up(self) -> None:
-        """Closes every connection; new ones are accepted."""
+        """Closes every connection but the one that this thread serves; new ones are accepted.
+
+        Whoever was connected sees it from then on.
+        """
+        me = threading.current_thread()
         with self._guard:
-            found, self._open = self._open, set()
-        for one in found:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+            found = {thread: ends for thread, ends in self._open.items() if thread is not me}
+        for thread, ends in found.items():
+            for one in ends:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -127,8 +139,13 @@ class ThriftProxy:
         if embedded := metastore.find("127.0.0.1", self.target):
             user, groups = wire.string_field(1, "proxy"), [embedded.secret]
             call = _CALL + struct.pack(">i", 7) + b"set_ugi" + bytes(4)
-            server.sendall(call + user + wire.string_list_field(2, groups) + b"\0")
-            assert server.recv(1 << 16)[:4] == b"\x80\x01\x00\x02"
+            try:
+                server.sendall(call + user + wire.string_list_field(2, groups) + b"\0")
+                if server.recv(1 << 16)[:4] != _REPLY:
+                    raise ConnectionRefusedError
+            except OSError:
+                server.close()
+                raise
         return server
 
     def _vanish(self, method: str) -> None:
@@ -142,6 +159,7 @@ class ThriftProxy:
                 client, _ = self._server.accept()
             except OSError:
                 return
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _SEEN)
             with self._guard:
                 refuse = self._away or self._refusing > 0
                 self._refusing = max(0, self._refusing - 1)
@@ -152,19 +170,24 @@ class ThriftProxy:
             except OSError:
                 client.close()
                 continue
+            serving = threading.Thread(target=self._serve, args=(client, upstream), daemon=True)
             with self._guard:
-                self._open |= {client, upstream}
-            threading.Thread(target=self._serve, args=(client, upstream), daemon=True).start()
+                if self._away or self._server.fileno() < 0:
+                    client.close()
+                    upstream.close()
+                else:
+                    self._open[serving] = client, upstream
+                    serving.start()
 
     def _serve(self, client: socket.socket, upstream: socket.socket) -> None:
         try:
             with contextlib.suppress(OSError, ValueError):
                 self._pass_on(client, upstream)
         finally:
-            with self._guard:
-                self._open -= {client, upstream}
             client.close()
             upstream.close()
+            with self._guard:
+                del self._open[threading.current_thread()]
 
     def _pass_on(self, client: socket.socket, upstream: socket.socket) -> None:
         method, fault = "", None
@@ -254,8 +277,8 @@ class ThriftProxy:
         data += _rest(upstream)
         with self._guard:
             self._vanish(f"the call after {self.sequence[-1]}")
-        client.sendall(data)
         self.hang_up()
+        client.sendall(data, _WITH_THE_END)
         raise OSError
 
 
