@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
-from icecomb.spark.conf import CATALOG_CLASS, JAVA_OPTIONS, TOKEN_FILES, spark_conf
+from icecomb.spark.conf import CATALOG_CLASS, EXTENSIONS, JAVA_OPTIONS, TOKEN_FILES, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ def _said_what_takes_long() -> Iterator[None]:
 
 def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
     """A setting, in front of it what the builder has of a list."""
-    separator = {"spark.jars": ",", JAVA_OPTIONS: " "}.get(key)
+    separator = {"spark.jars": ",", EXTENSIONS: ",", JAVA_OPTIONS: " "}.get(key)
     options: dict[str, Any] = builder._options  # noqa: SLF001 - it cannot be asked otherwise
     if separator is None or key not in options:
         return value

@@ -18,6 +18,10 @@ from icecomb.spark.jar import bridge_jar
 CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
 """The catalog plug-in of the bridge, the value of ``spark.sql.catalog.<name>``."""
 
+EXTENSIONS: Final = "spark.sql.extensions"
+EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
+"""The statements of the bridge, a value of ``spark.sql.extensions``."""
+
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
 
@@ -59,6 +63,7 @@ def spark_conf(
     prefix = f"spark.sql.catalog.{name}"
     conf = {
         "spark.jars": str(jar or bridge_jar()),
+        EXTENSIONS: EXTENSIONS_CLASS,
         prefix: CATALOG_CLASS,
         f"{prefix}.python": python or sys.executable,
     }

@@ -21,7 +21,11 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import Transform, VoidTransform, parse_transform
 
 _PLURALS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
-_TIMES: Final = _PLURALS | {plural: plural for plural in _PLURALS.values()}
+_TIMES: Final = (
+    {plural: name for name, plural in _PLURALS.items()}
+    | {name: name for name in _PLURALS}
+    | {"date": "day", "date_hour": "hour"}
+)
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
@@ -60,7 +64,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
     """
     fields: list[PartitionField] = []
     for position, spark in enumerate(transforms):
-        transform, path = _iceberg_transform(spark)
+        transform, path = iceberg_transform(spark)
         source = schema.find_field(".".join(path), case_sensitive=False)
         name = _field_name(transform, schema.find_column_name(source.field_id) or source.name)
         if any(name == other.name for other in fields):
@@ -86,7 +90,13 @@ def name_path(schema: Schema, field_id: int) -> list[str]:
     return names[::-1]
 
 
-def _iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
+def iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
+    """One of Spark's transforms as Iceberg's, and the path of its column.
+
+    Raises:
+        UnsupportedError: A transform Iceberg does not have.
+        ValidationError: A wrong number.
+    """
     name = str(spark["name"]).lower()
     columns = [part["column"] for part in spark["arguments"] if "column" in part]
     numbers = [part["value"] for part in spark["arguments"] if "value" in part]
@@ -108,15 +118,11 @@ def _iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
                 f"{name} takes a column and no number",
                 hint=f"write it as {name}({'.'.join(columns[0])})",
             )
-        return parse_transform(_singular(name)), columns[0]
+        return parse_transform(_TIMES.get(name, name)), columns[0]
     raise UnsupportedError(
         f"Iceberg has no partition transform {name!r}",
         hint="it has identity, years, months, days, hours, bucket(n, c) and truncate(n, c)",
     )
-
-
-def _singular(name: str) -> str:
-    return _TIMES[name][:-1] if name in _TIMES else name
 
 
 def _field_name(transform: Transform, column: str) -> str:

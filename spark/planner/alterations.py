@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.schema import iceberg_type, spark_type
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _LOCATION: Final = "location"
 _PROPERTIES: Final = frozenset({"set_property", "remove_property"})
+_STATEMENT: Final = "statement"
 _COLUMNS: Final = frozenset(
     {
         "add_column",
@@ -39,7 +41,9 @@ def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
     Raises:
         UnsupportedError: A change, or a type, that Iceberg's format versions 1 and 2 do not have.
         SchemaError: A column cannot be changed so.
-        ValidationError: A property is reserved, or cannot have this value.
+        ValidationError: A property is reserved, or cannot have this value; a statement cannot be
+            read, or does not fit the table.
+        NoSuchSnapshotError: There is no such snapshot, branch or tag.
         CommitFailedError: Others changed the same; nothing was committed.
         CommitStateUnknownError: It cannot be told whether it was committed.
     """
@@ -54,19 +58,24 @@ def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
             with transaction.update_schema() as update:
                 for change in columns:
                     _alter_column(transaction, update, change)
+        for change in changes:
+            if change["action"] == _STATEMENT:
+                change_by_statement(
+                    transaction, change["text"], case_sensitive=change["case_sensitive"]
+                )
 
 
 def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
     unknown = [
         change.get("text") or change["action"]
         for change in changes
-        if change["action"] not in _PROPERTIES | _COLUMNS
+        if change["action"] not in _PROPERTIES | _COLUMNS | {_STATEMENT}
     ]
     if unknown:
         raise UnsupportedError(
             f"ALTER TABLE cannot do this here: {', '.join(sorted(set(unknown)))}",
-            hint="columns, properties, the comment and the location can be altered; "
-            "partitioning, sort order, branches and tags from Python: see docs/spark.md",
+            hint="columns, properties, the comment, the location, partition fields, write order, "
+            "identifier fields, branches and tags can be altered: see docs/spark.md",
         )
 
 

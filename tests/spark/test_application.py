@@ -82,14 +82,18 @@ def test_configure_keeps_the_jars_and_settings_of_the_builder():
 from pyspark.sql import SparkSession
 import icecomb.spark
 builder = SparkSession.builder.config("spark.jars", "/a.jar").config("spark.x", "1")
+builder = builder.config("spark.sql.extensions", "a.Extensions")
 icecomb.spark.configure(builder, "ice", uri="thrift://h:1")
 icecomb.spark.configure(builder, "two", uri="thrift://h:2")
 options = builder._options
 jars = options["spark.jars"].split(",")
 print(jars[0], len(jars), options["spark.x"], options["spark.sql.catalog.ice.uri"])
+print(options["spark.sql.extensions"])
 """
     )
-    assert done.stdout == "/a.jar 2 1 thrift://h:1\n", done.stderr
+    assert done.stdout == (
+        "/a.jar 2 1 thrift://h:1\na.Extensions,org.icecomb.spark.IcecombSessionExtensions\n"
+    ), done.stderr
 
 
 def test_without_pyspark_the_error_says_how_to_install_it():

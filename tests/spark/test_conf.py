@@ -19,6 +19,7 @@ JAR = Path("/jars/b.jar")
 def test_a_catalog_needs_its_class_the_jar_and_a_python():
     assert spark_conf(jar=JAR) == {
         "spark.jars": "/jars/b.jar",
+        "spark.sql.extensions": "org.icecomb.spark.IcecombSessionExtensions",
         "spark.sql.catalog.lake": CATALOG_CLASS,
         "spark.sql.catalog.lake.python": sys.executable,
     }

@@ -49,6 +49,7 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.planner.Protocol.TableExists;
 import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.planner.Protocol.TableNames;
+import org.icecomb.spark.statement.StatementCatalog;
 
 /**
  * What a catalog of Iceberg tables answers on every Spark; {@code IcecombCatalog} adds the
@@ -56,7 +57,8 @@ import org.icecomb.spark.planner.Protocol.TableNames;
  *
  * <p>Every decision is the planner's; this class carries Spark's questions to it.
  */
-abstract class BaseCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+abstract class BaseCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, StatementCatalog {
 
   private String name;
   private PlannerSession session;

@@ -1,5 +1,7 @@
 package org.icecomb.spark;
 
+import java.lang.reflect.Constructor;
+import java.util.Arrays;
 import org.apache.spark.SparkException;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
@@ -8,9 +10,13 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.icecomb.spark.planner.PlannerException;
 import scala.Option;
+import scala.collection.immutable.Map;
 
 /** Turns the planner's errors into the exceptions that Spark's rules and its users know. */
 public final class SparkErrors {
@@ -44,6 +50,40 @@ public final class SparkErrors {
       return unchecked(new SparkException(error.explanation(), error));
     }
     return unchecked(analysis(error.explanation(), error));
+  }
+
+  /** The exception for a statement that cannot be carried out, with what to do instead. */
+  public static RuntimeException unsupported(String message, String hint) {
+    return unchecked(analysis(message + "\n  hint: " + hint, null));
+  }
+
+  /**
+   * An error of a parser as the interface of parsers declares it: a {@link java.lang.reflect.Proxy}
+   * hides any other checked exception from the user.
+   */
+  public static Throwable declared(Throwable error) {
+    if (error instanceof RuntimeException
+        || error instanceof Error
+        || error instanceof ParseException) {
+      return error;
+    }
+    for (Constructor<?> constructor : ParseException.class.getConstructors()) {
+      Class<?>[] types = constructor.getParameterTypes();
+      if (types[0] == Option.class && types[types.length - 1] == Map.class && types[1] == Origin.class) {
+        Object[] values = new Object[types.length];
+        Arrays.fill(values, CurrentOrigin.get());
+        values[0] = Option.empty();
+        values[types.length - 2] = "PARSE_SYNTAX_ERROR";
+        values[types.length - 1] =
+            new Map.Map2<>("error", String.valueOf(error.getMessage()), "hint", "");
+        try {
+          return ((Throwable) constructor.newInstance(values)).initCause(error);
+        } catch (ReflectiveOperationException e) {
+          return new IllegalStateException(error);
+        }
+      }
+    }
+    return new IllegalStateException(error);
   }
 
   /** An error with a message of its own, shown to the user without a class name in front. */

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.statement.StatementChange;
 
 /** What ALTER TABLE asks for, as JSON; the planner decides which of it is possible. */
 public final class Changes {
@@ -31,6 +32,11 @@ public final class Changes {
       ObjectNode json = column(column);
       json.set("path", Json.array(column.fieldNames()));
       return json;
+    }
+    if (change instanceof StatementChange statement) {
+      return action("statement")
+          .put("text", statement.text())
+          .put("case_sensitive", statement.caseSensitive());
     }
     return unknown(change);
   }

@@ -1,0 +1,65 @@
+package org.icecomb.spark.statement;
+
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * The beginning of a statement that Spark's grammar does not have: which table it alters, and the
+ * text after the table's name, which only the planner understands.
+ *
+ * @param explain {@code EXPLAIN} and its mode where the statement is only to be explained, else empty
+ * @param table the table's name as it was written
+ * @param change what is to be done to it
+ */
+record AlterStatement(String explain, String table, String change) {
+
+  private static final String COMMENT = "--[^\\r\\n]*|/\\*(?!\\+)(?s:.*?)\\*/";
+  private static final String SPACE = "(?:\\s|" + COMMENT + ")";
+  private static final String GAP = SPACE + "+";
+  private static final String PART = "(?:`(?:[^`]|``)*`|\"[^\"]*\"|[\\p{L}\\p{N}_]+)";
+  private static final String NAME = PART + "(?:" + SPACE + "*\\." + SPACE + "*" + PART + ")*";
+
+  private static final Pattern BEGINNING =
+      Pattern.compile(
+          SPACE
+              + "*((?:EXPLAIN(?:"
+              + GAP
+              + "(?:EXTENDED|CODEGEN|COST|FORMATTED))?"
+              + GAP
+              + ")?)ALTER"
+              + GAP
+              + "TABLE"
+              + GAP
+              + "("
+              + NAME
+              + ")"
+              + GAP
+              + "(?="
+              + words("(?:ADD|DROP|REPLACE) PARTITION FIELD")
+              + "|"
+              + words("(?:SET|DROP) IDENTIFIER FIELDS")
+              + "|"
+              + words("WRITE (?:(?:LOCALLY )?ORDERED|UNORDERED|DISTRIBUTED)")
+              + "|"
+              + words("(?:(?:CREATE OR )?REPLACE|CREATE|DROP) (?:BRANCH|TAG)")
+              + ")",
+          Pattern.CASE_INSENSITIVE);
+
+  private static String words(String phrase) {
+    return phrase.replace(" ", GAP) + "(?![\\p{L}\\p{N}_])";
+  }
+
+  /** The statement that a text is; null where it is none of ours. */
+  static AlterStatement find(String text) {
+    Matcher matcher = BEGINNING.matcher(text);
+    return matcher.lookingAt()
+        ? new AlterStatement(
+            matcher.group(1), matcher.group(2), text.substring(matcher.end()).strip())
+        : null;
+  }
+
+  /** A statement about the same table that Spark's grammar has. */
+  String frame() {
+    return explain + "ALTER TABLE " + table + " SET TBLPROPERTIES ('statement'='')";
+  }
+}

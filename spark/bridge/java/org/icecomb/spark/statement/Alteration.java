@@ -1,0 +1,132 @@
+package org.icecomb.spark.statement;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.SparkErrors;
+import scala.Enumeration;
+import scala.Function1;
+import scala.collection.immutable.List$;
+
+/**
+ * The plan of a statement of ours. Spark resolves its table and hands {@link #changes} to the table's
+ * catalog, as for every ALTER TABLE.
+ *
+ * <p>What Scala would take from the traits of a command stands here by hand. Methods that take a
+ * sequence are there twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
+ */
+public final class Alteration extends LogicalPlan implements AlterTableCommand {
+
+  private final LogicalPlan table;
+  private final String text;
+
+  public Alteration(LogicalPlan table, String text) {
+    this.table = table;
+    this.text = text;
+  }
+
+  @Override
+  public LogicalPlan table() {
+    return table;
+  }
+
+  @Override
+  public scala.collection.immutable.List<TableChange> changes() {
+    if (!(table instanceof ResolvedTable resolved)
+        || !(resolved.table() instanceof IcecombTable)) {
+      throw SparkErrors.unsupported(
+          "ALTER TABLE … " + text + " is for tables of icecomb's catalogs, and this is none",
+          "give the table's name with its catalog; Iceberg tables of other catalogs need "
+              + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions");
+    }
+    return list(new StatementChange(text, SQLConf.get().caseSensitiveAnalysis()));
+  }
+
+  private static <T> scala.collection.immutable.List<T> list(T element) {
+    return scala.collection.JavaConverters.asScalaBuffer(List.of(element)).toList();
+  }
+
+  @Override
+  public scala.collection.immutable.List<Attribute> output() {
+    return List$.MODULE$.empty();
+  }
+
+  /** By this mark Spark knows commands, which it runs at once. */
+  @Override
+  public scala.collection.immutable.List<Enumeration.Value> nodePatterns() {
+    return list(TreePattern.COMMAND());
+  }
+
+  // the trait would set what the method above answers: nobody calls its initialiser
+  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
+      scala.collection.immutable.Seq<Enumeration.Value> patterns) {}
+
+  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
+      scala.collection.Seq<Enumeration.Value> patterns) {}
+
+  @Override
+  public Statistics stats() {
+    return AlterTableCommand.super.stats();
+  }
+
+  @Override
+  public scala.collection.immutable.List<LogicalPlan> children() {
+    return list(table);
+  }
+
+  @Override
+  public LogicalPlan mapChildren(Function1<LogicalPlan, LogicalPlan> change) {
+    return withNewChildInternal(change.apply(table));
+  }
+
+  @Override
+  public LogicalPlan withNewChildInternal(LogicalPlan child) {
+    return child == table ? this : new Alteration(child, text);
+  }
+
+  public LogicalPlan withNewChildrenInternal(
+      scala.collection.immutable.IndexedSeq<LogicalPlan> children) {
+    return withNewChildInternal(children.head());
+  }
+
+  public LogicalPlan withNewChildrenInternal(scala.collection.IndexedSeq<LogicalPlan> children) {
+    return withNewChildInternal(children.head());
+  }
+
+  @Override
+  public String nodeName() {
+    return "AlterIcebergTable";
+  }
+
+  @Override
+  public int productArity() {
+    return 2;
+  }
+
+  @Override
+  public Object productElement(int index) {
+    return index == 0 ? table : text;
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof Alteration;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Alteration that && table.equals(that.table) && text.equals(that.text);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * table.hashCode() + text.hashCode();
+  }
+}

@@ -1,0 +1,108 @@
+package org.icecomb.spark.statement;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
+import java.util.LinkedHashSet;
+import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.command.ExplainCommand;
+import org.apache.spark.sql.internal.VariableSubstitution;
+import org.icecomb.spark.SparkErrors;
+
+/**
+ * Spark's parser, and before it the statements of Iceberg's SQL extensions on tables of ours: partition
+ * fields, write order, identifier fields, branches and tags. Everything else goes on untouched.
+ *
+ * <p>It answers whatever interfaces the parser below has: Spark's own grows with every version, and
+ * other extensions look for theirs.
+ */
+public final class StatementParser implements InvocationHandler {
+
+  private final SparkSession session;
+  private final ParserInterface delegate;
+
+  private StatementParser(SparkSession session, ParserInterface delegate) {
+    this.session = session;
+    this.delegate = delegate;
+  }
+
+  /** The parser of a session, with our statements in front. */
+  public static ParserInterface over(SparkSession session, ParserInterface delegate) {
+    return (ParserInterface)
+        Proxy.newProxyInstance(
+            delegate.getClass().getClassLoader(),
+            interfaces(delegate.getClass()).toArray(new Class<?>[0]),
+            new StatementParser(session, delegate));
+  }
+
+  private static Set<Class<?>> interfaces(Class<?> parser) {
+    Set<Class<?>> found = new LinkedHashSet<>();
+    for (Class<?> each = parser; each != null; each = each.getSuperclass()) {
+      for (Class<?> candidate : each.getInterfaces()) {
+        if (Modifier.isPublic(candidate.getModifiers())) {
+          found.add(candidate);
+        }
+      }
+    }
+    return found;
+  }
+
+  @Override
+  public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    if (method.getName().startsWith("parsePlan") && arguments[0] instanceof String text) {
+      AlterStatement statement =
+          AlterStatement.find(new VariableSubstitution().substitute(text));
+      if (statement != null) {
+        return plan(statement, method, arguments);
+      }
+    }
+    return call(method, arguments);
+  }
+
+  private LogicalPlan plan(AlterStatement statement, Method method, Object[] arguments)
+      throws Throwable {
+    if (!isOurs(statement.table())) {
+      try {
+        return (LogicalPlan) call(method, arguments);
+      } catch (ParseException e) {
+        // nobody else has such statements: what is planned says so once the table is known
+      }
+    }
+    Object[] framed = arguments.clone();
+    framed[0] = statement.frame();
+    return altering((LogicalPlan) call(method, framed), statement.change());
+  }
+
+  private static LogicalPlan altering(LogicalPlan frame, String change) {
+    if (frame instanceof ExplainCommand explain) {
+      return new ExplainCommand(altering(explain.logicalPlan(), change), explain.mode());
+    }
+    return new Alteration(((SetTableProperties) frame).table(), change);
+  }
+
+  /** Whether a table's name leads to a catalog of ours, by Spark's rules. */
+  private boolean isOurs(String table) throws ParseException {
+    scala.collection.Seq<String> parts = delegate.parseMultipartIdentifier(table);
+    CatalogManager catalogs = session.sessionState().catalogManager();
+    boolean named = parts.size() > 1 && catalogs.isCatalogRegistered(parts.head());
+    CatalogPlugin catalog = named ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
+    return catalog instanceof StatementCatalog;
+  }
+
+  private Object call(Method method, Object[] arguments) throws Throwable {
+    try {
+      return method.invoke(delegate, arguments);
+    } catch (InvocationTargetException e) {
+      throw SparkErrors.declared(e.getCause());
+    }
+  }
+}
