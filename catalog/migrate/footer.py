@@ -101,8 +101,7 @@ def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from icecomb.format.rows.data_file import data_file
-    from icecomb.format.rows.data_metrics import MetricsConfig, parquet_metrics
+    from icecomb.format.rows.data_metrics import MetricsConfig, data_file, parquet_metrics
     from icecomb.format.rows.read.arrow_projection import file_fields
     from icecomb.format.rows.unproven_values import check_values
 

@@ -55,14 +55,12 @@ class SourceSchema:
         spec: identity on each partition column, unpartitioned when there is none.
         notes: column name to what was converted or chosen.
         problems: the columns that cannot be converted.
-        from_spark: whether the spelling and types are those that Spark recorded.
     """
 
     schema: Schema
     spec: PartitionSpec
     notes: Mapping[str, tuple[str, ...]]
     problems: tuple[ColumnProblem, ...]
-    from_spark: bool
 
 
 def source_schema(
@@ -102,7 +100,7 @@ def source_schema(
             notes[field.name] = remarks
     schema = assign_fresh_schema_ids(Schema(_numbered(fields)))
     spec = _identity_spec(schema, keys)
-    return SourceSchema(schema, spec, notes, tuple(problems), from_spark=bool(recorded))
+    return SourceSchema(schema, spec, notes, tuple(problems))
 
 
 def _field(

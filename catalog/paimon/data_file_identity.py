@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icecomb.format.rows.column_check import ColumnCheck
-from icecomb.format.rows.parquet.reader import reading
 from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.read.data_file_reader import reading
 from icecomb.format.spec.name_mapping import create_name_mapping
 
 if TYPE_CHECKING:

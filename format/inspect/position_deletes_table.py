@@ -39,7 +39,7 @@ from icecomb.format.rows.metadata_columns import (
 )
 from icecomb.format.rows.partition_union import partition_union
 from icecomb.format.rows.read.arrow_projection import Projection
-from icecomb.format.rows.read.data_file_reader import open_data_file
+from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.name_mapping import MappedField, NameMapping

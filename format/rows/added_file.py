@@ -11,17 +11,17 @@ from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.column_check import REMEDIES, ColumnCheck
-from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
     MetricsKind,
     MetricsMode,
+    data_file,
     parquet_metrics,
 )
-from icecomb.format.rows.parquet.reader import reading
 from icecomb.format.rows.read.arrow_projection import FileField, Projection, file_fields
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
+from icecomb.format.rows.read.data_file_reader import reading
 from icecomb.format.rows.unproven_values import check_values
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
 from icecomb.format.spec import single_value

@@ -18,9 +18,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
 from icecomb.format.rows.read.arrow_projection import FileField
 from icecomb.format.spec import single_value
+from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import SortOrder
 from icecomb.format.spec.table_property import (
@@ -163,6 +165,33 @@ class Metrics:
     lower_bounds: dict[int, bytes]
     upper_bounds: dict[int, bytes]
     split_offsets: tuple[int, ...]
+
+
+def data_file(
+    location: str,
+    size: int,
+    metrics: Metrics,
+    spec: PartitionSpec,
+    partition: tuple[Any, ...],
+    *,
+    file_format: FileFormat = FileFormat.PARQUET,
+) -> DataFile:
+    """A data file with its metrics."""
+    return DataFile(
+        file_path=location,
+        file_format=file_format,
+        partition=partition,
+        record_count=metrics.record_count,
+        file_size_in_bytes=size,
+        column_sizes=metrics.column_sizes or None,
+        value_counts=metrics.value_counts,
+        null_value_counts=metrics.null_value_counts,
+        nan_value_counts=metrics.nan_value_counts,
+        lower_bounds=metrics.lower_bounds,
+        upper_bounds=metrics.upper_bounds,
+        split_offsets=metrics.split_offsets or None,
+        spec_id=spec.spec_id,
+    )
 
 
 def parquet_metrics(

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.rows.data_file import data_file
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
     MetricsKind,
     MetricsMode,
     bounds,
+    data_file,
     ids_of_values,
 )
 from icecomb.format.rows.parquet.statistics import reliable_zeros

@@ -38,9 +38,8 @@ from icecomb.catalog.hive.thrift.thrift_codec import table_from_wire, table_to_w
 from icecomb.format.errors import ConfigurationError, NoSuchTableError, TableAlreadyExistsError
 from tests.peers.ports import closed_port
 
-NEWER = (
-    wire.string_field(17, "hive") + wire.bool_field(20, value=True) + wire.map_field(99, {"a": "b"})
-)
+TRUE_FIELD_20 = b"\x02\x00\x14\x01"
+NEWER = wire.string_field(17, "hive") + TRUE_FIELD_20 + wire.map_field(99, {"a": "b"})
 
 
 def _storage(location):

@@ -11,11 +11,11 @@ from pyspark.errors import AnalysisException
 
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.rows.data_file import data_file_from_parquet
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, IntegerType, LongType, NestedField, StringType
+from tests.format.rows.parquet_file import data_file_from_parquet
 
 pytestmark = pytest.mark.jvm
 

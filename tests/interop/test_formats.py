@@ -93,7 +93,7 @@ def test_a_wide_file_of_iceberg_java_is_read_stripe_by_stripe(readers, tmp_path)
     )
     table = readers.load(name)
     (task,) = table.scan().plan_files()
-    from icecomb.format.rows.read.data_file_reader import open_data_file
+    from icecomb.format.rows.read.data_file import open_data_file
 
     reader = open_data_file(table.io, task.file, None)
     assert len(reader.row_groups()) > 3

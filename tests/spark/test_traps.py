@@ -21,7 +21,6 @@ from pyiceberg import types as peer
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.snapshot_producer import parent_manifests
-from icecomb.format.rows.data_file import data_file_from_parquet
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     DecimalType,
@@ -38,6 +37,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from tests.format.rows.parquet_file import data_file_from_parquet
 
 ROWS = 10_000
 DELETE_FILE = pa.schema(

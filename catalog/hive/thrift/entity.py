@@ -27,7 +27,6 @@ class StorageDescriptor:
     Attributes:
         bucket_columns: Columns of ``CLUSTERED BY``; with ``num_buckets`` > 0.
         sort_columns: (column, order) of ``SORTED BY``; order 1 = ascending, 0 = descending.
-        skewed_columns: Columns of ``SKEWED BY``.
     """
 
     columns: tuple[FieldSchema, ...] = ()
@@ -41,7 +40,6 @@ class StorageDescriptor:
     num_buckets: int = 0
     bucket_columns: tuple[str, ...] = ()
     sort_columns: tuple[tuple[str, int], ...] = ()
-    skewed_columns: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -170,7 +170,6 @@ def _storage(found: Any) -> StorageDescriptor:
     if found is None:
         return StorageDescriptor()
     serde = found.serdeInfo or ttypes.SerDeInfo()
-    skewed = found.skewedInfo.skewedColNames if found.skewedInfo else None
     return StorageDescriptor(
         columns=_columns(found.cols),
         location=found.location,
@@ -183,7 +182,6 @@ def _storage(found: Any) -> StorageDescriptor:
         num_buckets=found.numBuckets or 0,
         bucket_columns=tuple(found.bucketCols or ()),
         sort_columns=tuple((one.col, one.order) for one in found.sortCols or ()),
-        skewed_columns=tuple(skewed or ()),
         parameters=dict(found.parameters or {}),
     )
 

@@ -111,11 +111,6 @@ def map_field(field_id: int, mapping: dict[str, str]) -> bytes:
     return _header(_MAP, field_id) + bytes([_STRING, _STRING]) + count + body
 
 
-def bool_field(field_id: int, *, value: bool) -> bytes:
-    """An encoded boolean field."""
-    return _header(2, field_id) + bytes([value])
-
-
 def _header(type_id: int, field_id: int) -> bytes:
     return bytes([type_id]) + field_id.to_bytes(2, "big")
 

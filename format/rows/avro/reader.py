@@ -23,9 +23,9 @@ from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.avro.encoder import encode_long
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.rows.avro.decoder import columnar_layout, decoded_columns
-from icecomb.format.rows.parquet.reader import reading
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
 from icecomb.format.spec.arrow_schema import FIELD_ID_KEY
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
@@ -58,7 +58,7 @@ _LOGICAL = {
 }
 
 
-class AvroReader:
+class AvroReader(DataFileReader):
     """An open Avro file.
 
     Args:
@@ -80,15 +80,7 @@ class AvroReader:
         name_mapping: NameMapping | None = None,
         size: int | None = None,
     ) -> None:
-        self.location = location
-        self._source = io.open_input(location, size)
-        actual = self._source.size()
-        if size is not None and actual < size:
-            raise CorruptFileError(
-                f"Data file {location} has {actual} bytes, its manifest says {size}",
-                hint="The file was cut; restore it, or remove it from the table.",
-                path=location,
-            )
+        super().__init__(io, location, size)
         stream = self._stream()
         with _decoding(location):
             schema: Any = fastavro.parse_schema(stream.schema, _write_hint=False, _force=True)
@@ -98,10 +90,6 @@ class AvroReader:
             self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
         arrow = pa.schema([f for f, _ in self._columns])
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """One group, which belongs to the part that holds the first byte."""
@@ -122,14 +110,7 @@ class AvroReader:
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read columns of the whole file.
-
-        Args:
-            columns: Numbers of physical columns.
-            row_groups: The one group, or none.
-            batch_size: The most rows a batch has.
-            use_threads: Not used: rows are decoded by the calling thread.
-        """
+        """Read columns of the whole file, by the calling thread; see `DataFileReader.batches`."""
         del use_threads
         if not row_groups:
             return
@@ -309,4 +290,4 @@ def _decoding(location: str) -> Iterator[None]:
             f"Cannot read data file {location}: {detail}",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
-        ) from (problem)
+        ) from problem

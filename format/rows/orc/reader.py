@@ -18,9 +18,9 @@ from pyarrow import orc
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.rows.orc.tail import OrcTail
-from icecomb.format.rows.parquet.reader import empty_batches, reading
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
@@ -29,7 +29,7 @@ from icecomb.format.storage.file_io import FileIO
 _PLACE_NAME = re.compile(r"_col\d+")
 
 
-class OrcReader:
+class OrcReader(DataFileReader):
     """An open ORC file.
 
     Args:
@@ -51,15 +51,7 @@ class OrcReader:
         name_mapping: NameMapping | None = None,
         size: int | None = None,
     ) -> None:
-        self.location = location
-        self._source = io.open_input(location, size)
-        actual = self._source.size()
-        if size is not None and actual < size:
-            raise CorruptFileError(
-                f"Data file {location} has {actual} bytes, its manifest says {size}",
-                hint="The file was cut; restore it, or remove it from the table.",
-                path=location,
-            )
+        super().__init__(io, location, size)
         with reading(location):
             self._file = orc.ORCFile(self._source)
             schema = self._file.schema
@@ -80,10 +72,6 @@ class OrcReader:
                 path=location,
             )
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """The stripes that begin in a range of bytes, as Iceberg Java splits files."""
@@ -109,14 +97,7 @@ class OrcReader:
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read columns of some stripes.
-
-        Args:
-            columns: Numbers of physical columns; none gives batches with rows and no columns.
-            row_groups: The stripes.
-            batch_size: The most rows a batch has.
-            use_threads: Not used: stripes are decoded by the calling thread.
-        """
+        """Read columns of some stripes, by the calling thread; see `DataFileReader.batches`."""
         del use_threads
         wanted = set(columns)
         names = [f.name for f in self.fields if wanted.intersection(f.leaves)]

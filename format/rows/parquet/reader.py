@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icecomb.format.errors import (
-    CorruptFileError,
-    FileIOError,
-    IcecombError,
-    UnsupportedError,
-)
 from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
 from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
 
 
-class ParquetReader:
+class ParquetReader(DataFileReader):
     """An open Parquet file.
 
     Args:
@@ -44,15 +38,7 @@ class ParquetReader:
         size: int | None = None,
         dictionaries: Sequence[str] = (),
     ) -> None:
-        self.location = location
-        self._source = io.open_input(location, size)
-        actual = self._source.size()
-        if size is not None and actual < size:
-            raise CorruptFileError(
-                f"Data file {location} has {actual} bytes, its manifest says {size}",
-                hint="The file was cut; restore it, or remove it from the table.",
-                path=location,
-            )
+        super().__init__(io, location, size)
         with reading(location):
             # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
             footer = pq.read_metadata(self._source)
@@ -68,11 +54,6 @@ class ParquetReader:
             )
             schema = self._file.schema_arrow
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows the file has."""
-        return int(self._file.metadata.num_rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -111,17 +92,7 @@ class ParquetReader:
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read physical columns of some row groups.
-
-        Args:
-            columns: Numbers of physical columns; none gives batches with rows and no columns.
-            row_groups: Which row groups, ascending.
-            batch_size: The most rows a batch has.
-            use_threads: Whether columns are decoded in parallel.
-
-        Yields:
-            The number of a batch's first row in the file, and the batch.
-        """
+        """Read physical columns of some row groups; see `DataFileReader.batches`."""
         metadata = self._file.metadata
         names = [metadata.schema.column(i).path for i in columns]
         first = 0
@@ -144,38 +115,6 @@ class ParquetReader:
                     break
                 yield position, batch
                 position += batch.num_rows
-
-
-def empty_batches(
-    position: int, rows: int, batch_size: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches that have rows but no columns."""
-    for start in range(0, rows, batch_size):
-        count = min(batch_size, rows - start)
-        yield position + start, pa.record_batch([pa.nulls(count)], ["_"]).select([])
-
-
-@contextmanager
-def reading(location: str) -> Iterator[None]:
-    """Name the file in errors of pyarrow; those for want of memory stay what they are."""
-    try:
-        yield
-    except (IcecombError, MemoryError):
-        raise
-    except NotImplementedError as problem:
-        raise UnsupportedError(
-            f"Data file {location} has what cannot be read here: {problem}",
-            hint="Rewrite it with the engine that wrote it.",
-            path=location,
-        ) from problem
-    except (pa.ArrowException, OSError) as problem:
-        # pyarrow says OSError, without a number, for bytes that make no sense too.
-        failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError
-        raise failed(
-            f"Cannot read data file {location}: {problem}",
-            hint="Try again; if it fails again, restore the file or read an older snapshot.",
-            path=location,
-        ) from problem
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:

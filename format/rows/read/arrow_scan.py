@@ -28,7 +28,8 @@ from icecomb.format.rows.metadata_columns import (
 )
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.rows.read.arrow_projection import Projection
-from icecomb.format.rows.read.data_file_reader import DataFileReader, open_data_file
+from icecomb.format.rows.read.data_file import open_data_file
+from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.read.row_filter import may_match, row_mask
 from icecomb.format.spec.arrow_schema import child_fields, schema_to_pyarrow
 from icecomb.format.spec.metadata import TableMetadata

@@ -1,39 +1,64 @@
-"""What the readers of all file formats have in common, and the choice among them."""
+"""What the readers of all file formats have in common."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from contextlib import contextmanager
 
 import pyarrow as pa
 
-from icecomb.format.errors import UnsupportedError
-from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.parquet.reader import ParquetReader
+from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError, UnsupportedError
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.rows.read.arrow_projection import FileField
-from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
 
 
-class DataFileReader(Protocol):
-    """An open data file: its fields, and its rows in groups that can be skipped."""
+class DataFileReader(ABC):
+    """An open data file: its fields, and its rows in groups that can be skipped.
 
-    location: str
+    Args:
+        io: Where the file lies.
+        location: The file.
+        size: The length its manifest states; a shorter file is refused.
+
+    Attributes:
+        fields: What stands in the file.
+
+    Raises:
+        CorruptFileError: It is not a file of the format, or is shorter than stated.
+        FileMissingError: There is no such file.
+    """
+
     fields: tuple[FileField, ...]
+
+    def __init__(self, io: FileIO, location: str, size: int | None = None) -> None:
+        self.location = location
+        self._source = io.open_input(location, size)
+        actual = self._source.size()
+        if size is not None and actual < size:
+            raise CorruptFileError(
+                f"Data file {location} has {actual} bytes, its manifest says {size}",
+                hint="The file was cut; restore it, or remove it from the table.",
+                path=location,
+            )
 
     def close(self) -> None:
         """Close the file."""
+        self._source.close()
 
+    @abstractmethod
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """The groups of rows that belong to a range of bytes; each belongs to one range."""
 
+    @abstractmethod
     def statistics(
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
-        """The statistics of a column by group, None when there are none."""
+        """The statistics of a column by group, None when it has no one value a row."""
 
+    @abstractmethod
     def batches(
         self,
         columns: Sequence[int],
@@ -42,42 +67,46 @@ class DataFileReader(Protocol):
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The number of each batch's first row in the file, and the batch."""
+        """Read physical columns of some groups.
+
+        Args:
+            columns: Numbers of physical columns; none gives batches with rows and no columns.
+            row_groups: Which groups, ascending.
+            batch_size: The most rows a batch has.
+            use_threads: Whether columns may be decoded in parallel.
+
+        Yields:
+            The number of a batch's first row in the file, and the batch.
+        """
 
 
-def open_data_file(
-    io: FileIO,
-    file: DataFile,
-    name_mapping: NameMapping | None,
-    dictionaries: Sequence[str] = (),
-) -> DataFileReader:
-    """Open a data or delete file of any format.
+def empty_batches(
+    position: int, rows: int, batch_size: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches that have rows but no columns."""
+    for start in range(0, rows, batch_size):
+        count = min(batch_size, rows - start)
+        yield position + start, pa.record_batch([pa.nulls(count)], ["_"]).select([])
 
-    Args:
-        io: Where it lies.
-        file: The file.
-        name_mapping: The ids of its columns if it has none.
-        dictionaries: Columns to read dictionary-encoded where the format can do that.
 
-    Raises:
-        CorruptFileError: The file is damaged.
-        FileMissingError: There is no such file.
-        UnsupportedError: The format is not known.
-    """
-    if file.file_format is FileFormat.PARQUET:
-        return ParquetReader(
-            io, file.file_path, name_mapping, file.file_size_in_bytes, dictionaries
-        )
-    if file.file_format is FileFormat.ORC:
-        from icecomb.format.rows.orc.reader import OrcReader
-
-        return OrcReader(io, file.file_path, name_mapping, file.file_size_in_bytes)
-    if file.file_format is FileFormat.AVRO:
-        from icecomb.format.rows.avro.reader import AvroReader
-
-        return AvroReader(io, file.file_path, name_mapping, file.file_size_in_bytes)
-    raise UnsupportedError(
-        f"File {file.file_path} is {file.file_format.value}: such files cannot be read yet",
-        hint="Rewrite it as Parquet, ORC or Avro by the engine that wrote it.",
-        path=file.file_path,
-    )
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Name the file in errors of pyarrow; those for want of memory stay what they are."""
+    try:
+        yield
+    except (IcecombError, MemoryError):
+        raise
+    except NotImplementedError as problem:
+        raise UnsupportedError(
+            f"Data file {location} has what cannot be read here: {problem}",
+            hint="Rewrite it with the engine that wrote it.",
+            path=location,
+        ) from problem
+    except (pa.ArrowException, OSError) as problem:
+        # pyarrow says OSError, without a number, for bytes that make no sense too.
+        failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError
+        raise failed(
+            f"Cannot read data file {location}: {problem}",
+            hint="Try again; if it fails again, restore the file or read an older snapshot.",
+            path=location,
+        ) from problem

@@ -18,8 +18,7 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.schema import Schema as PeerSchema
 
-from icecomb.format.errors import ConfigurationError, CorruptFileError
-from icecomb.format.rows.data_file import data_file_from_parquet
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.rows.data_metrics import (
     MetricsConfig,
     parquet_metrics,
@@ -54,6 +53,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.rows.parquet_file import data_file_from_parquet
 
 SCHEMA = Schema(
     (
@@ -341,17 +341,3 @@ def test_a_migrated_file_is_described_by_its_footer_alone(tmp_path):
     assert found.file_size_in_bytes == path.stat().st_size
     assert found.value_counts == {3: 2}
     assert found.upper_bounds == {3: (9).to_bytes(8, "little")}
-
-    raw = path.read_bytes()
-    length = int.from_bytes(raw[-8:-4], "little")
-    for footer in (raw[-8 - length : -8], raw[-8 - length :]):
-        assert data_file_from_parquet(*args, footer=footer, file_size=len(raw)) == found
-
-
-def test_a_footer_that_is_none_is_an_error(tmp_path):
-    path = tmp_path / "f.parquet"
-    path.write_bytes(b"nonsense")
-    args = (FileIO(), str(path), SCHEMA, UNPARTITIONED_PARTITION_SPEC, ())
-    for footer in (None, b"", b"nonsense"):
-        with pytest.raises(CorruptFileError, match=r"f\.parquet"):
-            data_file_from_parquet(*args, footer=footer)

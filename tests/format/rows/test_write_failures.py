@@ -10,8 +10,7 @@ import tempfile
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import CorruptFileError, FileIOError, FileMissingError, SchemaError
-from icecomb.format.rows.data_file import data_file_from_parquet
+from icecomb.format.errors import FileIOError, SchemaError
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import (
@@ -147,15 +146,3 @@ def test_values_that_do_not_fit_are_refused_by_column(tmp_path, file_format, arr
     with pytest.raises(SchemaError, match="narrow"):
         write_data(IO, metadata, pa.table({"narrow": array}))
     assert files_below(tmp_path) == []
-
-
-def test_a_file_to_describe_that_is_missing_is_said_to_be_missing(tmp_path):
-    with pytest.raises(FileMissingError, match="gone"):
-        data_file_from_parquet(
-            IO, str(tmp_path / "gone.parquet"), SCHEMA, UNPARTITIONED_PARTITION_SPEC, ()
-        )
-    (tmp_path / "wrong.parquet").write_bytes(b"no Parquet at all")
-    with pytest.raises(CorruptFileError, match="wrong"):
-        data_file_from_parquet(
-            IO, str(tmp_path / "wrong.parquet"), SCHEMA, UNPARTITIONED_PARTITION_SPEC, ()
-        )
