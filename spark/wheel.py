@@ -1,7 +1,8 @@
 """Builds the wheel that carries its jars: `python -m icecomb.spark.wheel dist/`.
 
-Needs a checkout and a JDK. The jars are compiled from this checkout and put into a copy of it; the
-checkout itself stays as it is, so that no stale ready-made jar can hide sources that changed later.
+It does what `pip wheel` and `python -m build` do with a checkout, but needs no other environment
+and takes the classes of Spark installations at hand. Without those, and without the classes that an
+earlier build left in the user's cache, they come from Maven Central. A JDK is needed.
 """
 
 from __future__ import annotations
@@ -12,35 +13,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.metastore import server_jar
 from icecomb.format.errors import ConfigurationError, IcecombError
-from icecomb.spark import jar
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
-_PARTS: Final = (
-    "catalog",
-    "format",
-    "spark",
-    "pyproject.toml",
-    "setup.cfg",
-    "README.md",
-    "LICENSE",
-)
 _SETUPTOOLS: Final = 77
 """The oldest setuptools that knows the licence fields of pyproject.toml."""
 
 
-def build_wheel(target: Path) -> Path:
+def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
     """Build the wheel into the folder `target` and return its path.
 
+    Args:
+        target: The folder; made where it is missing.
+        sparks: Spark installations whose classes are compiled against, besides pyspark's.
+
     Raises:
-        ConfigurationError: This is not a checkout, or pip failed.
-        JavaError: There is no JDK, or javac refused the sources.
-        MissingDependencyError: pyspark, whose jars the classes are compiled against, is not
-            installed.
+        ConfigurationError: This is not a checkout, or pip failed; the message has its last lines.
     """
     if not (_CHECKOUT / "pyproject.toml").is_file():
         raise ConfigurationError(
@@ -49,62 +41,24 @@ def build_wheel(target: Path) -> Path:
         )
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="icecomb-wheel-") as scratch:
-        copy = Path(scratch) / "icecomb"
-        _copy_checkout(copy)
-        _add_jars(copy)
-        out = Path(scratch) / "out"
-        _pip_wheel(copy, out)
+        out = Path(scratch)
+        _pip_wheel(out, sparks)
         (built,) = out.glob("*.whl")
         return Path(shutil.move(built, target / built.name))
 
 
-def _copy_checkout(copy: Path) -> None:
-    copy.mkdir()
-    for name in _PARTS:
-        source = _CHECKOUT / name
-        if source.is_dir():
-            shutil.copytree(
-                source,
-                copy / name,
-                ignore=shutil.ignore_patterns("__pycache__", "*.jar", "*.class"),
-            )
-        else:
-            shutil.copy2(source, copy / name)
-
-
-def _add_jars(copy: Path) -> None:
-    spark = jar.spark_home()
-    bridge = jar.compile_bridge(spark)
-    starter = server_jar.starter_jar(spark.jars)
-    for built, folder, name in (
-        (bridge, "spark", jar.ready_made(spark.minor, spark.scala).name),
-        (starter, "catalog", f"{server_jar.NAME}.jar"),
-    ):
-        (copy / folder / "jars").mkdir()
-        shutil.copyfile(built, copy / folder / "jars" / name)
-
-
-def _pip_wheel(copy: Path, out: Path) -> None:
+def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:
     command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--quiet",
-        "-w",
-        str(out),
-        str(copy),
+        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(out)),
+        *(f"--config-settings=spark={spark}" for spark in sparks),
+        *(["--no-build-isolation"] if _has_setuptools() else []),
+        str(_CHECKOUT),
     ]
-    if _has_setuptools():
-        command.insert(4, "--no-build-isolation")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ConfigurationError(
             f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}",
-            hint=(
-                "look at pip's last lines above; it needs setuptools and the jars that were built"
-            ),
+            hint="look at pip's last lines above; it needs a JDK, setuptools and pyspark",
         )
 
 
@@ -121,8 +75,17 @@ def main() -> int:
         prog="python -m icecomb.spark.wheel", description="Build the wheel that carries its jars."
     )
     parser.add_argument("folder", nargs="?", default="dist", type=Path)
+    parser.add_argument(
+        "--spark",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="A Spark installation to compile against, besides pyspark; again for others.",
+    )
+    given = parser.parse_args()
     try:
-        built = build_wheel(parser.parse_args().folder)
+        built = build_wheel(given.folder, given.spark)
     except IcecombError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

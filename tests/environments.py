@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 ICEBERG_JAVA_VENV = ROOT / ".venv-iceberg-java"
 ICEBERG_JAVA_SPARK = "pyspark==4.1.4"
+SPARK_3_5_VENV = ROOT / ".venv-spark-3.5"
+SPARK_3_5 = "pyspark==3.5.9"
 PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
 # Where these lead pip and Python to is none of our environments.
@@ -35,6 +37,7 @@ def prepare(*, peers: bool) -> Path:
         wanted += [
             (ICEBERG_JAVA_VENV, [ICEBERG_JAVA_SPARK], ICEBERG_JAVA_SPARK),
             (PYPAIMON_VENV, [PYPAIMON], PYPAIMON),
+            (SPARK_3_5_VENV, [SPARK_3_5], SPARK_3_5),
         ]
     with ThreadPoolExecutor(len(wanted)) as pool:
         python, *_ = pool.map(lambda each: _environment(*each), wanted)

@@ -13,14 +13,23 @@ from pathlib import Path
 
 import pytest
 
+from icecomb.format.errors import ConfigurationError
+from icecomb.spark import jar
 from icecomb.spark.wheel import build_wheel
+from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV
 
 pytestmark = pytest.mark.jvm
 
 
+def sparks_at_hand():
+    """Those of the peers; the classes of the others are fetched."""
+    found = (ICEBERG_JAVA_VENV, SPARK_3_5_VENV)
+    return [next(venv.glob("lib/python3*/site-packages/pyspark")) for venv in found]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    return build_wheel(tmp_path_factory.mktemp("dist"))
+    return build_wheel(tmp_path_factory.mktemp("dist"), sparks_at_hand())
 
 
 @pytest.fixture(scope="module")
@@ -69,20 +78,47 @@ def test_the_wheel_holds_icecomb_and_nothing_beside_it(wheel):
     assert not [name for name in names if "__pycache__" in name or name.endswith(".class")]
 
 
-def test_the_wheel_carries_both_jars(wheel):
+def test_the_wheel_carries_a_jar_for_every_spark(wheel):
     with zipfile.ZipFile(wheel) as archive:
         jars = {name for name in archive.namelist() if name.endswith(".jar")}
     assert jars == {
+        "icecomb/spark/jars/icecomb-spark-3.5_2.12.jar",
+        "icecomb/spark/jars/icecomb-spark-3.5_2.13.jar",
+        "icecomb/spark/jars/icecomb-spark-4.0_2.13.jar",
+        "icecomb/spark/jars/icecomb-spark-4.1_2.13.jar",
+        "icecomb/spark/jars/icecomb-spark-4.2_2.13.jar",
         "icecomb/spark/jars/icecomb-spark-4.3_2.13.jar",
         "icecomb/catalog/jars/icecomb-metastore.jar",
     }
 
 
 def test_building_a_wheel_leaves_the_checkout_without_jars(wheel):
-    import icecomb.spark.jar as module
-
     assert wheel.exists()
-    assert not module.ready_made("4.3", "2.13").exists()
+    assert not jar.ready_made("4.3", "2.13").exists()
+
+
+def test_a_source_distribution_makes_the_same_wheel(wheel, tmp_path):
+    """What `python -m build` does: first the source distribution, and from it the wheel."""
+    hook = "import sys; sys.path.insert(0, 'spark/packaging'); import backend; backend.build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", hook, tmp_path], cwd=ROOT, check=True, capture_output=True
+    )
+    [source] = tmp_path.glob("*.tar.gz")
+    settings = [f"--config-settings=spark={spark}" for spark in sparks_at_hand()]
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", *settings]
+    subprocess.run([*pip, "-q", "-w", tmp_path, source], check=True, capture_output=True)
+    [built] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(built) as second:
+        assert sorted(second.namelist()) == sorted(first.namelist())
+
+
+def test_there_is_no_wheel_without_jars(runtime_only, tmp_path, monkeypatch):
+    for key, value in runtime_only.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(ConfigurationError, match="has no javac"):
+        build_wheel(tmp_path / "dist")
+    assert not list((tmp_path / "dist").iterdir())
 
 
 def test_spark_and_metastore_run_from_the_wheel_on_a_host_without_a_compiler(

@@ -1,0 +1,1 @@
+"""How the wheel is built: setuptools, and the jars it must not lack."""

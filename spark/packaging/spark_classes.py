@@ -1,0 +1,134 @@
+"""The classes of Sparks that are not installed, to compile against: got by the Ivy in pyspark.
+
+They are kept in the user's cache.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from icecomb.catalog.java import find_java
+from icecomb.catalog.metastore.server_jar import pyspark_jars
+from icecomb.format.errors import MissingDependencyError
+from icecomb.spark.jar import SUPPORTED, SparkHome
+
+_RELEASES: Final = {
+    "3.5": ("3.5.8", "3.3.4", "1.13.1", "1.9.8", "1.11.5", "2.15.2", "2.15.2"),
+    "4.0": ("4.0.2", "3.4.1", "1.15.2", "2.1.4", "1.12.0", "2.18.2", "2.18.2"),
+    "4.1": ("4.1.1", "3.4.2", "1.16.0", "2.2.1", "1.12.1", "2.20", "2.20.0"),
+    "4.2": ("4.2.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "2.21", "2.21.2"),
+    "4.3": ("4.3.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "2.21", "2.21.2"),
+}
+"""By minor version: Spark, and its Hadoop, Parquet, ORC, Avro, Jackson's annotations and its rest.
+
+They are named one by one, for to resolve all that Spark depends on takes four times as long.
+"""
+
+_SCALA: Final = {"2.12": "2.12.18", "2.13": "2.13.8"}
+_OF_SPARK: Final = "catalyst common-utils core launcher network-common sql sql-api tags unsafe"
+_MODULE: Final = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="icecomb" module="classes-of-spark"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+_DEPENDENCY: Final = """\
+    <dependency org="{0}" name="{1}" rev="{2}" transitive="false">
+      <artifact name="{1}" type="jar" ext="jar"{3}/>
+    </dependency>"""
+
+
+def every_spark(installed: Sequence[SparkHome] = ()) -> list[SparkHome]:
+    """One Spark for each jar that a wheel carries.
+
+    Args:
+        installed: Spark installations to take where they have the right minor version and Scala.
+
+    Raises:
+        MissingDependencyError: A Spark's classes cannot be had.
+        JavaError: There is no Java.
+    """
+    known = {(spark.minor, spark.scala): spark for spark in reversed(installed)}
+    return [
+        known.get((minor, scala)) or spark_classes(minor, scala)
+        for minor, scalas in SUPPORTED.items()
+        for scala in scalas
+    ]
+
+
+def spark_classes(minor: str, scala: str) -> SparkHome:
+    """A Spark's classes, enough to compile against and not to run.
+
+    Args:
+        minor: Spark's minor version, as ``3.5``.
+        scala: Scala's, as ``2.12``.
+
+    Raises:
+        MissingDependencyError: They cannot be had: no network.
+        JavaError: There is no Java.
+    """
+    from filelock import FileLock
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("icecomb") / "spark"
+    version = _RELEASES[minor][0]
+    home = cache / f"{version}_{scala}"
+    home.mkdir(parents=True, exist_ok=True)
+    # Ivy does not lock its cache
+    with FileLock(cache / ".lock"):
+        if not (home / ".complete").exists():
+            module = home / "ivy.xml"
+            module.write_text(_module(minor, scala))
+            _retrieve(module, home / "jars", cache / "ivy")
+            (home / ".complete").touch()
+    return SparkHome(home, version, scala)
+
+
+def _module(minor: str, scala: str) -> str:
+    spark, hadoop, parquet, orc, avro, annotations, jackson = _RELEASES[minor]
+    of_spark = _OF_SPARK.split()
+    if minor not in {"3.5", "4.0"}:
+        of_spark.append("common-utils-java")
+    shaded = ' m:classifier="shaded-protobuf"'
+    wanted = [
+        *(("org.apache.spark", f"spark-{name}_{scala}", spark, "") for name in of_spark),
+        ("org.scala-lang", "scala-library", _SCALA[scala], ""),
+        ("com.esotericsoftware", "kryo-shaded", "4.0.2", ""),
+        ("org.apache.hadoop", "hadoop-client-api", hadoop, ""),
+        *(
+            ("org.apache.parquet", f"parquet-{name}", parquet, "")
+            for name in ("column", "common", "format-structures", "hadoop")
+        ),
+        ("org.apache.orc", "orc-core", orc, shaded),
+        ("org.apache.orc", "orc-mapreduce", orc, shaded),
+        ("org.apache.hive", "hive-storage-api", "2.8.1", ""),
+        ("org.apache.avro", "avro", avro, ""),
+        ("com.fasterxml.jackson.core", "jackson-annotations", annotations, ""),
+        ("com.fasterxml.jackson.core", "jackson-core", jackson, ""),
+        ("com.fasterxml.jackson.core", "jackson-databind", jackson, ""),
+    ]
+    return _MODULE.format(dependencies="\n".join(_DEPENDENCY.format(*each) for each in wanted))
+
+
+def _retrieve(module: Path, folder: Path, cache: Path) -> None:
+    ivy = next(pyspark_jars().glob("ivy-*.jar"))
+    command = [
+        *(str(find_java()), "-jar", str(ivy), "-ivy", str(module), "-cache", str(cache)),
+        *("-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]", "-symlink"),
+        *("-types", "jar", "bundle"),
+    ]
+    # a repository that did not answer may do so the next time
+    for _ in range(3):
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode == 0:
+            return
+    said = done.stdout[-1500:].strip()
+    raise MissingDependencyError(
+        f"Ivy could not fetch the classes of Spark {module.parent.name}:\n{said}",
+        hint="look whether Maven Central, or the mirror of ~/.ivy2, can be reached from here",
+    )
