@@ -1,18 +1,21 @@
-"""What an examination finds: a fact, or a problem with its remedy."""
+"""What an examination or a plan finds: a fact, or what stands in the way, with its remedy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Any, Final
 
 
-class Level(str, Enum):
-    """How serious a finding is."""
+class Severity(str, Enum):
+    """How much a finding matters, the most serious first."""
 
-    OK = "ok"
-    NOTE = "note"
-    WARNING = "warning"
+    BLOCKER = "blocker"
     PROBLEM = "problem"
+    WARNING = "warning"
+    NOTE = "note"
+    OK = "ok"
 
     def __str__(self) -> str:
         return self.value
@@ -23,14 +26,46 @@ class Finding:
     """One finding.
 
     Attributes:
-        level: ``PROBLEM``: something is wrong. ``WARNING``: something may go wrong. ``NOTE``: worth
-            knowing. ``OK``: looked at, and fine.
-        subject: What was looked at, as ``metadata file``.
-        message: What was found.
-        remedy: What to do, a command where there is one.
+        severity: ``BLOCKER`` stops a plan before anything is changed. ``PROBLEM``: something is
+            wrong. ``WARNING``: something may go wrong. ``NOTE``: worth knowing. ``OK``: looked at,
+            and fine.
+        code: A stable name for programs, as ``not-parquet``, or what was looked at, as ``metadata
+            file``.
+        message: One sentence, what was found and where.
+        remedy: What to do about it, a command where there is one, or what happens.
+        places: The columns, partitions or files concerned (not more than a handful).
+        count: How many places there are in all.
     """
 
-    level: Level
-    subject: str
+    severity: Severity
+    code: str
     message: str
     remedy: str | None = None
+    places: tuple[str, ...] = ()
+    count: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding for programs."""
+        return {
+            "severity": self.severity.value,
+            "code": self.code,
+            "message": self.message,
+            "remedy": self.remedy,
+            "places": list(self.places),
+            "count": self.count,
+        }
+
+
+_SHOWN: Final = 5
+
+
+def _finding(
+    severity: Severity, code: str, message: str, remedy: str, places: tuple[str, ...] = ()
+) -> Finding:
+    return Finding(severity, code, message, remedy, places[:_SHOWN], len(places))
+
+
+blocker: Final = partial(_finding, Severity.BLOCKER)
+"""Make a finding of a plan: code, message, remedy and all places."""
+warning: Final = partial(_finding, Severity.WARNING)
+note: Final = partial(_finding, Severity.NOTE)

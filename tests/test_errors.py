@@ -13,6 +13,7 @@ HOUSE = Path(__file__).parent.parent
 FLOORS = ("format", "catalog", "spark")
 
 OWN_HINT = {
+    "ImportBlockedError": "made of a plan: its hint is the remedy of the first blocker",
     "MigrationBlockedError": "made of a plan: its hint is the remedy of the first blocker",
     "RevertBlockedError": "made of a plan: its hint says how to allow the loss",
 }

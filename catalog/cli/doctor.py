@@ -10,7 +10,7 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output import JsonOutput
-from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
                 ],
                 "findings": [
                     {
-                        "level": str(one.level),
-                        "subject": one.subject,
+                        "level": str(one.severity),
+                        "subject": one.code,
                         "message": one.message,
                         "remedy": one.remedy,
                     }
@@ -64,7 +64,7 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
         )
     else:
         _show(application, configuration, findings)
-    return BLOCKED if any(one.level is Level.PROBLEM for one in findings) else OK
+    return BLOCKED if any(one.severity is Severity.PROBLEM for one in findings) else OK
 
 
 def _show(application: Application, configuration: Configuration, found: list[Finding]) -> None:
@@ -76,7 +76,7 @@ def _show(application: Application, configuration: Configuration, found: list[Fi
     output.table(["setting", "value", "from"], configuration.sources)
     output.lines([""])
     for one in found:
-        output.lines([f"{one.level:<8} {one.subject}: {one.message}"])
+        output.lines([f"{one.severity:<8} {one.code}: {one.message}"])
         if one.remedy:
             output.lines([f"{'':<8} -> {one.remedy}"])
 
@@ -100,7 +100,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
     try:
         catalog = application.catalog()
     except IcecombError as error:
-        yield Finding(Level.PROBLEM, "catalog", error.message, error.hint)
+        yield Finding(Severity.PROBLEM, "catalog", error.message, error.hint)
         return
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.server_examination import examine_server
@@ -116,20 +116,20 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
             )
         cluster = list(_cluster(catalog))
         yield from cluster
-        if any(one.level is Level.PROBLEM and one.subject in _DOWN for one in cluster):
+        if any(one.severity is Severity.PROBLEM and one.code in _DOWN for one in cluster):
             return
         try:
             spaces = catalog.list_namespaces()
         except IcecombError as error:
-            yield Finding(Level.PROBLEM, "warehouse", error.message, error.hint)
+            yield Finding(Severity.PROBLEM, "warehouse", error.message, error.hint)
             return
-        yield Finding(Level.OK, "warehouse", f"it can be read: {len(spaces)} namespaces")
+        yield Finding(Severity.OK, "warehouse", f"it can be read: {len(spaces)} namespaces")
         return
     place = database_and_table(table) if table is not None else None
     found = list(examine_server(catalog, place[0] if place else None))
     yield from found
     yield from _cluster(catalog)
-    if place is not None and found[-1].subject != "metastore":
+    if place is not None and found[-1].code != "metastore":
         yield from examine_table(catalog, place)
 
 

@@ -9,7 +9,8 @@ import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.migrate.finding import ACCEPTABLE
+from icecomb.catalog.cli.output import finding_lines
+from icecomb.catalog.migrate.journal import ACCEPTABLE
 from icecomb.catalog.migrate.source_schema import TIMESTAMP_CHOICES
 from icecomb.format.errors import NoSuchTableError
 
@@ -220,12 +221,7 @@ def _show_plan(application: Application, plan: MigrationPlan) -> None:
             "partitioned by": [field.name for field in plan.spec.fields],
         }
     )
-    for finding in plan.findings:
-        lines = [f"{finding.severity.value}: {finding.message}", f"  {finding.remedy}"]
-        lines += [f"  - {place}" for place in finding.places]
-        if finding.count > len(finding.places):
-            lines.append(f"  - and {finding.count - len(finding.places)} more")
-        application.output.lines(lines)
+    application.output.lines(finding_lines(plan.findings))
 
 
 def _show_comparison(application: Application, found: Comparison) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
 from icecomb.catalog.cli.terminal import printable, printable_json, write_json, write_line
+from icecomb.catalog.finding import Finding
 
 
 class Output(Protocol):
@@ -76,6 +77,16 @@ class JsonOutput:
 
     def _print(self, value: Any) -> None:
         write_json(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
+
+
+def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """The findings of a plan for people."""
+    for finding in findings:
+        yield f"{finding.severity}: {finding.message}"
+        yield f"  {finding.remedy}"
+        yield from (f"  - {place}" for place in finding.places)
+        if finding.count > len(finding.places):
+            yield f"  - and {finding.count - len(finding.places)} more"
 
 
 def moment(timestamp_ms: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.output import moment
+from icecomb.catalog.cli.output import finding_lines, moment
 from icecomb.format.errors import ConfigurationError, SchemaError
 
 if TYPE_CHECKING:
@@ -172,13 +172,17 @@ def import_(application: Application, table: str, target: str, *, yes: bool) -> 
     """
     from icecomb.catalog.paimon.table_import import draft_import, plan_import, run_import
 
-    plan = plan_import(_source(application, table))
+    plan = plan_import(_source(application, table), application.progress)
     done = yes and not plan.blockers
     if done:
         run_import(plan, application.catalog(), target)
     elif not plan.blockers:
         draft_import(plan, application.catalog(), target)
-    application.output.facts({"table": target, "imported": done, **plan.to_json()})
+    facts = {"table": target, "imported": done, **plan.to_json()}
+    if not application.json:
+        del facts["blockers"], facts["findings"]
+    application.output.facts(facts)
+    application.output.lines(finding_lines(plan.findings))
     if plan.blockers:
         return BLOCKED
     if not yes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.finding import Finding, Severity
 from icecomb.format.errors import FileMissingError, IcecombError
 from icecomb.format.storage.site_file import site_folders
 
@@ -40,7 +40,7 @@ def examine_cluster(properties: Mapping[str, str], warehouse: str) -> Iterator[F
         web, address = HdfsFileSystem(properties).cluster(warehouse)
         nodes = name_nodes(web)
     except IcecombError as error:
-        yield Finding(Level.PROBLEM, "hdfs", error.message, error.hint)
+        yield Finding(Severity.PROBLEM, "hdfs", error.message, error.hint)
         return
     yield from _states(nodes, warehouse)
     if all(node.problem or node.state not in {"active", ""} for node in nodes):
@@ -49,7 +49,7 @@ def examine_cluster(properties: Mapping[str, str], warehouse: str) -> Iterator[F
         yield _latency(web)
         yield from _folder(web, address.path, warehouse)
     except IcecombError as error:
-        yield Finding(Level.PROBLEM, "warehouse", error.message, error.hint)
+        yield Finding(Severity.PROBLEM, "warehouse", error.message, error.hint)
 
 
 def _files_read(properties: Mapping[str, str]) -> Finding:
@@ -57,7 +57,7 @@ def _files_read(properties: Mapping[str, str]) -> Finding:
     folder = Path(named).expanduser() if named else site_folders(os.environ)[0]
     if folder is None:
         return Finding(
-            Level.NOTE,
+            Severity.NOTE,
             "hdfs configuration",
             "no core-site.xml or hdfs-site.xml was read: HADOOP_CONF_DIR is not set",
             "export HADOOP_CONF_DIR=<the folder with the cluster's own files>",
@@ -65,12 +65,12 @@ def _files_read(properties: Mapping[str, str]) -> Finding:
     found = [str(folder / name) for name in _FILES if (folder / name).exists()]
     if not found:
         return Finding(
-            Level.WARNING,
+            Severity.WARNING,
             "hdfs configuration",
             f"{folder} has neither {' nor '.join(_FILES)}",
             "point HADOOP_CONF_DIR at the folder with the cluster's own files",
         )
-    return Finding(Level.OK, "hdfs configuration", f"read: {', '.join(found)}")
+    return Finding(Severity.OK, "hdfs configuration", f"read: {', '.join(found)}")
 
 
 def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
     silent = [node for node in nodes if not node.state and not node.problem]
     for node in nodes:
         if node.problem:
-            level = Level.WARNING if active else Level.PROBLEM
+            level = Severity.WARNING if active else Severity.PROBLEM
             yield Finding(
                 level,
                 "name node",
@@ -88,13 +88,13 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
         else:
             said = f"is {node.state}" if node.state else "answers, but hides its state"
             yield Finding(
-                Level.OK if node.state else Level.NOTE,
+                Severity.OK if node.state else Severity.NOTE,
                 "name node",
                 f"{node.address} {said} (answered in {node.seconds * 1000:.0f} ms)",
             )
     if not active and not silent and not all(node.problem for node in nodes):
         yield Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "name node",
             f"none of those of {warehouse} is active",
             "hdfs haadmin -getAllServiceState; hdfs haadmin -transitionToActive <name>",
@@ -102,7 +102,7 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
     for node in active:
         if node.safe_mode:
             yield Finding(
-                Level.PROBLEM,
+                Severity.PROBLEM,
                 "safe mode",
                 f"{node.address} is in safe mode: everything can be read, nothing written",
                 "it ends by itself once enough blocks are reported; if it was entered by hand: "
@@ -110,7 +110,7 @@ def _states(nodes: list[NameNode], warehouse: str) -> Iterator[Finding]:
             )
         if node.live_data_nodes == 0:
             yield Finding(
-                Level.PROBLEM,
+                Severity.PROBLEM,
                 "data nodes",
                 "none is alive: no file can be read or written",
                 "start them; hdfs dfsadmin -report lists those that are known",
@@ -124,10 +124,13 @@ def _space(node: NameNode, live: int) -> Iterator[Finding]:
     said = f"{live} alive" + ("" if free is None else f", {_size(free)} free")
     if free is not None and free < _BLOCK:
         yield Finding(
-            Level.PROBLEM, "data nodes", f"{said}: no new block fits", "free space on their disks"
+            Severity.PROBLEM,
+            "data nodes",
+            f"{said}: no new block fits",
+            "free space on their disks",
         )
     else:
-        yield Finding(Level.OK, "data nodes", said)
+        yield Finding(Severity.OK, "data nodes", said)
 
 
 def _latency(web: WebHdfs) -> Finding:
@@ -140,12 +143,12 @@ def _latency(web: WebHdfs) -> Finding:
     said = f"a call as {web.user} takes {seconds * 1000:.1f} ms"
     if seconds > _SLOW_S:
         return Finding(
-            Level.WARNING,
+            Severity.WARNING,
             "latency",
             said,
             "each file costs two to four calls: look at the name node's load and at the network",
         )
-    return Finding(Level.OK, "latency", said)
+    return Finding(Severity.OK, "latency", said)
 
 
 def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
@@ -159,7 +162,7 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
             existing = posixpath.dirname(existing)
     if not status.is_folder:
         yield Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "warehouse",
             f"{existing} is a file",
             "choose another warehouse, or move the file away",
@@ -167,7 +170,7 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         return
     if existing != path:
         yield Finding(
-            Level.NOTE, "warehouse", f"{warehouse} does not exist; the first table makes it"
+            Severity.NOTE, "warehouse", f"{warehouse} does not exist; the first table makes it"
         )
     yield _rights(web, existing, warehouse)
     if existing == path:
@@ -177,10 +180,10 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
 def _rights(web: WebHdfs, path: str, warehouse: str) -> Finding:
     refused = _refused(web, path, warehouse, "r-x"), _refused(web, path, warehouse, "-wx")
     if refused == ("", ""):
-        return Finding(Level.OK, "permission", f"{web.user} may read and write in {path}")
+        return Finding(Severity.OK, "permission", f"{web.user} may read and write in {path}")
     verb = "write" if not refused[0] else "read"
     return Finding(
-        Level.PROBLEM,
+        Severity.PROBLEM,
         "permission",
         f"{web.user} may not {verb} in {path}: {refused[0] or refused[1]}",
         f"hdfs dfs -setfacl -R -m user:{web.user}:rwx {path} (or -chown), or be another user: "
@@ -218,11 +221,11 @@ def _quotas(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         remedy = f"delete what is not needed, or hdfs dfsadmin {command} {path}"
         if quota - used < least:
             reason = " (HDFS sets a whole block of 128 MiB aside)" if what == "space" else ""
-            yield Finding(Level.PROBLEM, "quota", f"{said}: no new file fits{reason}", remedy)
+            yield Finding(Severity.PROBLEM, "quota", f"{said}: no new file fits{reason}", remedy)
         elif used > _NEARLY * quota:
-            yield Finding(Level.WARNING, "quota", f"{said}: nearly full", remedy)
+            yield Finding(Severity.WARNING, "quota", f"{said}: nearly full", remedy)
         else:
-            yield Finding(Level.OK, "quota", said)
+            yield Finding(Severity.OK, "quota", said)
 
 
 def _size(count: float) -> str:

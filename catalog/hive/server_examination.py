@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, URI
-from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.finding import Finding, Severity
 from icecomb.catalog.hive.entry_change import NO_LOCKS_HINT
 from icecomb.catalog.hive.lock import describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
@@ -43,7 +43,7 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
         yield _reached(catalog)
         names = [database] if database else catalog.client.databases()
     except MetastoreError as error:
-        yield Finding(Level.PROBLEM, "metastore", error.message, error.hint)
+        yield Finding(Severity.PROBLEM, "metastore", error.message, error.hint)
         return
     yield _pointer_check(catalog, names[0] if names else "default")
     yield _column_check(catalog)
@@ -65,7 +65,7 @@ def abandoned_lock(row: LockRow) -> Finding:
     """A lock whose holder must be dead, as a finding."""
     name = row.database if row.table is None else f"{row.database}.{row.table}"
     return Finding(
-        Level.PROBLEM,
+        Severity.PROBLEM,
         "lock",
         f"{name} is locked, and its holder "
         f"{'has ended' if is_gone(row) else 'is silent'}: {describe_holder(row)}",
@@ -81,7 +81,7 @@ def _unreached(catalog: HiveCatalog) -> Iterator[Finding]:
             try:
                 client.server_name()
             except MetastoreError as error:
-                yield Finding(Level.WARNING, "metastore", error.message, error.hint)
+                yield Finding(Severity.WARNING, "metastore", error.message, error.hint)
 
 
 def _reached(catalog: HiveCatalog) -> Finding:
@@ -93,7 +93,7 @@ def _reached(catalog: HiveCatalog) -> Finding:
         client.server_name()
         taken.append(time.perf_counter() - started)
     return Finding(
-        Level.OK,
+        Severity.OK,
         "metastore",
         f"{client.uri} answers in {sorted(taken)[_CALLS // 2] * 1000:.1f} ms and calls itself "
         f"version {version}{' (so do 2.3 and 3.1)' if version == '3.0' else ''}",
@@ -105,7 +105,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
     told = CHECK_AND_PUT.of(catalog.properties)
     if told == "false":
         return Finding(
-            Level.WARNING,
+            Severity.WARNING,
             subject,
             f"{CHECK_AND_PUT} is false: the metastore is not told which pointer is replaced",
             f"set {CHECK_AND_PUT}=true unless the metastore cannot take it",
@@ -113,7 +113,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
     check = value_check(catalog.client, database)
     if check is ValueCheck.ATOMIC:
         return Finding(
-            Level.OK,
+            Severity.OK,
             subject,
             "the metastore checks which pointer it replaces (HIVE-26882, HIVE-28121)",
         )
@@ -121,7 +121,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
     trusted = told == "trusted"
     if check is ValueCheck.COMPARED:
         return Finding(
-            Level.PROBLEM if without and not trusted else Level.WARNING,
+            Severity.PROBLEM if without and not trusted else Severity.WARNING,
             subject,
             "the metastore checks which pointer it replaces (HIVE-26882), but not in one statement "
             "(HIVE-28121): on MySQL and MariaDB only locks keep two commits at once apart",
@@ -130,7 +130,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
         )
     if check is ValueCheck.REFUSED:
         return Finding(
-            Level.PROBLEM if without or trusted else Level.WARNING,
+            Severity.PROBLEM if without or trusted else Severity.WARNING,
             subject,
             "the metastore refuses to check which pointer it replaces, because it runs with "
             "hive.metastore.try.direct.sql=false: only locks keep commits apart",
@@ -138,7 +138,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
             + (f", and {LOCK_ENABLED}=true until then" if without else ""),
         )
     return Finding(
-        Level.PROBLEM if without else Level.WARNING,
+        Severity.PROBLEM if without else Severity.WARNING,
         subject,
         "the metastore does not check which pointer it replaces: only locks keep commits apart",
         f"set {LOCK_ENABLED}=true"
@@ -150,9 +150,11 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
 def _column_check(catalog: HiveCatalog) -> Finding:
     subject = "column check"
     if any(_setting(catalog, name).lower() == "false" for name in _TYPE_CHANGES):
-        return Finding(Level.OK, subject, "columns may be reordered, dropped and changed in type")
+        return Finding(
+            Severity.OK, subject, "columns may be reordered, dropped and changed in type"
+        )
     return Finding(
-        Level.NOTE,
+        Severity.NOTE,
         subject,
         "the metastore compares column types by position: it refuses to move a column, or to drop "
         "one that is not the last",
@@ -179,7 +181,7 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
         atomic = value_check(catalog.client, database) is ValueCheck.ATOMIC
         unexplained = error.hint in {None, UNEXPLAINED}
         yield Finding(
-            Level.PROBLEM if needed else Level.NOTE,
+            Severity.PROBLEM if needed else Severity.NOTE,
             subject,
             f"there are none: {error.message}",
             NO_LOCKS_HINT if needed and atomic and unexplained else error.hint,
@@ -187,7 +189,7 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
         return
     told = f"{expiry:g} s (hive.txn.timeout)" if expiry else "an unknown time"
     yield Finding(
-        Level.OK,
+        Severity.OK,
         subject,
         f"{len(rows)} held or waited for; a holder that is silent for {told} loses its lock where "
         "the metastore runs the housekeeper, which is off by default",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import LOCK_ENABLED
-from icecomb.catalog.finding import Finding, Level
+from icecomb.catalog.finding import Finding, Severity
 from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.metadata_files import (
     TrailFile,
@@ -47,7 +47,9 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         yield _unreadable(catalog, entry, error)
     else:
         snapshots = len(metadata.snapshots)
-        yield Finding(Level.OK, "metadata file", f"{location} can be read: {snapshots} snapshots")
+        yield Finding(
+            Severity.OK, "metadata file", f"{location} can be read: {snapshots} snapshots"
+        )
         yield from _trail(catalog, entry, metadata)
         yield from _kind(entry)
         yield from _lock_mode(catalog, entry, metadata)
@@ -58,7 +60,7 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
     said = error.message if isinstance(error, IcecombError) else str(error)
     if may_be_read_later(error):
         return Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "metadata file",
             f"{said}: that is no damage that a repair could mend",
             getattr(error, "hint", None) or "look at the file system, and who may read the file",
@@ -66,13 +68,13 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
     found = find_recovery(catalog.io, entry)
     if found is None:
         return Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "metadata file",
             f"{said}; no other metadata file of the table can be read",
             "restore the file from a backup; `icecomb drop` works without it",
         )
     return Finding(
-        Level.PROBLEM,
+        Severity.PROBLEM,
         "metadata file",
         f"{said}; the newest one that can be read is {found.location}: {found.reservation}",
         f"icecomb repair {entry.full_name} --to {found.location}",
@@ -104,7 +106,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
         last = _newest(later)
         perhaps = f", or {last.location} if its writer was told that it was committed"
         yield Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "pointer",
             f"it went backwards: {sure.location} was committed after {current}, which the table "
             "points at",
@@ -114,18 +116,18 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     elif lost:
         newest = _newest(lost)
         yield Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "pointer",
             f"it went backwards, and others went on from there: {newest.location} was committed, "
             "and is not in the table's history",
             f"to look at what was lost: icecomb register {entry.full_name}_lost {newest.location}",
         )
     else:
-        yield Finding(Level.OK, "pointer", "it never went backwards, as far as the folder tells")
+        yield Finding(Severity.OK, "pointer", "it never went backwards, as far as the folder tells")
     unsettled = [one for one in trail if one.ancestors[-1:] == [current] and one not in later]
     for one in unsettled[:_SHOWN]:
         yield Finding(
-            Level.NOTE,
+            Severity.NOTE,
             "leftover",
             f"{one.location} was written and, as far as is known, not committed",
             f"icecomb commit settle {entry.full_name} {one.location}",
@@ -151,7 +153,7 @@ def _is_younger(one: TrailFile, oldest_ms: int) -> bool:
 def _kind(entry: HiveTable) -> Iterator[Finding]:
     if entry.table_type == "MANAGED_TABLE":
         yield Finding(
-            Level.WARNING,
+            Severity.WARNING,
             "type",
             "the metastore holds it for a managed table: DROP TABLE in Hive deletes its files",
             "set the table's property EXTERNAL=TRUE",
@@ -167,21 +169,21 @@ def _lock_mode(
     wanted = f"{LOCK_ENABLED}={str(by_default).lower()}"
     if chosen != by_default:
         yield Finding(
-            Level.WARNING,
+            Severity.WARNING,
             "lock mode",
             f"the table is committed to {mode} locks ({LOCK_ENABLED}), the catalog's others are "
             "not: a writer that only knows the catalog's mode can lose commits",
             f"give the table and all its writers one mode: {wanted}",
         )
     else:
-        yield Finding(Level.OK, "lock mode", f"commits are made {mode} locks")
+        yield Finding(Severity.OK, "lock mode", f"commits are made {mode} locks")
     if chosen:
         yield from _held(catalog, entry)
         return
     if obstacle := catalog.pointer((entry.database, entry.name)).change.lock_free_obstacle():
         what, helps = obstacle
         yield Finding(
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "lock mode",
             f"the table is without locks, and the metastore {what}: no commit to it is possible "
             "from here, and others can lose theirs",
@@ -190,7 +192,7 @@ def _lock_mode(
     rows = catalog.client.locks(entry.database, entry.name)
     for row in rows[:_SHOWN]:
         yield Finding(
-            Level.WARNING,
+            Severity.WARNING,
             "lock mode",
             f"the table is without locks, but somebody uses one: {describe_holder(row)}",
             f"give the table and all its writers one mode ({LOCK_ENABLED})",
@@ -200,7 +202,7 @@ def _lock_mode(
 def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
     stale = stale_parameters(catalog, entry, metadata)
     if not stale:
-        yield Finding(Level.OK, "parameters", "the metastore says what the metadata says")
+        yield Finding(Severity.OK, "parameters", "the metastore says what the metadata says")
         return
     some = list(stale.items())
     told = "; ".join(
@@ -208,7 +210,7 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
     )
     more = f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
     yield Finding(
-        Level.WARNING,
+        Severity.WARNING,
         "parameters",
         f"the metastore says otherwise than the metadata: {told}{more}",
         f"icecomb repair {entry.full_name}",
@@ -225,7 +227,7 @@ def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
     for row in [row for row in rows if row not in abandoned][:_SHOWN]:
         if row.state is LockState.ACQUIRED:
             yield Finding(
-                Level.NOTE,
+                Severity.NOTE,
                 "lock",
                 f"it is held now: {describe_holder(row)}",
                 f"if its process is dead: icecomb locks break {row.lock_id} --yes",

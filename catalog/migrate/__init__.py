@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.journal import Choices
-from icecomb.catalog.migrate.progress import Progress, Silent
+from icecomb.catalog.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Choices", "apply", "finalize", "plan", "revert", "status", "verify"]
 
 _DEFAULTS = Choices()
-_SILENT = Silent()
 
 
 def plan(
@@ -41,7 +40,7 @@ def plan(
     choices: Choices = _DEFAULTS,
     *,
     footers: bool = True,
-    progress: Progress = _SILENT,
+    progress: Progress = SILENT,
 ) -> MigrationPlan:
     """What migrating a table would do, and everything that stands in the way. Nothing is changed.
 
@@ -67,7 +66,7 @@ def apply(
     identifier: str | tuple[str, ...],
     choices: Choices = _DEFAULTS,
     *,
-    progress: Progress = _SILENT,
+    progress: Progress = SILENT,
 ) -> Migrated:
     """Make a Hive table an Iceberg table in place, or go on where a crash interrupted that.
 
@@ -82,7 +81,7 @@ def apply(
 
 
 def verify(
-    catalog: Catalog, identifier: str | tuple[str, ...], *, progress: Progress = _SILENT
+    catalog: Catalog, identifier: str | tuple[str, ...], *, progress: Progress = SILENT
 ) -> Comparison:
     """Compare the migrated table with what Hive would read, value by value.
 
@@ -101,7 +100,7 @@ def revert(
     *,
     dry_run: bool = True,
     allow_data_loss: bool = False,
-    progress: Progress = _SILENT,
+    progress: Progress = SILENT,
 ) -> RevertPlan:
     """Say what going back would lose or, with ``dry_run=False``, give the old Hive table back.
 
@@ -135,7 +134,7 @@ def finalize(catalog: Catalog, identifier: str | tuple[str, ...], *, dry_run: bo
     """
     from icecomb.catalog.migrate.finalizing import finalize as end
 
-    end(_workplace(catalog, identifier, _SILENT), dry_run=dry_run)
+    end(_workplace(catalog, identifier, SILENT), dry_run=dry_run)
 
 
 def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any]:
@@ -146,7 +145,7 @@ def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any
     """
     from icecomb.catalog.migrate.finalizing import status as look
 
-    return look(_workplace(catalog, identifier, _SILENT))
+    return look(_workplace(catalog, identifier, SILENT))
 
 
 def _workplace(

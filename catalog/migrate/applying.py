@@ -24,6 +24,7 @@ from icecomb.catalog.migrate.context import Workplace, remove_empty_folder
 from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of, with_unread
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
+from icecomb.catalog.takeover import BlockedError
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -35,7 +36,6 @@ from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.table_property import RESERVED_PROPERTIES
 
 _ROUNDS: Final = 3
-NAME_MAPPING: Final = "schema.name-mapping.default"
 _HIVE_ONLY: Final = re.compile(
     r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
     r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
@@ -47,18 +47,10 @@ _HIVE_ONLY: Final = re.compile(
 _METADATA_FILE: Final = re.compile(r".*\.(metadata\.json|avro|json\.gz)")
 
 
-class MigrationBlockedError(MigrationError):
-    """A plan has blockers; nothing was changed. ``plan`` holds all of them."""
+class MigrationBlockedError(BlockedError, MigrationError):
+    """A migration's plan has blockers; nothing was changed. ``plan`` holds all of them."""
 
-    def __init__(self, plan: MigrationPlan) -> None:
-        first = plan.blockers[0]
-        more = f" (and {len(plan.blockers) - 1} more)" if len(plan.blockers) > 1 else ""
-        super().__init__(
-            f"{plan.table} cannot be migrated: {first.message}{more}",
-            hint=f"{first.remedy}; `icecomb migrate plan {plan.table}` lists everything",
-            table=plan.table,
-        )
-        self.plan = plan
+    _REFUSED, _LISTED = "migrated", "`icecomb migrate plan {}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +175,7 @@ class Takeover:
 
     def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
         from icecomb.format.operation.append import FastAppend
-        from icecomb.format.spec.metadata import new_table_metadata
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
-        from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
         from icecomb.format.spec.update import update_table_metadata
 
         footers = [file.footer for file in plan.files if file.footer is not None]
@@ -194,17 +184,9 @@ class Takeover:
             (field for footer in footers for field in footer.unread),
             plan.schema.highest_field_id,
         )
-        properties = {
-            **iceberg_properties(table.parameters),
-            NAME_MAPPING: mapping.to_json(),
-            "migrated": "true",
-            # A way back needs the old files: nobody may delete them before `migrate finalize`.
-            "gc.enabled": "false",
-        }
-        base = new_table_metadata(
-            plan.schema, plan.spec, UNSORTED_SORT_ORDER, plan.location, properties
-        )
-        base = replace(base, last_column_id=last_column_id)
+        # A way back needs the old files: nobody may delete them before `migrate finalize`.
+        properties = {**iceberg_properties(table.parameters), "migrated": "true"}
+        base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
         for footer in footers:
             if footer.data_file is not None:

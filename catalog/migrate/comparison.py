@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.migrate.progress import Progress
+from icecomb.catalog.progress import Progress, each
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
@@ -144,13 +143,9 @@ def compare_files(  # noqa: PLR0917 - what is read, what is compared, where it i
     def work(pair: FilePair) -> _FileResult:
         return _compare_file(io, metadata, schema, pair)
 
-    with (
-        progress.task("comparing", len(pairs), "files") as advance,
-        ThreadPoolExecutor(_WORKERS, "icecomb-compare") as pool,
-    ):
-        for pair, result in zip(pairs, pool.map(work, pairs), strict=True):
-            _take_in(comparison, pair, result)
-            advance(1)
+    results = each(progress, "comparing", "files", pairs, work, _WORKERS)
+    for pair, result in zip(pairs, results, strict=True):
+        _take_in(comparison, pair, result)
 
 
 @dataclass(slots=True)

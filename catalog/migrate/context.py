@@ -15,8 +15,8 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
 from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.journal import Journal, Step
-from icecomb.catalog.migrate.progress import Progress
 from icecomb.catalog.pointer import Committed, Unknown
+from icecomb.catalog.progress import Progress
 from icecomb.format.errors import CommitFailedError, CommitStateUnknownError, FileMissingError
 from icecomb.format.storage.file_io import FileIO
 

@@ -30,8 +30,8 @@ from icecomb.catalog.hive.thrift.entity import (
     StorageDescriptor,
 )
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
-from icecomb.catalog.migrate.progress import Progress
 from icecomb.catalog.pointer import Committed, Conflict, Outcome
+from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,

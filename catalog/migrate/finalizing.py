@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.journal import Journal, Step, find_journals, open_journal
 from icecomb.format.errors import MigrationError
+from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.update import Changes
 
-_UNPURGED = "gc.enabled"
+_UNPURGED = GC_ENABLED.key
 
 
 def status(place: Workplace) -> dict[str, Any]:

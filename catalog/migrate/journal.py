@@ -28,6 +28,12 @@ from icecomb.format.storage.file_io import FileIO
 FOLDER: Final = "_icecomb_migration"
 _VERSION: Final = 1
 _PAGE: Final = 500
+ACCEPTABLE: Final = {
+    "bucketing": "lose the table's Hive bucketing (the rows stay, the layout is not promised)",
+    "missing-partitions": "leave out partitions whose folder does not exist",
+    "subdirectories": "take over files in sub-folders of a partition, too",
+}
+"""Blockers that a user may accept by name, and what accepting means."""
 
 
 class Step(Enum):
@@ -57,7 +63,7 @@ class Choices:
     Attributes:
         timestamp: what Hive's timestamp becomes, "timestamptz" or "timestamp".
         time_zone: the zone of local timestamps in partition values.
-        accept: names of accepted blockers, see `icecomb.catalog.migrate.finding.ACCEPTABLE`.
+        accept: names of accepted blockers, see `ACCEPTABLE`.
     """
 
     timestamp: str = "timestamptz"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from icecomb.catalog.finding import Finding, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.finding import Finding, blocker, note, warning
 from icecomb.catalog.migrate.footer import FileProblem
 from icecomb.catalog.migrate.journal import Choices
 from icecomb.catalog.migrate.source import is_parquet

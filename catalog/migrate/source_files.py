@@ -7,16 +7,13 @@ registered as partitions belong to nobody. Empty files hold no rows and no foote
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from icecomb.catalog.migrate.progress import Progress
+from icecomb.catalog.progress import Progress, each
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
-
-THREADS = 16
-"""Listings and footers wait for the storage, so more of them than cores are under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +56,8 @@ def list_places(io: FileIO, places: Iterable[Place], progress: Progress) -> list
     Raises:
         FileIOError: a folder cannot be listed.
     """
-    pending = list(places)
-    with (
-        progress.task("listing", len(pending), "partitions") as advance,
-        ThreadPoolExecutor(THREADS, "icecomb-list") as pool,
-    ):
-        found = []
-        for result in pool.map(lambda place: _list_place(io, place), pending):
-            found.append(result)
-            advance(1)
-        return found
+    work = partial(_list_place, io)
+    return list(each(progress, "listing", "partitions", list(places), work))
 
 
 def _list_place(io: FileIO, place: Place) -> PlaceFiles:

@@ -44,6 +44,4 @@ def examine(io: FileIO, location: str, schema: Schema) -> tuple[bool, str | None
     identified = any(not f.by_name for f in fields)
     if problem is None:
         return identified, None
-    return identified, (
-        f"column {problem.column}: {problem.message}; write the rows into a new table"
-    )
+    return identified, f"column {problem.column}: {problem.message}"

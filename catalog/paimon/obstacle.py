@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from icecomb.catalog.finding import Finding, blocker
 from icecomb.catalog.paimon.data_type import (
     LOCAL_ZONED,
     AtomicType,
@@ -14,6 +15,7 @@ from icecomb.catalog.paimon.data_type import (
 from icecomb.catalog.paimon.table_option import switched_on
 from icecomb.catalog.paimon.table_schema import TableSchema
 
+ANEW: Final = "write the rows into a new table"
 _ELSEWHERE: Final = (
     *("scan.snapshot-id", "scan.tag-name", "scan.version", "scan.timestamp"),
     *("scan.timestamp-millis", "scan.creation-time-millis", "scan.file-creation-time-millis"),
@@ -30,32 +32,43 @@ _TIMESTAMPS: Final = frozenset(("TIMESTAMP", LOCAL_ZONED))
 _ZONED_AS_WRITTEN: Final = "orc.timestamp-ltz.legacy.type"
 
 
-def table_obstacles(schema: TableSchema) -> Iterator[str]:
-    """What the latest schema says against reading the files as they are, one sentence each."""
+def table_obstacles(schema: TableSchema) -> Iterator[Finding]:
+    """What the latest schema says against reading the files as they are."""
     options = schema.options
     if not schema.is_append_table:
-        yield (
+        yield blocker(
+            "primary-key",
             f"it has a primary key ({', '.join(schema.primary_keys)}): its files hold several "
-            "versions of a row, which only Paimon can merge; write its rows into a new table"
+            "versions of a row, which only Paimon can merge",
+            ANEW,
         )
+    for code, reason in _unusual(options):
+        yield blocker(code, reason, ANEW)
+
+
+def _unusual(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if switched_on(options, "data-evolution.enabled"):
-        yield "data-evolution.enabled: its rows are spread over several files"
+        yield "partial-files", "data-evolution.enabled: its rows are spread over several files"
     if switched_on(options, "chain-table.enabled"):
-        yield "chain-table.enabled: it has rows of other branches"
+        yield "other-rows", "chain-table.enabled: it has rows of other branches"
     if options.get("type", "table").lower() != "table":
-        yield f"it is a Paimon {options['type']}, not a table"
+        yield "no-table", f"it is a Paimon {options['type']}, not a table"
     if options.get("branch", "main") != "main":
-        yield f"option branch={options['branch']}: its rows are those of that branch"
-    if options.get("scan.mode", "default") not in _LATEST:
-        yield f"option scan.mode={options['scan.mode']}: Paimon does not read its latest rows"
+        branch = options["branch"]
+        yield "other-rows", f"option branch={branch}: its rows are those of that branch"
+    mode = options.get("scan.mode", "default")
+    if mode not in _LATEST:
+        yield "other-rows", f"option scan.mode={mode}: Paimon does not read its latest rows"
     for key in _ELSEWHERE:
         if key in options:
-            yield f"option {key}={options[key]}: Paimon does not read (only) its latest rows"
+            said = f"option {key}={options[key]}"
+            yield "other-rows", f"{said}: Paimon does not read (only) its latest rows"
     for key, value in options.items():
         if key.startswith("fields.") and key.endswith(".default-value"):
-            yield f"option {key}: Paimon before 1.3 reads its nulls as {value!r}"
+            yield "null-values", f"option {key}: Paimon before 1.3 reads its nulls as {value!r}"
         if key.endswith(".map.storage-layout") and value.lower() != "default":
-            yield f"option {key}={value}: its maps are stored in a form of Paimon's own"
+            said = f"option {key}={value}"
+            yield "map-layout", f"{said}: its maps are stored in a form of Paimon's own"
 
 
 def file_obstacle(written: TableSchema, name: str) -> str | None:

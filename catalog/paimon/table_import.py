@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.definition import Draft, TableDefinition
+from icecomb.catalog.finding import Finding, blocker
 from icecomb.catalog.paimon.binary_row import read_row
 from icecomb.catalog.paimon.data_file_identity import examine
 from icecomb.catalog.paimon.iceberg import (
@@ -17,8 +18,10 @@ from icecomb.catalog.paimon.iceberg import (
     iceberg_schema,
     unreadable,
 )
-from icecomb.catalog.paimon.obstacle import file_obstacle, table_obstacles, value_change
+from icecomb.catalog.paimon.obstacle import ANEW, file_obstacle, table_obstacles, value_change
+from icecomb.catalog.progress import SILENT, Progress, each
 from icecomb.catalog.table_creation import CreateTableTransaction
+from icecomb.catalog.takeover import BlockedError, TakeoverPlan
 from icecomb.format.errors import (
     CommitFailedError,
     CorruptFileError,
@@ -28,12 +31,12 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.single_value import to_json
 from icecomb.format.spec.types import (
     DateType,
-    PrimitiveType,
     TimestampType,
     TimestamptzType,
     TimeType,
@@ -47,34 +50,29 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.format.manifests.manifest import DataFile
 
-NAME_MAPPING: Final = "schema.name-mapping.default"
 _FORMATS: Final = (".parquet", ".orc")
 _AS_TEXT: Final = (DateType, TimeType, TimestampType, TimestamptzType)
 
 
-@dataclass(slots=True)
-class ImportPlan:
+@dataclass(frozen=True, slots=True)
+class ImportPlan(TakeoverPlan):
     """What bringing a table over would do.
 
     Attributes:
         source: The Paimon table.
-        schema: Its latest schema.
+        latest: Its latest schema.
         snapshot: Its latest snapshot; None if it has no data.
-        blockers: Why it cannot be done, all reasons at once; none if it can.
-        files: The data files as Iceberg describes them.
-        schema_of_iceberg, spec, properties: What the Iceberg table gets.
+        files: The data files as Iceberg describes them; none if there are blockers.
+        mapping: What names mean in files without field ids.
         last_column_id: The highest id that a field of the files has, dropped ones included.
     """
 
     source: PaimonSource
-    schema: TableSchema
+    latest: TableSchema
     snapshot: Snapshot | None
-    blockers: list[str] = field(default_factory=list)
-    files: list[DataFile] = field(default_factory=list)
-    schema_of_iceberg: Schema = field(default_factory=Schema)
-    last_column_id: int = 0
-    spec: PartitionSpec = field(default_factory=PartitionSpec)
-    properties: dict[str, str] = field(default_factory=dict)
+    files: tuple[DataFile, ...]
+    mapping: NameMapping
+    last_column_id: int
 
     @property
     def rows(self) -> int:
@@ -84,26 +82,33 @@ class ImportPlan:
     def to_json(self) -> dict[str, Any]:
         """The plan for programs and people."""
         return {
-            "source": self.source.name,
-            "location": self.source.location,
-            "schema": self.schema.schema_id,
+            "source": self.table,
+            "location": self.location,
+            "schema": self.latest.schema_id,
             "snapshot": self.snapshot.snapshot_id if self.snapshot else None,
             "files": len(self.files),
             "rows": self.rows,
-            "columns": [str(one) for one in self.schema_of_iceberg.fields],
-            "partitioned by": list(self.schema.partition_keys),
-            "blockers": self.blockers,
+            "columns": [str(one) for one in self.schema.fields],
+            "partitioned by": list(self.latest.partition_keys),
+            "blockers": [finding.message for finding in self.blockers],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 
-class ImportBlockedError(ValidationError):
+class ImportBlockedError(BlockedError, ValidationError):
     """A Paimon table cannot be brought over; `context["blockers"]` has all reasons."""
 
+    _REFUSED, _LISTED = "brought over", "`icecomb paimon import` without --yes"
 
-def plan_import(source: PaimonSource) -> ImportPlan:
+
+def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan:
     """Look at everything that bringing a table over depends on; nothing is changed.
 
     Of each data file the footer is read, of ORC files all rows.
+
+    Args:
+        source: The Paimon table.
+        progress: Told of the files looked at.
 
     Raises:
         NoSuchTableError: There is no Paimon table.
@@ -113,30 +118,12 @@ def plan_import(source: PaimonSource) -> ImportPlan:
     """
     # A schema is there before the first snapshot that has files of it.
     snapshot = source.snapshots.latest()
-    plan = ImportPlan(source, source.schemas.latest(), snapshot)
+    latest = source.schemas.latest()
     try:
-        return _filled(plan)
+        return _Survey(source, snapshot, latest).plan(progress)
     except (CorruptFileError, FileMissingError):
-        _check_unchanged(plan)
+        _check_unchanged(source, snapshot, latest)
         raise
-
-
-def _filled(plan: ImportPlan) -> ImportPlan:
-    schema, source = plan.schema, plan.source
-    _check_table(plan)
-    try:
-        plan.schema_of_iceberg = iceberg_schema(schema)
-        plan.spec = iceberg_partition_spec(schema)
-    except UnsupportedError as error:
-        plan.blockers.append(error.message)
-    # Other owners of the files must not see them vanish: Paimon's table goes on to name them.
-    plan.properties = {**iceberg_properties(schema), "gc.enabled": "false"}
-    if not plan.blockers:
-        entries = [] if plan.snapshot is None else source.snapshots.files(plan.snapshot)
-        _check_entries(plan, entries)
-        if not plan.blockers:
-            _describe(plan, entries)
-    return plan
 
 
 def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
@@ -146,21 +133,16 @@ def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
         TableAlreadyExistsError: The name is taken.
         NoSuchNamespaceError: There is no such namespace.
     """
-    # Paimon may have dropped columns that files still have: no later one may get their ids.
-    last_column_id = max(plan.last_column_id, plan.schema.highest_field_id)
-    return catalog.draft(
-        identifier,
-        TableDefinition(
-            plan.schema_of_iceberg,
-            partition_spec=plan.spec,
-            properties=plan.properties,
-            last_column_id=last_column_id,
-        ),
-    )
+    properties = iceberg_properties(plan.latest)
+    made = plan.definition(properties, plan.mapping, plan.last_column_id)
+    return catalog.draft(identifier, made)
 
 
 def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     """Make the Iceberg table; it appears with all rows or not at all.
+
+    It is one step, which needs no journal: what breaks off has made no table, and the Paimon table
+    is only read. The snapshot's summary names Paimon's snapshot.
 
     Raises:
         ImportBlockedError: The plan has blockers; nothing was changed.
@@ -169,12 +151,8 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
         CommitStateUnknownError: It cannot be told whether the table was made.
     """
     if plan.blockers:
-        raise ImportBlockedError(
-            f"{plan.source.name} cannot be brought over: {plan.blockers[0]}",
-            hint="icecomb paimon import without --yes lists all reasons.",
-            blockers=plan.blockers,
-        )
-    _check_unchanged(plan)
+        raise ImportBlockedError(plan)
+    _check_unchanged(plan.source, plan.snapshot, plan.latest)
     draft = draft_import(plan, catalog, identifier)
     transaction = CreateTableTransaction(draft)
     if plan.snapshot is not None and plan.files:
@@ -189,107 +167,179 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     return transaction.commit_transaction()
 
 
-def _check_unchanged(plan: ImportPlan) -> None:
-    now = plan.source.snapshots.latest()
-    planned, latest = (one.snapshot_id if one else None for one in (plan.snapshot, now))
-    schema = plan.source.schemas.ids()[-1]
-    if (planned, plan.schema.schema_id) != (latest, schema):
+def _check_unchanged(source: PaimonSource, snapshot: Snapshot | None, latest: TableSchema) -> None:
+    now = source.snapshots.latest()
+    planned, newest = (one.snapshot_id if one else None for one in (snapshot, now))
+    schema = source.schemas.ids()[-1]
+    if (planned, latest.schema_id) != (newest, schema):
         raise CommitFailedError(
-            f"{plan.source.name} changed while it was read: snapshot {planned} with "
-            f"schema-{plan.schema.schema_id} became snapshot {latest} with schema-{schema}",
+            f"{source.name} changed while it was read: snapshot {planned} with "
+            f"schema-{latest.schema_id} became snapshot {newest} with schema-{schema}",
             hint="Nothing was made. Stop what writes or compacts the table, and run it again.",
         )
 
 
-def _check_table(plan: ImportPlan) -> None:
-    plan.blockers += table_obstacles(plan.schema)
-    snapshot = plan.snapshot
-    if snapshot is not None and "DELETION_VECTORS" in plan.source.snapshots.index_kinds(snapshot):
-        plan.blockers.append(
-            "it has deletion vectors: rows of its files are deleted; compact it fully with Paimon"
+class _Survey:
+    """One look at a table; what any step finds is kept."""
+
+    def __init__(
+        self, source: PaimonSource, snapshot: Snapshot | None, latest: TableSchema
+    ) -> None:
+        self._source = source
+        self._snapshot = snapshot
+        self._latest = latest
+        self._schema = Schema()
+        self._spec = PartitionSpec()
+        self._findings: list[Finding] = []
+        self._written: dict[int, TableSchema] = {}
+        self._without_ids: set[int] = set()
+        self._last_column_id = latest.highest_field_id
+
+    def plan(self, progress: Progress) -> ImportPlan:
+        self._look_at_table()
+        entries: Sequence[DataFileEntry] = ()
+        if self._snapshot is not None and not self._findings:
+            entries = self._source.snapshots.files(self._snapshot)
+            numbers = {entry.schema_id for entry in entries}
+            self._written = {number: self._source.schemas.read(number) for number in numbers}
+            self._look_at_entries(entries)
+        files: list[DataFile] = []
+        mapping = NameMapping(())
+        if not self._findings:
+            files = self._described(entries, progress)
+            mapping = self._mapping()
+        return ImportPlan(
+            self._source.name,
+            self._source.location,
+            self._schema,
+            self._spec,
+            tuple(self._findings),
+            self._source,
+            self._latest,
+            self._snapshot,
+            () if self._findings else tuple(files),
+            mapping,
+            self._last_column_id,
         )
 
+    def _look_at_table(self) -> None:
+        self._findings += table_obstacles(self._latest)
+        snapshot = self._snapshot
+        if snapshot and "DELETION_VECTORS" in self._source.snapshots.index_kinds(snapshot):
+            text = "it has deletion vectors: rows of its files are deleted"
+            self._findings.append(blocker("deletion-vectors", text, "compact it fully with Paimon"))
+        try:
+            self._schema = iceberg_schema(self._latest)
+            self._spec = iceberg_partition_spec(self._latest)
+        except UnsupportedError as error:
+            self._findings.append(blocker("unsupported-column", error.message, error.hint or ANEW))
 
-def _check_entries(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
-    written = {number: plan.source.schemas.read(number) for number in _schema_ids(entries)}
-    found: dict[str, list[str]] = defaultdict(list)
-    for entry in entries:
-        if not entry.name.endswith(_FORMATS):
-            found["neither Parquet nor ORC"].append(entry.name)
-        if entry.deleted_rows:
-            found["with deletions of rows"].append(entry.name)
-        columns = {f.name for f in written[entry.schema_id].fields}
-        if entry.write_columns is not None and not columns <= set(entry.write_columns):
-            found["with only some of the columns"].append(entry.name)
-        obstacle = file_obstacle(written[entry.schema_id], entry.name)
-        if obstacle is not None:
-            found[obstacle].append(entry.name)
-    plan.blockers += [
-        f"it has {len(names)} data files {what}, the first is {names[0]}"
-        for what, names in found.items()
-    ]
+    def _look_at_entries(self, entries: Sequence[DataFileEntry]) -> None:
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for entry in entries:
+            if not entry.name.endswith(_FORMATS):
+                found["file-format", "neither Parquet nor ORC"].append(entry.name)
+            if entry.deleted_rows:
+                found["deleted-rows", "with deletions of rows"].append(entry.name)
+            written = self._written[entry.schema_id]
+            columns = {f.name for f in written.fields}
+            if entry.write_columns is not None and not columns <= set(entry.write_columns):
+                found["partial-files", "with only some of the columns"].append(entry.name)
+            if (obstacle := file_obstacle(written, entry.name)) is not None:
+                found["moved-instants", obstacle].append(entry.name)
+        for (code, what), names in found.items():
+            text = f"it has {len(names)} data files {what}, the first is {names[0]}"
+            self._findings.append(blocker(code, text, ANEW, tuple(names)))
 
-
-def _describe(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> None:
-    locations = _locations(plan, entries)
-    groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
-    for entry in entries:
-        groups[entry.schema_id, entry.partition].append(entry)
-    written = {number: plan.source.schemas.read(number) for number, _ in groups}
-    by_name: dict[int, TableSchema] = {}
-    keys = {f.name: f for f in plan.schema.fields}
-    for (number, packed), group in groups.items():
-        schema = iceberg_schema(written[number])
-        plan.last_column_id = max(plan.last_column_id, schema.highest_field_id)
-        reason = unreadable(schema, plan.schema_of_iceberg)
-        reason = reason or value_change(written[number], plan.schema)
-        if reason is not None:
-            plan.blockers.append(
-                f"{len(group)} data files were written with schema-{number}: {reason}"
-            )
-            continue
-        values = read_row(packed, [keys[name] for name in plan.schema.partition_keys])
-        partition = _partition(plan, values)
-        described = TableDefinition(
-            _as_strict(schema, plan), partition_spec=plan.spec, last_column_id=0
-        ).metadata(plan.source.location)
-        describer = AddedFiles(plan.source.io, described, partition)
-        for entry in group:
-            location = locations[entry.name, entry.bucket]
+    def _described(self, entries: Sequence[DataFileEntry], progress: Progress) -> list[DataFile]:
+        """The files as Iceberg's, in the order of their schemas and partitions."""
+        locations = _locations(self._source, entries)
+        groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
+        for entry in entries:
+            groups[entry.schema_id, entry.partition].append(entry)
+        found: list[tuple[DataFileEntry, str, Schema, AddedFiles]] = []
+        for (number, packed), group in groups.items():
+            written = self._written[number]
             try:
-                with_ids, wrong = examine(plan.source.io, location, schema)
-                if wrong is not None:
-                    plan.blockers.append(f"{location}: {wrong}")
-                    continue
-                if not with_ids:
-                    by_name[number] = written[number]
-                file = describer.describe(location)
-            except CorruptFileError:
-                raise
-            except ValidationError as error:
-                plan.blockers.append(error.message)
+                schema = iceberg_schema(written)
+                reason = unreadable(schema, self._schema) or value_change(written, self._latest)
+            except UnsupportedError as error:
+                reason = error.message
+            if reason is not None:
+                text = f"{len(group)} data files were written with schema-{number}: {reason}"
+                names = tuple(entry.name for entry in group)
+                self._findings.append(blocker("changed-type", text, ANEW, names))
                 continue
-            if (file.record_count, file.file_size_in_bytes) != (entry.row_count, entry.size):
-                raise CorruptFileError(
-                    f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
-                    f"its manifest says {entry.row_count} and {entry.size}",
-                    hint="restore that file from a backup, or compact its partition in Paimon",
-                    path=location,
-                )
-            plan.files.append(file)
-    older = [by_name[number] for number in sorted(by_name, reverse=True)]
-    try:
-        plan.properties[NAME_MAPPING] = iceberg_name_mapping(plan.schema, older).to_json()
-    except ValidationError as error:
-        plan.blockers.append(f"data files have no field ids, and {error.message}")
-    if plan.blockers:
-        plan.files.clear()
+            # Paimon may have dropped columns that files still have: none may get their ids.
+            self._last_column_id = max(self._last_column_id, schema.highest_field_id)
+            describer = self._describer(schema, packed)
+            places = (locations[entry.name, entry.bucket] for entry in group)
+            found += ((e, p, schema, describer) for e, p in zip(group, places, strict=True))
+        files: list[DataFile] = []
+        wrong: dict[str, tuple[ValidationError, list[str]]] = {}
+        looked = each(progress, "reading footers", "files", found, lambda one: self._look(*one))
+        for (_, location, _, _), file in zip(found, looked, strict=True):
+            if isinstance(file, ValidationError):
+                # One finding for all files of which the same is said.
+                wrong.setdefault(file.message.replace(location, ""), (file, []))[1].append(location)
+            else:
+                files.append(file)
+        for first, same in wrong.values():
+            self._findings.append(blocker("file", first.message, first.hint or ANEW, tuple(same)))
+        return files
+
+    def _describer(self, schema: Schema, packed: bytes) -> AddedFiles:
+        keys = {f.name: f for f in self._latest.fields}
+        values = read_row(packed, [keys[name] for name in self._latest.partition_keys])
+        partition: dict[str, Any] = {}
+        for name, value in zip(self._latest.partition_keys, values, strict=True):
+            kind = self._schema.find_type(name)
+            textual = value is not None and isinstance(kind, _AS_TEXT)
+            partition[name] = to_json(kind, value) if textual else value
+        # What is NOT NULL by now must not be null in older files.
+        required = {f.field_id for f in self._schema.fields if f.required}
+        fields = (replace(f, required=f.required or f.field_id in required) for f in schema.fields)
+        strict = Schema(tuple(fields), schema.schema_id)
+        definition = TableDefinition(strict, partition_spec=self._spec, last_column_id=0)
+        return AddedFiles(self._source.io, definition.metadata(self._source.location), partition)
+
+    def _look(
+        self, entry: DataFileEntry, location: str, schema: Schema, describer: AddedFiles
+    ) -> DataFile | ValidationError:
+        try:
+            with_ids, wrong = examine(self._source.io, location, schema)
+            if wrong is not None:
+                return ValidationError(f"{location}: {wrong}", hint=ANEW)
+            if not with_ids:
+                self._without_ids.add(entry.schema_id)
+            file = describer.describe(location)
+        except ValidationError as error:
+            return error
+        if (file.record_count, file.file_size_in_bytes) != (entry.row_count, entry.size):
+            raise CorruptFileError(
+                f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
+                f"its manifest says {entry.row_count} and {entry.size}",
+                hint="restore that file from a backup, or compact its partition in Paimon",
+                path=location,
+            )
+        return file
+
+    def _mapping(self) -> NameMapping:
+        older = (self._written[number] for number in sorted(self._without_ids, reverse=True))
+        try:
+            return iceberg_name_mapping(self._latest, older)
+        except ValidationError as error:
+            text = f"data files have no field ids, and {error.message}"
+            self._findings.append(blocker("reassigned-name", text, ANEW))
+            return NameMapping(())
 
 
-def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple[str, int], str]:
+def _locations(
+    source: PaimonSource, entries: Sequence[DataFileEntry]
+) -> dict[tuple[str, int], str]:
     """Where the data files are: how partitions are spelled in folders depends on options."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for status in plan.source.io.list(plan.source.location.rstrip("/")):
+    for status in source.io.list(source.location.rstrip("/")):
         folder, _, name = status.location.rpartition("/")
         found[name, folder.rpartition("/")[2]].append(status.location)
     out: dict[tuple[str, int], str] = {}
@@ -300,36 +350,16 @@ def _locations(plan: ImportPlan, entries: Sequence[DataFileEntry]) -> dict[tuple
         if (entry.name, entry.bucket) in out:
             raise CorruptFileError(
                 f"data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
-                f"of {plan.source.location}",
+                f"of {source.location}",
                 hint="repair the table in Paimon, or roll it back to an older snapshot there",
-                path=plan.source.location,
+                path=source.location,
             )
         if len(candidates) != 1:
             what = "is missing" if not candidates else f"occurs {len(candidates)} times"
             raise CorruptFileError(
-                f"data file {entry.name} of bucket {entry.bucket} {what} in {plan.source.location}",
+                f"data file {entry.name} of bucket {entry.bucket} {what} in {source.location}",
                 hint="restore that file from a backup, or roll the table back in Paimon",
-                path=plan.source.location,
+                path=source.location,
             )
         out[entry.name, entry.bucket] = candidates[0]
     return out
-
-
-def _schema_ids(entries: Sequence[DataFileEntry]) -> set[int]:
-    return {entry.schema_id for entry in entries}
-
-
-def _partition(plan: ImportPlan, values: Sequence[Any]) -> Mapping[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in zip(plan.schema.partition_keys, values, strict=True):
-        kind = plan.schema_of_iceberg.find_type(name)
-        textual = value is not None and isinstance(kind, _AS_TEXT)
-        out[name] = to_json(kind, value) if textual and isinstance(kind, PrimitiveType) else value
-    return out
-
-
-def _as_strict(older: Schema, plan: ImportPlan) -> Schema:
-    """An older schema in which what is NOT NULL by now must not be null in its files."""
-    required = {f.field_id for f in plan.schema_of_iceberg.fields if f.required}
-    fields = (replace(f, required=f.required or f.field_id in required) for f in older.fields)
-    return Schema(tuple(fields), older.schema_id)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.finding import Level
+from icecomb.catalog.finding import Severity
 from icecomb.catalog.hive.server_examination import examine_server
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
@@ -46,7 +46,7 @@ def without_locks(tmp_path):
 
 
 def finding(catalog, subject):
-    return next(one for one in examine_server(catalog) if one.subject == subject)
+    return next(one for one in examine_server(catalog) if one.code == subject)
 
 
 def pointer_finding(catalog):
@@ -62,12 +62,12 @@ def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(witho
         assert "engine.hive.lock-enabled=false" in str(caught.value)
         assert not lake.table_exists("db.t")
         found = finding(lake, "locks")
-        assert found.level is Level.PROBLEM
+        assert found.severity is Severity.PROBLEM
         assert "engine.hive.lock-enabled=false" in found.remedy
     with closing(load_catalog("lockless", **place, **FREE)) as lake:
         lake.create_table("db.t", ROWS.schema).append(ROWS)
         assert lake.load_table("db.t").scan().count() == 3
-        assert finding(lake, "locks").level is Level.NOTE
+        assert finding(lake, "locks").severity is Severity.NOTE
 
 
 def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_on(
@@ -82,7 +82,7 @@ def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_
         assert lake.load_table("db.t").scan().count() == 6
         assert value_check(lake.client, "db") is ValueCheck.REFUSED
         found = pointer_finding(lake)
-        assert found.level is Level.WARNING
+        assert found.severity is Severity.WARNING
         assert "try.direct.sql=false" in found.message
         with pytest.raises(ConfigurationError, match=r"try\.direct\.sql=false"):
             lake.create_table("db.free", ROWS.schema, properties=FREE)
@@ -108,14 +108,14 @@ def test_a_check_in_two_steps_needs_locks_or_somebody_who_vouches_for_it(
     with closing(compared()) as lake:
         lake.load_table(table.identifier).append(ROWS.append_column("s", [["a", "b", "c"]]))
         found = pointer_finding(lake)
-        assert (found.level, "HIVE-28121" in found.message) == (Level.WARNING, True)
+        assert (found.severity, "HIVE-28121" in found.message) == (Severity.WARNING, True)
         with pytest.raises(ConfigurationError, match="MySQL and MariaDB") as caught:
             lake.create_table(f"{namespace}.free", ROWS.schema, properties=FREE)
         assert "hive.check-and-put=trusted" in str(caught.value)
     with closing(compared(**{"hive.check-and-put": "trusted"})) as lake:
         lake.create_table(f"{namespace}.free", ROWS.schema, properties=FREE).append(ROWS)
     with closing(compared(**FREE)) as lake:
-        assert pointer_finding(lake).level is Level.PROBLEM
+        assert pointer_finding(lake).severity is Severity.PROBLEM
 
 
 def test_a_metastore_that_hangs_stops_nobody_on_another_one(metastore, proxied, proxy, namespace):

@@ -636,7 +636,7 @@ class _Meddler:
         self.meddle, self.times = meddle, times
 
     def task(self, what: str, total: int, unit: str) -> Any:
-        from icecomb.catalog.migrate.progress import Silent
+        from icecomb.catalog.progress import Silent
 
         if what == "reading footers" and self.times:
             self.times -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from icecomb.catalog.paimon.schema_change import (
 )
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.type_parser import parse_type
+from icecomb.catalog.progress import Silent
 from tests.peers.paimon_java import plain
 
 UTC = dt.timezone.utc
@@ -97,7 +99,7 @@ def row(number, **more):
 
 def brought_over(paimon_java, lake, name):
     plan = plan_import(paimon_java.source(name))
-    assert plan.blockers == []
+    assert plan.blockers == ()
     return rows_of(run_import(plan, lake, f"db.{name}"))
 
 
@@ -311,7 +313,15 @@ def test_a_cast_that_changes_values_is_refused(paimon_java, lake, old, new, valu
     before = [[1, plain(value)]]
     assert paimon_java.read(name) != before, "Paimon itself reads it as it was"
     (blocker,) = plan_import(source).blockers
-    assert blocker.startswith("1 data files were written with schema-0: v changed from ")
+    assert blocker.message.startswith("1 data files were written with schema-0: v changed from ")
+
+
+def test_a_type_that_only_older_files_have_is_a_reason_against_it(paimon_java):
+    columns = {"id": "INT", "at": "TIMESTAMP(9)"}
+    source = paimon_java.make("narrowed", columns, [{"id": 1, "at": None}])
+    source.schemas.evolve([DropColumn(("at",))])
+    (blocker,) = plan_import(source).blockers
+    assert "written with schema-0: column at: TIMESTAMP(9) has no counterpart" in blocker.message
 
 
 def test_instants_in_orc_files_are_refused_unless_the_writer_left_them_alone(paimon_java, lake):
@@ -320,7 +330,7 @@ def test_instants_in_orc_files_are_refused_unless_the_writer_left_them_alone(pai
     options = {"file.format": "orc"}
     source = paimon_java.make("moved", columns, [{"id": 1, "at": [moment]}], options=options)
     (blocker,) = plan_import(source).blockers
-    assert "1 data files in ORC with at ARRAY<TIMESTAMP(6) WITH LOCAL TIME ZONE>" in blocker
+    assert "1 data files in ORC with at ARRAY<TIMESTAMP(6) WITH LOCAL TIME ZONE>" in blocker.message
     options["orc.timestamp-ltz.legacy.type"] = "false"
     paimon_java.make("unmoved", columns, [{"id": 1, "at": [moment]}], options=options)
     assert brought_over(paimon_java, lake, "unmoved") == [[1, ["2024-07-01T12:00:00.000000Z"]]]
@@ -331,8 +341,33 @@ def test_times_in_parquet_files_that_are_no_microseconds_are_refused(paimon_java
     columns = {"id": "INT", name: COLUMNS[name]}
     source = paimon_java.make(f"coarse_{name}", columns, [{"id": 1, name: row(1)[name]}])
     (blocker,) = plan_import(source).blockers
-    assert f"column {name}: it holds milliseconds, Iceberg has microseconds" in blocker
-    assert blocker.endswith("filters would skip rows; write the rows into a new table")
+    assert f"column {name}: it holds milliseconds, Iceberg has microseconds" in blocker.message
+    assert blocker.message.endswith("filters would skip rows")
+    assert blocker.remedy == "write the rows into a new table"
+
+
+class Told(Silent):
+    """Progress that counts."""
+
+    done = 0
+
+    def task(self, what, total, unit):
+        assert (what, total, unit) == ("reading footers", 2, "files")
+        return nullcontext(self.count)
+
+    def count(self, number):
+        self.done += number
+
+
+def test_what_is_wrong_with_many_files_is_said_once(paimon_java):
+    parts = [[{"id": n, "at": None}] for n in (1, 2)]
+    source = paimon_java.make("coarse", {"id": "INT", "at": "TIMESTAMP(3)"}, *parts)
+    told = Told()
+    plan = plan_import(source, told)
+    (blocker,) = plan.blockers
+    assert blocker.count == told.done == len(set(blocker.places)) == 2
+    assert plan.files == ()
+    assert blocker.places[0] in blocker.message
 
 
 def test_times_in_orc_files_are_refused(paimon_java):
@@ -341,7 +376,7 @@ def test_times_in_orc_files_are_refused(paimon_java):
         options={"file.format": "orc"},
     )  # fmt: skip
     (blocker,) = plan_import(source).blockers
-    assert "Column 't' is int32 in the file and time in the table" in blocker
+    assert "Column 't' is int32 in the file and time in the table" in blocker.message
 
 
 def test_what_was_overwritten_compacted_rolled_back_or_expired_stays_behind(paimon_java, lake):

@@ -223,7 +223,7 @@ def test_tables_and_files_that_iceberg_cannot_read_are_refused_with_all_reasons(
         "reused": "data files have no field ids, and in schema-0 the name 'name' means the field of id 1",
     }.items():
         plan = plan_import(pypaimon.source(name))
-        assert any(reason in blocker for blocker in plan.blockers), plan.blockers
+        assert any(reason in blocker.message for blocker in plan.blockers), plan.blockers
         with pytest.raises(ImportBlockedError):
             run_import(plan, lake, f"db.{name}")
         assert not lake.table_exists(f"db.{name}")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_THREADS: Final = 16
+"""Whoever waits for storage has more of them than cores under way."""
 
 
 class Progress(Protocol):
@@ -33,3 +39,24 @@ class Silent:
 
     def say(self, message: str) -> None:
         """See `Progress.say`."""
+
+
+SILENT: Final = Silent()
+
+
+def each(  # noqa: PLR0917 - what is said of the work, then the work
+    progress: Progress,
+    what: str,
+    unit: str,
+    items: Sequence[_T],
+    work: Callable[[_T], _R],
+    threads: int = _THREADS,
+) -> Iterator[_R]:
+    """Do a step with each item, several at a time; results come in the order of the items."""
+    with (
+        progress.task(what, len(items), unit) as advance,
+        ThreadPoolExecutor(threads, "icecomb-takeover") as pool,
+    ):
+        for result in pool.map(work, items):
+            yield result
+            advance(1)
