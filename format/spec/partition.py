@@ -229,11 +229,7 @@ class PartitionSpec:
             names.add(f.name)
             if isinstance(f.transform, VoidTransform):
                 continue
-            if not schema.contains(f.source_id):
-                raise ValidationError(
-                    f"Partition field {f.name!r}: there is no column with id {f.source_id}",
-                    hint="Partition by a column that the schema has.",
-                )
+            source_name(schema, f.source_id, f"Partition field {f.name!r}")
             _check_source(f, schema)
 
     def to_json(self) -> dict[str, Any]:
@@ -249,17 +245,8 @@ class PartitionSpec:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: A field has several sources (format version 3).
         """
-        if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
-            raise ValidationError(
-                f"Invalid partition spec, fields are missing: {raw!r}",
-                hint="Give an array of partition fields, empty for an unpartitioned table.",
-            )
-        spec_id = raw.get("spec-id")
-        if type(spec_id) is not int:
-            raise ValidationError(
-                "Invalid partition spec: spec-id is missing", hint="Give a whole number from 0 on."
-            )
-        return cls(spec_id, fields_from_json(raw["fields"]), unknown_members(raw, _SPEC))
+        spec_id, fields = id_and_fields(raw, "partition spec", "spec-id")
+        return cls(spec_id, fields_from_json(fields), unknown_members(raw, _SPEC))
 
 
 UNPARTITIONED_PARTITION_SPEC = PartitionSpec()
@@ -281,6 +268,39 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
     return tuple(
         PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)
     )
+
+
+def id_and_fields(raw: Any, what: str, id_name: str) -> tuple[int, list[Any]]:
+    """The members of a partition spec or sort order.
+
+    Raises:
+        ValidationError: One is missing or has the wrong shape.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
+        raise ValidationError(
+            f"Invalid {what}, fields are missing: {raw!r}",
+            hint="Give an array of fields, which may be empty.",
+        )
+    if type(raw.get(id_name)) is not int:
+        raise ValidationError(
+            f"Invalid {what}: {id_name} is missing", hint="Give a whole number from 0 on."
+        )
+    return raw[id_name], raw["fields"]
+
+
+def source_name(schema: Schema, field_id: int, what: str) -> str:
+    """The full name of the column that a partition or sort field is made of.
+
+    Raises:
+        ValidationError: It does not exist.
+    """
+    name = schema.find_column_name(field_id)
+    if name is None:
+        raise ValidationError(
+            f"{what}: there is no column with id {field_id}",
+            hint="Choose a column that the schema has.",
+        )
+    return name
 
 
 def source_id(raw: dict[str, Any], what: str) -> int:
@@ -318,12 +338,7 @@ def assign_fresh_partition_spec_ids(
     """
     fields = []
     for i, f in enumerate(spec.fields):
-        name = old_schema.find_column_name(f.source_id)
-        if name is None:
-            raise ValidationError(
-                f"Partition field {f.name!r}: there is no column with id {f.source_id}",
-                hint="Partition by a column that the schema has.",
-            )
+        name = source_name(old_schema, f.source_id, f"Partition field {f.name!r}")
         source = fresh_schema.find_field(name).field_id
         fields.append(replace(f, source_id=source, field_id=PARTITION_FIELD_ID_START + i))
     return PartitionSpec(INITIAL_PARTITION_SPEC_ID, tuple(fields))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.partition import source_id
+from icecomb.format.spec.partition import id_and_fields, source_id, source_name
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
@@ -186,11 +186,7 @@ class SortOrder:
                 hint="Give another order id, or no fields.",
             )
         for f in self.fields:
-            if not schema.contains(f.source_id):
-                raise ValidationError(
-                    f"Sort field {f}: there is no column with id {f.source_id}",
-                    hint="Sort by a column that the schema has.",
-                )
+            source_name(schema, f.source_id, f"Sort field {f}")
             f.transform.check(schema.find_type(f.source_id))
 
     def to_json(self) -> dict[str, Any]:
@@ -206,17 +202,8 @@ class SortOrder:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: A field has several sources (format version 3).
         """
-        if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
-            raise ValidationError(
-                f"Invalid sort order, fields are missing: {raw!r}",
-                hint="Give an array of sort fields, empty for the unsorted order.",
-            )
-        if type(raw.get("order-id")) is not int:
-            raise ValidationError(
-                "Invalid sort order: order-id is missing", hint="Give a whole number from 0 on."
-            )
-        fields = tuple(map(SortField.from_json, raw["fields"]))
-        return cls(raw["order-id"], fields, unknown_members(raw, _ORDER))
+        order_id, fields = id_and_fields(raw, "sort order", "order-id")
+        return cls(order_id, map(SortField.from_json, fields), unknown_members(raw, _ORDER))
 
 
 UNSORTED_SORT_ORDER = SortOrder()
@@ -246,11 +233,6 @@ def assign_fresh_sort_order_ids(
         return UNSORTED_SORT_ORDER
     fields = []
     for f in order.fields:
-        name = old_schema.find_column_name(f.source_id)
-        if name is None:
-            raise ValidationError(
-                f"Sort field {f}: there is no column with id {f.source_id}",
-                hint="Sort by a column that the schema has.",
-            )
+        name = source_name(old_schema, f.source_id, f"Sort field {f}")
         fields.append(replace(f, source_id=fresh_schema.find_field(name).field_id))
     return SortOrder(INITIAL_SORT_ORDER_ID, tuple(fields))
