@@ -181,7 +181,16 @@ def evaluate(
     Returns:
         Where the expression is true, without nulls; or one bool for every row.
     """
-    result = _evaluate(expression, column)
+
+    def answer(predicate: BoundPredicate) -> Any:
+        if isinstance(predicate.term, BoundTransform):
+            raise ExpressionError(
+                f"Cannot evaluate {predicate} on values without their type",
+                hint="Compare the column itself instead of its transformed value.",
+            )
+        return _evaluate_predicate(predicate, column(predicate.term))
+
+    result = combine(expression, answer)
     return result if isinstance(result, bool) else result.fill_null(FALSE)
 
 
@@ -209,28 +218,27 @@ def as_binary(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary())
 
 
-def _evaluate(
-    expression: BooleanExpression, column: Callable[[BoundReference], ComparableColumn]
-) -> Any:
+def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
+    """The answers to the predicates of an expression put together.
+
+    Args:
+        expression: Bound, without `Not`.
+        leaf: Answers a predicate: one value a row, where null is unknown, or one bool for all.
+    """
     if isinstance(expression, (And, Or)):
         is_and = isinstance(expression, And)
-        combine = pc.and_kleene if is_and else pc.or_kleene
+        join = pc.and_kleene if is_and else pc.or_kleene
         result: Any = None
         for operand in expression.operands:
-            part = _evaluate(operand, column)
+            part = combine(operand, leaf)
             if isinstance(part, bool):
                 if part is not is_and:
                     return part
                 continue
-            result = part if result is None else combine(result, part)
+            result = part if result is None else join(result, part)
         return is_and if result is None else result
     if isinstance(expression, BoundPredicate):
-        if isinstance(expression.term, BoundTransform):
-            raise ExpressionError(
-                f"Cannot evaluate {expression} on values without their type",
-                hint="Compare the column itself instead of its transformed value.",
-            )
-        return _evaluate_predicate(expression, column(expression.term))
+        return leaf(expression)
     return isinstance(expression, AlwaysTrue)
 
 

@@ -7,7 +7,7 @@ Metrics that are missing prove nothing; bounds may be truncated and are never ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -22,13 +22,10 @@ from icecomb.format.expressions.bound import (
     BoundSetPredicate,
     BoundTransform,
 )
-from icecomb.format.expressions.comparison import ComparableColumn
+from icecomb.format.expressions.comparison import ComparableColumn, combine
 from icecomb.format.expressions.expression import (
-    AlwaysTrue,
-    And,
     BooleanExpression,
     Operation,
-    Or,
 )
 from icecomb.format.spec.types import UUIDType
 
@@ -69,7 +66,7 @@ def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boole
     Returns:
         One value a file, never null.
     """
-    result = _combine(expression, lambda predicate: _inclusive(predicate, metrics))
+    result = combine(expression, lambda predicate: _inclusive(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
         result = mask(len(rows), value=result)
@@ -88,29 +85,11 @@ def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boolea
     Returns:
         One value a file, never null.
     """
-    result = _combine(expression, lambda predicate: _strict(predicate, metrics))
+    result = combine(expression, lambda predicate: _strict(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
         result = mask(len(rows), value=result)
     return pc.or_(result, pc.equal(rows, ZERO).fill_null(FALSE))
-
-
-def _combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
-    if isinstance(expression, (And, Or)):
-        is_and = isinstance(expression, And)
-        combine = pc.and_ if is_and else pc.or_
-        result: Any = None
-        for operand in expression.operands:
-            part = _combine(operand, leaf)
-            if isinstance(part, bool):
-                if part is not is_and:
-                    return part
-                continue
-            result = part if result is None else combine(result, part)
-        return is_and if result is None else result
-    if isinstance(expression, BoundPredicate):
-        return leaf(expression)
-    return isinstance(expression, AlwaysTrue)
 
 
 def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:

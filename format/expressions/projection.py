@@ -56,6 +56,7 @@ Apply = Callable[[Any], Any]
 
 _TIME_TRANSFORMS = (YearTransform, MonthTransform, DayTransform, HourTransform)
 _NULL_CHECKS = (Operation.IS_NULL, Operation.NOT_NULL)
+_ORDER = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
 
 
 def project_inclusive(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
@@ -112,13 +113,13 @@ def _project_field(
     if predicate.operation in _NULL_CHECKS and not _is_opaque(transform):
         return BoundUnaryPredicate(predicate.operation, term)
     if isinstance(transform, BucketTransform):
-        return _project_bucket(predicate, term, _applier(transform, source_type), inclusive)
+        apply = _applier(transform, source_type)
+        return _project_equality(predicate, term, apply, inclusive=inclusive)
     if isinstance(transform, TruncateTransform):
         return _project_truncate(predicate, term, transform, inclusive=inclusive)
     if isinstance(transform, _TIME_TRANSFORMS):
         apply = _applier(transform, source_type)
-        project = _inclusive_number if inclusive else _strict_number
-        projected = project(predicate, term, apply)
+        projected = _project_order(predicate, term, apply, inclusive=inclusive, discrete=True)
         if isinstance(transform, DayTransform) and isinstance(source_type, DateType):
             return projected
         return None if projected is None else _with_wrong_negatives(projected, inclusive=inclusive)
@@ -155,18 +156,13 @@ def _literals(predicate: BoundPredicate) -> frozenset[Any]:
     return frozenset()
 
 
-def _project_bucket(
-    predicate: BoundPredicate,
-    term: BoundReference,
-    apply: Apply,
-    inclusive: bool,  # noqa: FBT001 - which of two projections
+def _project_equality(
+    predicate: BoundPredicate, term: BoundReference, apply: Apply, *, inclusive: bool
 ) -> BooleanExpression | None:
     wanted = (Operation.EQ, Operation.IN) if inclusive else (Operation.NOT_EQ, Operation.NOT_IN)
     if predicate.operation not in wanted:
         return None
-    return bind_set(
-        Operation.IN if inclusive else Operation.NOT_IN, term, map(apply, _literals(predicate))
-    )
+    return bind_set(wanted[1], term, map(apply, _literals(predicate)))
 
 
 def _project_truncate(
@@ -180,57 +176,50 @@ def _project_truncate(
     assert isinstance(source_type, PrimitiveType)  # noqa: S101 - checked by the caller
     apply = _applier(transform, source_type)
     if not isinstance(source_type, (StringType, BinaryType, FixedType)):
-        project = _inclusive_number if inclusive else _strict_number
-        projected = project(predicate, term, apply)
+        projected = _project_order(predicate, term, apply, inclusive=inclusive, discrete=True)
         limits = integer_range(source_type)
         if limits is None or not isinstance(projected, BoundLiteralPredicate):
             return projected
         return _with_wrapped_labels(projected, predicate, limits[1] - transform.width)
     if predicate.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         return _project_prefix(predicate, term, transform.width, inclusive=inclusive)
-    return (_inclusive_text if inclusive else _strict_text)(predicate, term, apply)
+    return _project_order(predicate, term, apply, inclusive=inclusive, discrete=False)
 
 
-def _inclusive_number(
-    predicate: BoundPredicate, term: BoundReference, apply: Apply
+def _project_order(
+    predicate: BoundPredicate,
+    term: BoundReference,
+    apply: Apply,
+    *,
+    inclusive: bool,
+    discrete: bool,
 ) -> BooleanExpression | None:
-    operation = predicate.operation
-    if operation in (Operation.EQ, Operation.IN):
-        return bind_set(Operation.IN, term, map(apply, _literals(predicate)))
-    if not isinstance(predicate, BoundLiteralPredicate):
+    """The projection through a transform that keeps the order.
+
+    Args:
+        predicate: A comparison with values.
+        term: The partition field.
+        apply: The transform.
+        inclusive: Which of the two projections.
+        discrete: Whether values have neighbours, so that `x < 5` is `x <= 4`.
+    """
+    if (found := _project_equality(predicate, term, apply, inclusive=inclusive)) is not None:
+        return found
+    if not isinstance(predicate, BoundLiteralPredicate) or predicate.operation not in _ORDER:
         return None
-    literal, source_type = predicate.literal, predicate.term.field_type
-    if operation in (Operation.LT, Operation.GT):
-        below = operation is Operation.LT
-        neighbour = _neighbour(literal, source_type, -1 if below else 1)
-        if neighbour is None:
-            return AlwaysFalse()
+    literal, operation = predicate.literal, predicate.operation
+    below = operation in (Operation.LT, Operation.LT_EQ)
+    closed = operation in (Operation.LT_EQ, Operation.GT_EQ)
+    if discrete and closed is not inclusive:
+        literal = _neighbour(literal, predicate.term.field_type, -1 if below is inclusive else 1)
+        if literal is None:
+            return AlwaysFalse() if inclusive else BoundUnaryPredicate(Operation.NOT_NULL, term)
+    # Values on both sides of the literal may share its label.
+    if inclusive:
         operation = Operation.LT_EQ if below else Operation.GT_EQ
-        return BoundLiteralPredicate(operation, term, apply(neighbour))
-    if operation in (Operation.LT_EQ, Operation.GT_EQ):
-        return BoundLiteralPredicate(operation, term, apply(literal))
-    return None
-
-
-def _strict_number(
-    predicate: BoundPredicate, term: BoundReference, apply: Apply
-) -> BooleanExpression | None:
-    operation = predicate.operation
-    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
-        return bind_set(Operation.NOT_IN, term, map(apply, _literals(predicate)))
-    if not isinstance(predicate, BoundLiteralPredicate):
-        return None
-    literal, source_type = predicate.literal, predicate.term.field_type
-    if operation in (Operation.LT_EQ, Operation.GT_EQ):
-        below = operation is Operation.LT_EQ
-        neighbour = _neighbour(literal, source_type, 1 if below else -1)
-        if neighbour is None:
-            return BoundUnaryPredicate(Operation.NOT_NULL, term)
+    else:
         operation = Operation.LT if below else Operation.GT
-        return BoundLiteralPredicate(operation, term, apply(neighbour))
-    if operation in (Operation.LT, Operation.GT):
-        return BoundLiteralPredicate(operation, term, apply(literal))
-    return None
+    return BoundLiteralPredicate(operation, term, apply(literal))
 
 
 def _neighbour(value: Any, source_type: IcebergType, step: int) -> Any:
@@ -267,36 +256,6 @@ def _with_wrapped_labels(
     if operation is Operation.GT:
         return projected & BoundLiteralPredicate(Operation.LT_EQ, term, last)
     return projected
-
-
-def _inclusive_text(
-    predicate: BoundPredicate, term: BoundReference, apply: Apply
-) -> BooleanExpression | None:
-    operation = predicate.operation
-    if operation in (Operation.EQ, Operation.IN):
-        return bind_set(Operation.IN, term, map(apply, _literals(predicate)))
-    if not isinstance(predicate, BoundLiteralPredicate):
-        return None
-    if operation in (Operation.LT, Operation.LT_EQ):
-        return BoundLiteralPredicate(Operation.LT_EQ, term, apply(predicate.literal))
-    if operation in (Operation.GT, Operation.GT_EQ):
-        return BoundLiteralPredicate(Operation.GT_EQ, term, apply(predicate.literal))
-    return None
-
-
-def _strict_text(
-    predicate: BoundPredicate, term: BoundReference, apply: Apply
-) -> BooleanExpression | None:
-    operation = predicate.operation
-    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
-        return bind_set(Operation.NOT_IN, term, map(apply, _literals(predicate)))
-    if not isinstance(predicate, BoundLiteralPredicate):
-        return None
-    if operation in (Operation.LT, Operation.LT_EQ):
-        return BoundLiteralPredicate(Operation.LT, term, apply(predicate.literal))
-    if operation in (Operation.GT, Operation.GT_EQ):
-        return BoundLiteralPredicate(Operation.GT, term, apply(predicate.literal))
-    return None
 
 
 def _project_prefix(
