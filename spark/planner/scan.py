@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -56,8 +56,8 @@ class Scans:
         """See `PlanScan`.
 
         Raises:
-            UnsupportedError: A data file is not Parquet, or where Spark cannot open it, or equality
-                deletes apply to one; or a read option asks for other rows.
+            UnsupportedError: A data file is where Spark cannot open it, or equality deletes apply
+                to one; or a read option asks for other rows.
         """
         state = self._states.find(request.reference)
         _check_options(state, request.options)
@@ -102,14 +102,6 @@ def _tasks(
 
 
 def _check(state: TableState, task: FileScanTask) -> None:
-    if task.file.file_format is not FileFormat.PARQUET:
-        raise UnsupportedError(
-            f"table {state.name} has {task.file.file_format.value} data files, "
-            "Spark reads Parquet ones only here",
-            hint="read it from Python, or rewrite it to Parquet",
-            table=state.name,
-            path=task.file.file_path,
-        )
     if any(file.content is DataFileContent.EQUALITY_DELETES for file in task.delete_files):
         raise UnsupportedError(
             f"table {state.name} has equality deletes, which Spark cannot apply here yet",
@@ -145,6 +137,7 @@ class _Files:
         file = task.file
         return PlannedFile(
             path=self._locations.of(file.file_path),
+            format=file.file_format.value.lower(),
             spec_id=file.spec_id,
             constants=self._constants.of(file),
             deletes=self._deletes.index(file),

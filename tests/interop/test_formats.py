@@ -49,8 +49,8 @@ def java_table(request, readers):
     return name
 
 
-OTHERS = {"java_parquet": ["spark"], "java_orc": ["spark", "peer"], "java_avro": ["spark", "peer"]}
-"""Our Spark reads by Python's plan with Spark's readers: that has tests of its own."""
+OTHERS = {"java_parquet": [], "java_orc": ["peer"], "java_avro": ["peer"]}
+"""PyIceberg reads no Avro, and ORC with positions not."""
 
 
 def test_rows_are_those_that_iceberg_java_reads(java_table, readers):
@@ -62,7 +62,7 @@ def test_rows_are_those_that_iceberg_java_reads(java_table, readers):
     "where", ["id = 41", "i > 1000000000000", "k is null and id < 50", "m > 11.5", "text = 'new'"]
 )
 def test_filters_select_what_they_select_in_iceberg_java(java_table, readers, where):
-    assert readers.agree(java_table, where, "id, text, m", but=["spark", "peer"])
+    assert readers.agree(java_table, where, "id, text, m", but=["peer"])
 
 
 def test_metadata_columns_are_those_of_iceberg_java(java_table, readers):
@@ -105,7 +105,7 @@ def test_a_wide_file_of_iceberg_java_is_read_stripe_by_stripe(readers, tmp_path)
         "t >= '2026-06-01T00:00:00+00:00'",
         "s < '01'",
     ):
-        readers.agree(name, where, but=["spark", "peer"])
+        readers.agree(name, where, but=["peer"])
     assert sum(p.num_rows for p in map(reading(table), task.split(task.length // 5))) == 60000
 
 

@@ -70,7 +70,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

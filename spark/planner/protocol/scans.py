@@ -75,6 +75,7 @@ class PlannedFile(Message):
 
     Args:
         path: Spark's name for it.
+        format: ``parquet``, ``orc`` or ``avro``.
         spec_id: Its partition spec.
         constants: Columns that have one value in it, by field id.
         deletes: Where its deleted positions are in `ScanPlan.deletes`.
@@ -82,6 +83,7 @@ class PlannedFile(Message):
     """
 
     path: str
+    format: str
     spec_id: int
     constants: Mapping[str, Any]
     deletes: int | None

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 3;
+  static final int VERSION = 4;
 
   private Protocol() {}
 
@@ -109,7 +109,12 @@ public final class Protocol {
       implements Request {}
 
   public record PlannedFile(
-      String path, int specId, Map<String, JsonNode> constants, Integer deletes, JsonNode entry) {}
+      String path,
+      String format,
+      int specId,
+      Map<String, JsonNode> constants,
+      Integer deletes,
+      JsonNode entry) {}
 
   public record FileRange(int file, long start, long length) {}
 

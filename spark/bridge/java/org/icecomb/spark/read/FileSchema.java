@@ -2,7 +2,6 @@ package org.icecomb.spark.read;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
@@ -34,23 +33,13 @@ final class FileSchema implements Condition.FileColumns {
   private final MessageType file;
   private final StructType columns;
   private final NameMapping mapping;
-  private final Set<Integer> constants;
 
-  /**
-   * @param columns the table's columns to read, with ids
-   * @param mapping for files without ids, or null
-   * @param constants ids of columns whose values do not come from the file
-   */
-  FileSchema(
-      MessageType file, StructType columns, NameMapping mapping, Set<Integer> constants) {
+  FileSchema(MessageType file, FileRequest request) {
     this.file = file;
-    this.columns = columns;
-    this.constants = constants;
-    this.mapping = hasIds(file) ? null : mapping;
+    this.columns = request.columns();
+    this.mapping = hasIds(file) ? null : request.mapping();
     if (this.mapping == null && !hasIds(file) && file.getFieldCount() > 0) {
-      throw new UnsupportedOperationException(
-          "it has no field ids and the table has no name mapping\n"
-              + "  hint: set the table property schema.name-mapping.default");
+      throw request.withoutIds();
     }
   }
 
@@ -150,7 +139,7 @@ final class FileSchema implements Condition.FileColumns {
       }
       StructField wanted = struct.apply(path[i]);
       Type found = find(group, level, wanted);
-      if (found == null || i == 0 && constants.contains(Schemas.id(wanted))) {
+      if (found == null) {
         return null;
       }
       name.append(i == 0 ? "" : ".").append(quoted(found.getName()));

@@ -15,11 +15,18 @@ import org.icecomb.spark.planner.Protocol.PlannedFile;
 /**
  * A range of one data file to read.
  *
+ * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
  * @param constants values of columns that are the same in the whole file, by field id
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
  */
 record FileTask(
-    String path, long start, long length, int specId, Map<Integer, Object> constants, String deletes)
+    String path,
+    String format,
+    long start,
+    long length,
+    int specId,
+    Map<Integer, Object> constants,
+    String deletes)
     implements Serializable {
 
   /** What one Spark task reads. */
@@ -37,6 +44,7 @@ record FileTask(
     }
     return new FileTask(
         file.path(),
+        file.format(),
         range.start(),
         range.length(),
         file.specId(),

@@ -1,0 +1,132 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import org.apache.avro.file.DataFileConstants;
+import org.apache.avro.file.DataFileReader;
+import org.apache.avro.io.BinaryDecoder;
+import org.apache.avro.io.DecoderFactory;
+import org.apache.avro.mapred.FsInput;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+
+/** Avro, row by row into vectors; the blocks whose sync marker begins in the range are read. */
+final class AvroFormatReader implements FormatReader {
+
+  private final DataFileReader<Void> file;
+  private final AvroRows rows;
+  private final OnHeapColumnVector[] vectors;
+  private final boolean[] missing;
+  private final RowNumbers numbers;
+  private final long end;
+  private final int capacity;
+  private long position;
+  private int count;
+
+  private AvroFormatReader(
+      DataFileReader<Void> file,
+      AvroRows rows,
+      OnHeapColumnVector[] vectors,
+      RowNumbers numbers,
+      long position,
+      FileRequest request) {
+    this.file = file;
+    this.rows = rows;
+    this.vectors = vectors;
+    this.missing = rows.missing();
+    this.numbers = numbers;
+    this.position = position;
+    this.end = request.start() + request.length();
+    this.capacity = request.settings().batchRows();
+  }
+
+  static AvroFormatReader open(FileRequest request) throws IOException {
+    StructType columns = request.columns();
+    OnHeapColumnVector[] vectors = new OnHeapColumnVector[columns.size()];
+    for (int i = 0; i < vectors.length; i++) {
+      StructField column = columns.fields()[i];
+      vectors[i] = new OnHeapColumnVector(request.settings().batchRows(), column.dataType());
+    }
+    AvroRows rows = new AvroRows(request, vectors);
+    FsInput input = new FsInput(request.path(), request.hadoop());
+    try {
+      DataFileReader<Void> file = new DataFileReader<>(input, rows);
+      boolean numbered = request.positions() || request.deletes() != null;
+      long position = 0;
+      if (request.start() > 0) {
+        position = numbered ? rowsBefore(request, file.previousSync()) : 0;
+        file.sync(request.start());
+      }
+      return new AvroFormatReader(
+          file, rows, vectors, numbered ? new RowNumbers() : null, position, request);
+    } catch (IOException | RuntimeException e) {
+      input.close();
+      throw e;
+    }
+  }
+
+  /**
+   * How many rows the blocks have whose sync marker begins before the range.
+   *
+   * @param first where the first block begins
+   */
+  private static long rowsBefore(FileRequest request, long first) throws IOException {
+    long rows = 0;
+    long block = first;
+    try (FSDataInputStream in =
+        request.path().getFileSystem(request.hadoop()).open(request.path())) {
+      while (block - DataFileConstants.SYNC_SIZE < request.start()) {
+        in.seek(block);
+        BinaryDecoder sizes = DecoderFactory.get().directBinaryDecoder(in, null);
+        rows += sizes.readLong();
+        long size = sizes.readLong();
+        block = in.getPos() + size + DataFileConstants.SYNC_SIZE;
+      }
+    }
+    return rows;
+  }
+
+  @Override
+  public boolean next() throws IOException {
+    for (OnHeapColumnVector vector : vectors) {
+      vector.reset();
+    }
+    position += count;
+    count = 0;
+    while (count < capacity && file.hasNext() && !file.pastSync(end)) {
+      file.next(null);
+      count++;
+    }
+    if (count > 0 && numbers != null) {
+      numbers.set(position, count);
+    }
+    return count > 0;
+  }
+
+  @Override
+  public int rows() {
+    return count;
+  }
+
+  @Override
+  public ColumnVector column(int place) {
+    return missing[place] ? null : vectors[place];
+  }
+
+  @Override
+  public ColumnVector positions() {
+    return numbers.vector();
+  }
+
+  @Override
+  public boolean skipsDeleted() {
+    return false;
+  }
+
+  @Override
+  public void close() throws IOException {
+    file.close();
+  }
+}

@@ -1,0 +1,431 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.avro.LogicalType;
+import org.apache.avro.LogicalTypes;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.io.DatumReader;
+import org.apache.avro.io.Decoder;
+import org.apache.avro.util.Utf8;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Uuids;
+
+/**
+ * Appends the rows of an Avro file to vectors, column by column of the table, found by field id.
+ *
+ * <p>Field ids stand in the attributes {@code field-id} of the schema (Iceberg's specification,
+ * Avro). The element of a list, the key and the value of a map are found by their place.
+ */
+final class AvroRows implements DatumReader<Void> {
+
+  private static final int UUID_BYTES = 16;
+
+  private final FileRequest request;
+  private final WritableColumnVector[] vectors;
+  private final boolean[] missing;
+  private NameMapping mapping;
+  private List<Step> steps;
+
+  /** Reads one value and appends it to a vector, or passes over it. */
+  private interface Step {
+    void read(Decoder in, WritableColumnVector to) throws IOException;
+  }
+
+  AvroRows(FileRequest request, WritableColumnVector[] vectors) {
+    this.request = request;
+    this.vectors = vectors;
+    this.missing = new boolean[vectors.length];
+  }
+
+  /** Which columns the file does not have; known when its schema is. */
+  boolean[] missing() {
+    return missing;
+  }
+
+  @Override
+  public void setSchema(Schema schema) {
+    boolean named = !hasIds(schema);
+    mapping = named ? request.mapping() : null;
+    if (named && mapping == null && !schema.getFields().isEmpty()) {
+      throw request.withoutIds();
+    }
+    Arrays.fill(missing, true);
+    steps = new ArrayList<>();
+    for (Schema.Field field : schema.getFields()) {
+      int place = place(request.columns(), id(field, mapping));
+      if (place < 0) {
+        steps.add((in, to) -> GenericDatumReader.skip(field.schema(), in));
+      } else {
+        missing[place] = false;
+        StructField column = request.columns().fields()[place];
+        Step step =
+            step(
+                field.schema(),
+                column.dataType(),
+                Schemas.isUuid(column),
+                inside(mapping, field.name()),
+                column.name());
+        WritableColumnVector vector = vectors[place];
+        steps.add((in, to) -> step.read(in, vector));
+      }
+    }
+  }
+
+  @Override
+  public Void read(Void reuse, Decoder in) throws IOException {
+    for (Step step : steps) {
+      step.read(in, null);
+    }
+    return null;
+  }
+
+  private static boolean hasIds(Schema schema) {
+    return switch (schema.getType()) {
+      case RECORD ->
+          schema.getFields().stream()
+              .anyMatch(field -> field.getObjectProp("field-id") != null || hasIds(field.schema()));
+      case ARRAY ->
+          schema.getObjectProp("element-id") != null || hasIds(schema.getElementType());
+      case MAP -> schema.getObjectProp("value-id") != null || hasIds(schema.getValueType());
+      case UNION -> schema.getTypes().stream().anyMatch(AvroRows::hasIds);
+      default -> false;
+    };
+  }
+
+  private static int id(Schema.Field field, NameMapping mapping) {
+    if (mapping != null) {
+      return mapping.id(field.name());
+    }
+    Object id = field.getObjectProp("field-id");
+    return id == null ? -1 : Integer.parseInt(id.toString());
+  }
+
+  private static int place(StructType struct, int id) {
+    for (int i = 0; id >= 0 && i < struct.size(); i++) {
+      if (Schemas.id(struct.fields()[i]) == id) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  private static NameMapping inside(NameMapping mapping, String name) {
+    return mapping == null ? null : mapping.inside(name);
+  }
+
+  private static Step step(
+      Schema file, DataType wanted, boolean uuid, NameMapping mapping, String name) {
+    return switch (file.getType()) {
+      case UNION -> union(file, wanted, uuid, mapping, name);
+      case RECORD -> {
+        if (!(wanted instanceof StructType struct)) {
+          throw misfit(file, wanted, name);
+        }
+        yield record(file, struct, mapping);
+      }
+      case ARRAY ->
+          wanted instanceof MapType map
+              ? pairs(file, map, mapping, name)
+              : array(file, wanted, mapping, name);
+      case MAP -> map(file, wanted, mapping, name);
+      default -> primitive(file, wanted, uuid, name);
+    };
+  }
+
+  private static Step union(
+      Schema file, DataType wanted, boolean uuid, NameMapping mapping, String name) {
+    List<Step> branches = new ArrayList<>();
+    int types = 0;
+    for (Schema branch : file.getTypes()) {
+      if (branch.getType() == Schema.Type.NULL) {
+        branches.add((in, to) -> appendNull(to));
+      } else {
+        types++;
+        branches.add(step(branch, wanted, uuid, mapping, name));
+      }
+    }
+    if (types > 1) {
+      throw new UnsupportedOperationException(
+          "column " + name + " is a union of several types: " + file
+              + "\n  hint: rewrite it with a union of null and one type");
+    }
+    return (in, to) -> branches.get(in.readIndex()).read(in, to);
+  }
+
+  private static void appendNull(WritableColumnVector to) {
+    if (to.dataType() instanceof StructType) {
+      to.appendStruct(true);
+    } else {
+      to.appendNull();
+    }
+  }
+
+  private static Step record(Schema file, StructType wanted, NameMapping mapping) {
+    List<Step> steps = new ArrayList<>();
+    boolean[] found = new boolean[wanted.size()];
+    for (Schema.Field field : file.getFields()) {
+      int place = place(wanted, id(field, mapping));
+      if (place < 0) {
+        steps.add((in, to) -> GenericDatumReader.skip(field.schema(), in));
+      } else {
+        found[place] = true;
+        StructField child = wanted.fields()[place];
+        Step step =
+            step(
+                field.schema(),
+                child.dataType(),
+                Schemas.isUuid(child),
+                inside(mapping, field.name()),
+                child.name());
+        steps.add((in, to) -> step.read(in, to.getChild(place)));
+      }
+    }
+    for (int i = 0; i < found.length; i++) {
+      if (!found[i]) {
+        int place = i;
+        steps.add((in, to) -> appendNull(to.getChild(place)));
+      }
+    }
+    return (in, to) -> {
+      to.appendStruct(false);
+      for (Step step : steps) {
+        step.read(in, to);
+      }
+    };
+  }
+
+  private static Step array(Schema file, DataType wanted, NameMapping mapping, String name) {
+    if (!(wanted instanceof ArrayType array)) {
+      throw misfit(file, wanted, name);
+    }
+    Step element =
+        step(
+            file.getElementType(),
+            array.elementType(),
+            false,
+            inside(mapping, "element"),
+            name + ".element");
+    return (in, to) -> {
+      int first = to.arrayData().getElementsAppended();
+      int row = to.appendArray(0);
+      int count = 0;
+      for (long n = in.readArrayStart(); n != 0; n = in.arrayNext()) {
+        for (long i = 0; i < n; i++) {
+          element.read(in, to.arrayData());
+          count++;
+        }
+      }
+      to.putArray(row, first, count);
+    };
+  }
+
+  /** A map whose keys are no text is an array of records of a key and a value. */
+  private static Step pairs(Schema file, MapType map, NameMapping mapping, String name) {
+    Schema pair = file.getElementType();
+    if (pair.getType() != Schema.Type.RECORD || pair.getFields().size() != 2) {
+      throw misfit(file, map, name);
+    }
+    Step key =
+        step(
+            pair.getFields().get(0).schema(),
+            map.keyType(),
+            false,
+            inside(mapping, "key"),
+            name + ".key");
+    Step value =
+        step(
+            pair.getFields().get(1).schema(),
+            map.valueType(),
+            false,
+            inside(mapping, "value"),
+            name + ".value");
+    return (in, to) -> {
+      int first = to.getChild(0).getElementsAppended();
+      int row = to.appendArray(0);
+      int count = 0;
+      for (long n = in.readArrayStart(); n != 0; n = in.arrayNext()) {
+        for (long i = 0; i < n; i++) {
+          key.read(in, to.getChild(0));
+          value.read(in, to.getChild(1));
+          count++;
+        }
+      }
+      to.putArray(row, first, count);
+    };
+  }
+
+  private static Step map(Schema file, DataType wanted, NameMapping mapping, String name) {
+    if (!(wanted instanceof MapType map) || !(map.keyType() instanceof StringType)) {
+      throw misfit(file, wanted, name);
+    }
+    Step value =
+        step(
+            file.getValueType(),
+            map.valueType(),
+            false,
+            inside(mapping, "value"),
+            name + ".value");
+    return (in, to) -> {
+      int first = to.getChild(0).getElementsAppended();
+      int row = to.appendArray(0);
+      int count = 0;
+      for (long n = in.readMapStart(); n != 0; n = in.mapNext()) {
+        for (long i = 0; i < n; i++) {
+          appendText(in.readString(null), to.getChild(0));
+          value.read(in, to.getChild(1));
+          count++;
+        }
+      }
+      to.putArray(row, first, count);
+    };
+  }
+
+  private static Step primitive(Schema file, DataType wanted, boolean uuid, String name) {
+    LogicalType logical = file.getLogicalType();
+    Step step =
+        switch (file.getType()) {
+          case BOOLEAN ->
+              wanted instanceof BooleanType ? (in, to) -> to.appendBoolean(in.readBoolean()) : null;
+          case INT ->
+              wanted instanceof IntegerType || wanted instanceof DateType
+                  ? (in, to) -> to.appendInt(in.readInt())
+                  : wanted instanceof LongType ? (in, to) -> to.appendLong(in.readInt()) : null;
+          case LONG -> longs(file, wanted);
+          case FLOAT ->
+              wanted instanceof FloatType
+                  ? (in, to) -> to.appendFloat(in.readFloat())
+                  : wanted instanceof DoubleType
+                      ? (in, to) -> to.appendDouble(in.readFloat())
+                      : null;
+          case DOUBLE ->
+              wanted instanceof DoubleType ? (in, to) -> to.appendDouble(in.readDouble()) : null;
+          case STRING ->
+              isBytes(wanted) ? (in, to) -> appendText(in.readString(null), to) : null;
+          case ENUM ->
+              wanted instanceof StringType
+                  ? (in, to) -> appendText(new Utf8(file.getEnumSymbols().get(in.readEnum())), to)
+                  : null;
+          case BYTES ->
+              logical instanceof LogicalTypes.Decimal decimal
+                  ? decimal(decimal, wanted, in -> bytes(in.readBytes(null)))
+                  : isBytes(wanted)
+                      ? (in, to) -> appendBytes(bytes(in.readBytes(null)), uuid, to)
+                      : null;
+          case FIXED ->
+              logical instanceof LogicalTypes.Decimal decimal
+                  ? decimal(decimal, wanted, in -> fixed(in, file.getFixedSize()))
+                  : isBytes(wanted) && (!uuid || file.getFixedSize() == UUID_BYTES)
+                      ? (in, to) -> appendBytes(fixed(in, file.getFixedSize()), uuid, to)
+                      : null;
+          case NULL -> (in, to) -> appendNull(to);
+          default -> null;
+        };
+    if (step == null) {
+      throw misfit(file, wanted, name);
+    }
+    return step;
+  }
+
+  private static Step longs(Schema file, DataType wanted) {
+    if (wanted instanceof LongType) {
+      return (in, to) -> to.appendLong(in.readLong());
+    }
+    if (!(wanted instanceof TimestampType || wanted instanceof TimestampNTZType)) {
+      return null;
+    }
+    String unit = String.valueOf(file.getProp("logicalType"));
+    if (unit.endsWith("timestamp-millis")) {
+      return (in, to) -> to.appendLong(Math.multiplyExact(in.readLong(), 1000L));
+    }
+    if (unit.endsWith("timestamp-nanos")) {
+      return (in, to) -> to.appendLong(Math.floorDiv(in.readLong(), 1000L));
+    }
+    return (in, to) -> to.appendLong(in.readLong());
+  }
+
+  private static boolean isBytes(DataType wanted) {
+    return wanted instanceof StringType || wanted instanceof BinaryType;
+  }
+
+  private interface Bytes {
+    byte[] read(Decoder in) throws IOException;
+  }
+
+  private static Step decimal(LogicalTypes.Decimal file, DataType wanted, Bytes source) {
+    if (!(wanted instanceof DecimalType decimal)
+        || decimal.scale() != file.getScale()
+        || decimal.precision() < file.getPrecision()) {
+      return null;
+    }
+    if (decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
+      return (in, to) -> {
+        byte[] unscaled = source.read(in);
+        to.appendByteArray(unscaled, 0, unscaled.length);
+      };
+    }
+    boolean small = decimal.precision() <= Decimal.MAX_INT_DIGITS();
+    return (in, to) -> {
+      long unscaled = new BigInteger(source.read(in)).longValueExact();
+      if (small) {
+        to.appendInt(Math.toIntExact(unscaled));
+      } else {
+        to.appendLong(unscaled);
+      }
+    };
+  }
+
+  private static byte[] fixed(Decoder in, int size) throws IOException {
+    byte[] value = new byte[size];
+    in.readFixed(value);
+    return value;
+  }
+
+  private static byte[] bytes(ByteBuffer read) {
+    byte[] value = new byte[read.remaining()];
+    read.get(value);
+    return value;
+  }
+
+  private static void appendText(Utf8 text, WritableColumnVector to) {
+    to.appendByteArray(text.getBytes(), 0, text.getByteLength());
+  }
+
+  private static void appendBytes(byte[] value, boolean uuid, WritableColumnVector to) {
+    if (uuid) {
+      appendText(new Utf8(Uuids.text(value)), to);
+    } else {
+      to.appendByteArray(value, 0, value.length);
+    }
+  }
+
+  private static UnsupportedOperationException misfit(Schema file, DataType wanted, String name) {
+    return new UnsupportedOperationException(
+        "column " + name + " is " + file + " in the file and " + wanted.catalogString()
+            + " in the table\n"
+            + "  hint: the file was not written for this column; check field ids and name mapping");
+  }
+}

@@ -1,0 +1,95 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.spark.sql.vectorized.ColumnVector;
+
+/** ORC, by ORC's own vectorised reader; the stripes that begin in the range are read. */
+final class OrcFormatReader implements FormatReader {
+
+  private final Reader file;
+  private final RecordReader rows;
+  private final VectorizedRowBatch batch;
+  private final ColumnVector[] vectors;
+  private final RowNumbers numbers;
+
+  private OrcFormatReader(
+      Reader file,
+      RecordReader rows,
+      VectorizedRowBatch batch,
+      ColumnVector[] vectors,
+      RowNumbers numbers) {
+    this.file = file;
+    this.rows = rows;
+    this.batch = batch;
+    this.vectors = vectors;
+    this.numbers = numbers;
+  }
+
+  static OrcFormatReader open(FileRequest request) throws IOException {
+    OrcFile.ReaderOptions options = OrcFile.readerOptions(request.hadoop()).useUTCTimestamp(true);
+    Reader file = OrcFile.createReader(request.path(), options);
+    try {
+      // Days and moments are taken as they are stored, which is how Iceberg's writers mean them;
+      // most of them do not say so in the file.
+      options.convertToProlepticGregorian(file.writerUsedProlepticGregorian());
+      OrcProjection projection = new OrcProjection(file.getSchema(), request);
+      TypeDescription schema = projection.schema();
+      VectorizedRowBatch batch = schema.createRowBatch(request.settings().batchRows());
+      ColumnVector[] vectors = projection.vectors(batch.cols, () -> batch.size);
+      RecordReader rows =
+          file.rows(
+              file.options()
+                  .schema(schema)
+                  .range(request.start(), request.length())
+                  .isSchemaEvolutionCaseAware(true));
+      boolean numbered = request.positions() || request.deletes() != null;
+      return new OrcFormatReader(file, rows, batch, vectors, numbered ? new RowNumbers() : null);
+    } catch (IOException | RuntimeException e) {
+      file.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public boolean next() throws IOException {
+    long first = numbers == null ? 0 : rows.getRowNumber();
+    if (!rows.nextBatch(batch) || batch.size == 0) {
+      return false;
+    }
+    if (numbers != null) {
+      numbers.set(first, batch.size);
+    }
+    return true;
+  }
+
+  @Override
+  public int rows() {
+    return batch.size;
+  }
+
+  @Override
+  public ColumnVector column(int place) {
+    return vectors[place];
+  }
+
+  @Override
+  public ColumnVector positions() {
+    return numbers.vector();
+  }
+
+  @Override
+  public boolean skipsDeleted() {
+    return false;
+  }
+
+  @Override
+  public void close() throws IOException {
+    rows.close();
+    file.close();
+  }
+}

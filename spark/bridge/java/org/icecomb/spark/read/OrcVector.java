@@ -1,0 +1,342 @@
+package org.icecomb.spark.read;
+
+import java.util.function.IntSupplier;
+import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.convert.Uuids;
+
+/**
+ * A vector that ORC's reader fills, as Spark's vectors are: nothing is copied.
+ *
+ * <p>Spark's own ones are closed to others, and take timestamps through the zone and the calendar of
+ * the JVM. These count microseconds as ORC was asked for them: in UTC, by the present calendar.
+ */
+abstract class OrcVector extends ColumnVector {
+
+  private final org.apache.hadoop.hive.ql.exec.vector.ColumnVector source;
+  private final IntSupplier size;
+
+  private OrcVector(
+      DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector source, IntSupplier size) {
+    super(type);
+    this.source = source;
+    this.size = size;
+  }
+
+  final int place(int row) {
+    return source.isRepeating ? 0 : row;
+  }
+
+  /** The vector belongs to the reader, which goes on using it. */
+  @Override
+  public void close() {}
+
+  @Override
+  public boolean hasNull() {
+    return !source.noNulls;
+  }
+
+  @Override
+  public int numNulls() {
+    int nulls = 0;
+    if (hasNull()) {
+      for (int row = 0; row < size.getAsInt(); row++) {
+        nulls += isNullAt(row) ? 1 : 0;
+      }
+    }
+    return nulls;
+  }
+
+  @Override
+  public boolean isNullAt(int row) {
+    return !source.noNulls && source.isNull[place(row)];
+  }
+
+  @Override
+  public boolean getBoolean(int row) {
+    return getLong(row) != 0;
+  }
+
+  @Override
+  public byte getByte(int row) {
+    return (byte) getLong(row);
+  }
+
+  @Override
+  public short getShort(int row) {
+    return (short) getLong(row);
+  }
+
+  @Override
+  public int getInt(int row) {
+    return (int) getLong(row);
+  }
+
+  @Override
+  public long getLong(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public float getFloat(int row) {
+    return (float) getDouble(row);
+  }
+
+  @Override
+  public double getDouble(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public ColumnarArray getArray(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public ColumnarMap getMap(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public Decimal getDecimal(int row, int precision, int scale) {
+    throw otherType();
+  }
+
+  @Override
+  public UTF8String getUTF8String(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public byte[] getBinary(int row) {
+    throw otherType();
+  }
+
+  @Override
+  public ColumnVector getChild(int ordinal) {
+    throw otherType();
+  }
+
+  private UnsupportedOperationException otherType() {
+    return new UnsupportedOperationException("a value of another type than " + type.catalogString());
+  }
+
+  /** Booleans, integers and dates. */
+  static final class Longs extends OrcVector {
+
+    private final LongColumnVector longs;
+
+    Longs(DataType type, LongColumnVector longs, IntSupplier size) {
+      super(type, longs, size);
+      this.longs = longs;
+    }
+
+    @Override
+    public long getLong(int row) {
+      return longs.vector[place(row)];
+    }
+  }
+
+  /** Floats, too, which ORC reads as doubles. */
+  static final class Doubles extends OrcVector {
+
+    private final DoubleColumnVector doubles;
+
+    Doubles(DataType type, DoubleColumnVector doubles, IntSupplier size) {
+      super(type, doubles, size);
+      this.doubles = doubles;
+    }
+
+    @Override
+    public double getDouble(int row) {
+      return doubles.vector[place(row)];
+    }
+  }
+
+  /** Text and bytes. */
+  static final class Bytes extends OrcVector {
+
+    private final BytesColumnVector bytes;
+
+    Bytes(DataType type, BytesColumnVector bytes, IntSupplier size) {
+      super(type, bytes, size);
+      this.bytes = bytes;
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      if (isNullAt(row)) {
+        return null;
+      }
+      int place = place(row);
+      return UTF8String.fromBytes(bytes.vector[place], bytes.start[place], bytes.length[place]);
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+      if (isNullAt(row)) {
+        return null;
+      }
+      int place = place(row);
+      byte[] value = new byte[bytes.length[place]];
+      System.arraycopy(bytes.vector[place], bytes.start[place], value, 0, value.length);
+      return value;
+    }
+  }
+
+  /** UUIDs: 16 bytes, which Spark is shown as text. */
+  static final class UuidTexts extends OrcVector {
+
+    private final Bytes bytes;
+
+    UuidTexts(DataType type, BytesColumnVector source, IntSupplier size) {
+      super(type, source, size);
+      this.bytes = new Bytes(type, source, size);
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      byte[] value = bytes.getBinary(row);
+      return value == null ? null : UTF8String.fromString(Uuids.text(value));
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+      UTF8String text = getUTF8String(row);
+      return text == null ? null : text.getBytes();
+    }
+  }
+
+  static final class Decimals extends OrcVector {
+
+    private final DecimalColumnVector decimals;
+
+    Decimals(DataType type, DecimalColumnVector decimals, IntSupplier size) {
+      super(type, decimals, size);
+      this.decimals = decimals;
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+      if (isNullAt(row)) {
+        return null;
+      }
+      HiveDecimalWritable value = decimals.vector[place(row)];
+      return precision <= Decimal.MAX_LONG_DIGITS()
+          ? Decimal.createUnsafe(value.serialize64(scale), precision, scale)
+          : Decimal.apply(value.getHiveDecimal().bigDecimalValue(), precision, scale);
+    }
+  }
+
+  /** Microseconds since 1970. */
+  static final class Timestamps extends OrcVector {
+
+    private final TimestampColumnVector timestamps;
+
+    Timestamps(DataType type, TimestampColumnVector timestamps, IntSupplier size) {
+      super(type, timestamps, size);
+      this.timestamps = timestamps;
+    }
+
+    @Override
+    public long getLong(int row) {
+      int place = place(row);
+      long seconds = Math.floorDiv(timestamps.time[place], 1000L);
+      return Math.addExact(
+          Math.multiplyExact(seconds, 1_000_000L), timestamps.nanos[place] / 1000L);
+    }
+  }
+
+  static final class Lists extends OrcVector {
+
+    private final ListColumnVector lists;
+    private final ColumnVector elements;
+
+    Lists(ArrayType type, ListColumnVector lists, ColumnVector elements, IntSupplier size) {
+      super(type, lists, size);
+      this.lists = lists;
+      this.elements = elements;
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+      if (isNullAt(row)) {
+        return null;
+      }
+      int place = place(row);
+      return new ColumnarArray(elements, (int) lists.offsets[place], (int) lists.lengths[place]);
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return elements;
+    }
+  }
+
+  static final class Maps extends OrcVector {
+
+    private final MapColumnVector maps;
+    private final ColumnVector keys;
+    private final ColumnVector values;
+
+    Maps(
+        MapType type,
+        MapColumnVector maps,
+        ColumnVector keys,
+        ColumnVector values,
+        IntSupplier size) {
+      super(type, maps, size);
+      this.maps = maps;
+      this.keys = keys;
+      this.values = values;
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+      if (isNullAt(row)) {
+        return null;
+      }
+      int place = place(row);
+      return new ColumnarMap(keys, values, (int) maps.offsets[place], (int) maps.lengths[place]);
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return ordinal == 0 ? keys : values;
+    }
+  }
+
+  static final class Structs extends OrcVector {
+
+    private final ColumnVector[] fields;
+
+    Structs(
+        StructType type,
+        org.apache.hadoop.hive.ql.exec.vector.ColumnVector structs,
+        ColumnVector[] fields,
+        IntSupplier size) {
+      super(type, structs, size);
+      this.fields = fields;
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return fields[ordinal];
+    }
+  }
+}

@@ -1,0 +1,153 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapreduce.JobID;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.TaskID;
+import org.apache.hadoop.mapreduce.TaskType;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.parquet.filter2.predicate.FilterPredicate;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.icecomb.spark.convert.Schemas;
+
+/** Parquet, by Spark's own vectorised reader. */
+final class ParquetFormatReader implements FormatReader {
+
+  /** A column of this name is filled by Spark's reader with the position of each row. */
+  private static final String ROW_INDEX = "_tmp_metadata_row_index";
+
+  private final LiveRowsReader reader;
+  private final StructType columns;
+  private final int[] places;
+  private final int positionPlace;
+  private final boolean late;
+  private ColumnarBatch batch;
+  private ColumnVector[] vectors;
+
+  private ParquetFormatReader(
+      LiveRowsReader reader, StructType columns, int[] places, int positionPlace, boolean late) {
+    this.reader = reader;
+    this.columns = columns;
+    this.places = places;
+    this.positionPlace = positionPlace;
+    this.late = late;
+  }
+
+  static ParquetFormatReader open(FileRequest request) throws IOException {
+    // The context takes a copy, so what is set for this file is seen by no other.
+    TaskAttemptContextImpl context =
+        new TaskAttemptContextImpl(
+            request.hadoop(), new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0));
+    Configuration conf = context.getConfiguration();
+    long end = request.start() + request.length();
+    ParquetMetadata footer =
+        ParquetFileReader.readFooter(
+            conf, request.path(), ParquetMetadataConverter.range(request.start(), end));
+    FileSchema schema = new FileSchema(footer.getFileMetaData().getSchema(), request);
+    boolean late = request.deletes() != null && !hasOffsetIndex(footer);
+
+    List<StructField> requested = new ArrayList<>();
+    int[] places = new int[request.columns().size()];
+    Arrays.fill(places, -1);
+    for (int i = 0; i < places.length; i++) {
+      StructField physical = schema.physical(request.columns().fields()[i]);
+      if (physical != null) {
+        places[i] = requested.size();
+        requested.add(physical);
+      }
+    }
+    int positionPlace = -1;
+    if (late || request.positions()) {
+      positionPlace = requested.size();
+      requested.add(DataTypes.createStructField(ROW_INDEX, DataTypes.LongType, true));
+    }
+    StructType requestedSchema = Schemas.struct(requested);
+    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), requestedSchema.json());
+    ParquetWriteSupport.setSchema(requestedSchema, conf);
+
+    FileFilters filters = new FileFilters(request.settings(), footer, schema);
+    FilterPredicate filter = filters.predicate(request.conditions());
+    if (filter != null) {
+      ParquetInputFormat.setFilterPredicate(conf, filter);
+    }
+    LiveRowsReader reader = filters.newReader(late ? null : request.deletes(), filter != null);
+    try {
+      reader.initialize(
+          new FileSplit(request.path(), request.start(), request.length(), new String[0]), context);
+      reader.initBatch(new StructType(), null);
+      reader.enableReturningBatches();
+    } catch (InterruptedException e) {
+      reader.close();
+      Thread.currentThread().interrupt();
+      throw new IOException(e);
+    } catch (IOException | RuntimeException e) {
+      reader.close();
+      throw e;
+    }
+    return new ParquetFormatReader(reader, request.columns(), places, positionPlace, late);
+  }
+
+  /** Row ranges need to know where pages begin; some writers do not say. */
+  private static boolean hasOffsetIndex(ParquetMetadata footer) {
+    return footer.getBlocks().stream()
+        .flatMap(block -> block.getColumns().stream())
+        .allMatch(column -> column.getOffsetIndexReference() != null);
+  }
+
+  @Override
+  public boolean next() throws IOException {
+    if (!reader.nextBatch()) {
+      return false;
+    }
+    batch = reader.resultBatch();
+    if (vectors == null) {
+      vectors = new ColumnVector[places.length];
+      for (int i = 0; i < places.length; i++) {
+        if (places[i] >= 0) {
+          vectors[i] = UuidColumnVector.over(batch.column(places[i]), columns.fields()[i]);
+        }
+      }
+    }
+    return true;
+  }
+
+  @Override
+  public int rows() {
+    return batch.numRows();
+  }
+
+  @Override
+  public ColumnVector column(int place) {
+    return vectors[place];
+  }
+
+  @Override
+  public ColumnVector positions() {
+    return batch.column(positionPlace);
+  }
+
+  @Override
+  public boolean skipsDeleted() {
+    return !late;
+  }
+
+  @Override
+  public void close() throws IOException {
+    reader.close();
+  }
+}
