@@ -309,7 +309,7 @@ def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
         if near is None and "." in key and not key.startswith(_OWN_FAMILIES):
             continue
         raise ConfigurationError(
-            f"catalog {catalog}: there is no setting {key!r} ({setting.source})",
+            f"Catalog {catalog}: there is no setting {key!r} ({setting.source})",
             hint=f"Did you mean {near}?"
             if near
             else f"those without a dot are {', '.join(_PLAIN)}; docs/properties.md",

@@ -134,7 +134,7 @@ def remove_leftovers(catalog: Catalog, fate: CommitFate) -> None:
     """
     if fate.fate is not Fate.NOT_COMMITTED:
         raise ValidationError(
-            f"nothing is removed: the commit is {fate.fate}: {fate.reason}",
+            f"Nothing is removed: the commit is {fate.fate}: {fate.reason}",
             hint="leave the files in place: they may be part of the table",
         )
     catalog.io.delete(fate.leftovers)

@@ -93,7 +93,7 @@ class Configuration:
         if kind not in TYPES:
             source = self.settings["type"].source
             raise ConfigurationError(
-                f"catalog {self.name}: there is no catalog type {kind!r} ({source})",
+                f"Catalog {self.name}: there is no catalog type {kind!r} ({source})",
                 hint=f"one of {', '.join(TYPES)}",
             )
         return kind
@@ -104,7 +104,7 @@ class Configuration:
         meant = get_close_matches(self.name, [one for one in self._known if one != self.name])
         others = f"Did you mean {' or '.join(meant)}? " if meant else ""
         return ConfigurationError(
-            f"catalog {self.name} is not configured: nothing says where its metastore is{some}",
+            f"Catalog {self.name} is not configured: nothing says where its metastore is{some}",
             hint=f"{others}Name it by uri=thrift://host:9083, or choose type=hadoop with a "
             "warehouse, or type=local for a metastore of your own",
         )

@@ -45,7 +45,7 @@ def database_of(namespace: str | Iterable[str]) -> str:
     parts = parts_of(namespace)
     if len(parts) != 1 or not parts[0]:
         raise NoSuchNamespaceError(
-            f"a namespace of a Hive metastore has one level, not {'.'.join(parts) or 'none'}",
+            f"A namespace of a Hive metastore has one level, not {'.'.join(parts) or 'none'}",
             hint="name one database",
         )
     return parts[0].lower()
@@ -60,7 +60,7 @@ def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
     parts = parts_of(name)
     if len(parts) != 2 or not all(map(_is_text, parts)):
         raise NoSuchTableError(
-            f"there is no table {'.'.join(parts) or 'without a name'}",
+            f"There is no table {'.'.join(parts) or 'without a name'}",
             hint="name it namespace.table",
         )
     return parts[0].lower(), parts[1].lower()

@@ -106,7 +106,7 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
                 _compile(javac, sources, classpath, jar)
     except OSError as error:
         raise JavaError(
-            f"the compiled {name}.jar cannot be kept in {folder}: {error}",
+            f"The compiled {name}.jar cannot be kept in {folder}: {error}",
             hint="free space there, or point XDG_CACHE_HOME at a writable folder",
         ) from error
     return jar
@@ -151,10 +151,10 @@ def _find(program: str, hint: str) -> Path:
             return path
         if program == "java" or not Path(home).is_dir():
             raise JavaError(f"JAVA_HOME is {home}, but there is no {path}", hint=hint)
-        raise JavaError(f"the Java in JAVA_HOME ({home}) has no {program}", hint=hint)
+        raise JavaError(f"The Java in JAVA_HOME ({home}) has no {program}", hint=hint)
     found = shutil.which(program)
     if found is None:
-        raise JavaError(f"there is no {program} on PATH and JAVA_HOME is not set", hint=hint)
+        raise JavaError(f"There is no {program} on PATH and JAVA_HOME is not set", hint=hint)
     return Path(found)
 
 

@@ -166,6 +166,6 @@ class ViewCatalog:
 
     def _without_views(self) -> UnsupportedError:
         return UnsupportedError(
-            f"catalog {self.name} keeps no views: only a metastore does",
+            f"Catalog {self.name} keeps no views: only a metastore does",
             hint="use a catalog with a metastore, uri=thrift://host:9083",
         )

@@ -152,7 +152,7 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
         and running.get("spark.sql.catalogImplementation", "in-memory") != "hive"
     ):
         raise ConfigurationError(
-            "a Spark session is already running without Hive support",
+            "A Spark session is already running without Hive support",
             hint="stop it with spark.stop() before you ask for hive=True",
         )
     prefix = f"spark.sql.catalog.{name}"
@@ -160,7 +160,7 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
         given = running.get(key)
         if given is not None and given != conf.get(key):
             raise ConfigurationError(
-                f"the running Spark session has another catalog {name!r} ({key}={given})",
+                f"The running Spark session has another catalog {name!r} ({key}={given})",
                 hint="take another name, or stop the session with spark.stop()",
             )
 

@@ -69,7 +69,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
         name = _field_name(transform, schema.find_column_name(source.field_id) or source.name)
         if any(name == other.name for other in fields):
             raise ValidationError(
-                f"the table is partitioned by {name} twice",
+                f"The table is partitioned by {name} twice",
                 hint="every column takes part with one transform of a kind",
             )
         transform.check(source.field_type)

@@ -135,7 +135,7 @@ def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
     """
     if struct.get("type") != "struct":
         raise SchemaError(
-            f"a table's schema must be a struct, not {struct.get('type')!r}",
+            f"A table's schema must be a struct, not {struct.get('type')!r}",
             hint="this is what Spark sent: please report it with the statement",
         )
     ids = itertools.count(1)
@@ -195,7 +195,7 @@ def _iceberg_field(
     here = (*path, field["name"])
     if any(key in metadata for key in _DEFAULTS):
         raise UnsupportedError(
-            f"column {'.'.join(here)} has a DEFAULT, which Iceberg knows from format v3 on",
+            f"Column {'.'.join(here)} has a DEFAULT, which Iceberg knows from format v3 on",
             hint="leave DEFAULT away; tables here are of format v1 and v2",
         )
     return NestedField(

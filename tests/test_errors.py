@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,17 @@ REASONS = {
 }  # fmt: skip
 """Functions whose errors never get out: why, and which."""
 
+PARTS = {
+    "format/expressions/literal.py": "put behind the text that is no literal",
+    "format/paimon/type_parser.py": "put behind the field",
+    "format/spec/name_mapping.py": "put behind the schema, or behind what happened",
+    "catalog/hive/thrift/sasl.py": "put behind the metastore's address",
+}
+"""Modules whose messages are parts of others: where these put them."""
+
+NAME = re.compile(r"icecomb|pip |[a-z_]+[.:_][a-z/_]")
+"""What stands in small letters at the head of a sentence, too: programs, settings, locations."""
+
 
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_error_that_is_raised_says_what_to_do_next(floor):
@@ -60,6 +72,29 @@ def test_every_error_that_is_raised_says_what_to_do_next(floor):
         if not _has_hint(call) and function not in REASONS.get(path, ("", set()))[1]
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_message_is_a_sentence(floor):
+    small = [
+        f"{path}:{call.lineno} {begin}"
+        for path, function, call in _constructions(floor)
+        for begin in _begin(call)
+        if begin[0].islower()
+        and not NAME.match(begin)
+        and path not in PARTS
+        and function not in REASONS.get(path, ("", set()))[1]
+    ]
+    assert small == []
+
+
+def _begin(call: ast.Call) -> Iterator[str]:
+    """What the message begins with, unless that is a value."""
+    match call.args:
+        case [ast.Constant(value=str(begin)), *_]:
+            yield begin
+        case [ast.JoinedStr(values=[ast.Constant(value=str(begin)), *_]), *_]:
+            yield begin
 
 
 def test_every_exception_is_still_needed():

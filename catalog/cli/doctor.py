@@ -110,7 +110,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
     if not isinstance(catalog, HiveCatalog):
         if table is not None:
             raise UnsupportedError(
-                f"catalog {application.catalog_name} has no metastore whose entry of {table} could "
+                f"Catalog {application.catalog_name} has no metastore whose entry of {table} could "
                 "be examined",
                 hint=f"icecomb describe {table} shows whether its files can be read",
             )

@@ -96,6 +96,6 @@ def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
         if row.lock_id == lock_id:
             return row
     raise ValidationError(
-        f"the metastore has no lock {lock_id}",
+        f"The metastore has no lock {lock_id}",
         hint="it may have been released or have expired: icecomb locks lists those there are",
     )

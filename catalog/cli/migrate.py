@@ -187,7 +187,7 @@ def _names(catalog: HiveCatalog, tables: Iterable[str]) -> list[str]:
             if not found:
                 catalog.client.database(database)  # says so where there is none
                 raise NoSuchTableError(
-                    f"no table matches {table}: namespace {database} is empty",
+                    f"No table matches {table}: namespace {database} is empty",
                     hint="DB.* means all tables of the database DB",
                 )
             names += [f"{database}.{one}" for one in sorted(found)]

@@ -71,7 +71,7 @@ class HadoopCatalog(Catalog):
         warehouse = WAREHOUSE.of(properties)
         if not warehouse:
             raise ConfigurationError(
-                f"catalog {name} has no warehouse",
+                f"Catalog {name} has no warehouse",
                 hint="name the folder of its tables: warehouse=/data/warehouse",
             )
         self._root = absolute(warehouse).rstrip("/")
@@ -117,7 +117,7 @@ class HadoopCatalog(Catalog):
         with suppress(FileMissingError):
             if not self.io.delete_folder(self._folder(parts)):
                 raise NamespaceNotEmptyError(
-                    f"namespace {'.'.join(parts)} is not empty",
+                    f"Namespace {'.'.join(parts)} is not empty",
                     hint="drop its tables and namespaces first",
                 )
 
@@ -304,7 +304,7 @@ class HadoopCatalog(Catalog):
     def _require_namespace(self, parts: Identifier) -> None:
         if not all(map(_is_name, parts)) or self._kind(parts) != _NAMESPACE:
             raise NoSuchNamespaceError(
-                f"there is no namespace {'.'.join(parts)}",
+                f"There is no namespace {'.'.join(parts)}",
                 hint="create it by create_namespace, or list those there are by list_namespaces",
                 namespace=".".join(parts),
             )
@@ -348,7 +348,7 @@ class HadoopCatalog(Catalog):
                 self._delete_tree(f"{folder}/{name}")
             if not self.io.delete_folder(folder):
                 raise FileIOError(
-                    f"cannot delete {folder}: it is not empty. Links are in it, or something was "
+                    f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
                     "written to it meanwhile",
                     hint="the table is gone; look into the folder and delete it by hand",
                     path=folder,
@@ -418,7 +418,7 @@ def _table_name(identifier: Name) -> Identifier:
     parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
     if not parts or not all(map(_is_name, parts)):
         raise NoSuchTableError(
-            f"there is no table {'.'.join(parts) or 'without a name'}",
+            f"There is no table {'.'.join(parts) or 'without a name'}",
             hint="name it namespace.table",
         )
     return parts
@@ -435,6 +435,6 @@ def _taken(parts: Identifier, kind: str) -> TableAlreadyExistsError:
 
 def _no_properties(parts: Identifier) -> IcecombError:
     return UnsupportedError(
-        f"namespace {'.'.join(parts)} is a folder: it cannot have properties",
+        f"Namespace {'.'.join(parts)} is a folder: it cannot have properties",
         hint="leave them out, or use a catalog with a metastore",
     )

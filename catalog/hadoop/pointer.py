@@ -212,7 +212,7 @@ class HadoopPointer:
 
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(
-            f"there is no table {self._name}",
+            f"There is no table {self._name}",
             hint="check the name: a table is a folder with metadata/v1.metadata.json or later ones",
             table=self._name,
         )
@@ -280,7 +280,7 @@ class HadoopPointer:
         if newest == new.location:
             return Committed()
         gone = FileMissingError(
-            f"files after {expected.location} were deleted during the commit",
+            f"Files after {expected.location} were deleted during the commit",
             hint="load the table again and look whether the change is there before repeating it",
             table=self._name,
             path=expected.location,

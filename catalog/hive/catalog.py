@@ -81,7 +81,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
         address = locate or URI.of(properties)
         if not address:
             raise ConfigurationError(
-                f"catalog {name} has no uri",
+                f"Catalog {name} has no uri",
                 hint="name the metastore: uri=thrift://host:9083, as an argument, in icecomb.yaml, "
                 "in the environment, or by HIVE_CONF_DIR with a hive-site.xml in it",
             )
@@ -308,7 +308,7 @@ class HiveCatalog(HiveNamespaceCatalog, HiveViewCatalog):
             warehouse = WAREHOUSE.of(self.properties)
             if not warehouse:
                 raise ConfigurationError(
-                    f"namespace {database} has no location and catalog {self.name} no warehouse",
+                    f"Namespace {database} has no location and catalog {self.name} no warehouse",
                     hint="give the table a location, or the catalog a warehouse",
                 )
             folder = f"{warehouse.rstrip('/')}/{database}.db"

@@ -276,7 +276,7 @@ class EntryChange:
         if lock is not None and not lock.is_alive(ask=not checked):
             # Somebody else may have had the lock while the alter ran, and may have overwritten it.
             lost = MetastoreError(
-                "the lock was lost while the entry was changed",
+                "The lock was lost while the entry was changed",
                 hint="load the table again and look whether the change is there",
             )
             return settlement.after_silence(lost)

@@ -142,7 +142,7 @@ class TableLock:
                 self.lock_id = answer.lock_id
         if answer.state is not LockState.ACQUIRED:
             raise MetastoreError(
-                f"the metastore did not grant the lock on {self._name}: {answer.state.name}",
+                f"The metastore did not grant the lock on {self._name}: {answer.state.name}",
                 hint="try again",
                 table=self._name,
             )

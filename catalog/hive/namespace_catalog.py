@@ -95,7 +95,7 @@ class HiveNamespaceCatalog(Catalog):
             )
         if _LOCATION in removed | changed.keys():
             raise ValidationError(
-                "the location of a namespace of a metastore cannot be changed",
+                "The location of a namespace of a metastore cannot be changed",
                 hint="create a namespace at the other location, and its tables in it",
             )
         if (_OWNER in removed) != (_OWNER_TYPE in removed):

@@ -139,7 +139,7 @@ def view_named(name: str) -> Iterator[None]:
     except NoSuchIcebergTableError:
         raise
     except NoSuchTableError as error:
-        raise NoSuchViewError(f"there is no view {name}", hint=error.hint, view=name) from None
+        raise NoSuchViewError(f"There is no view {name}", hint=error.hint, view=name) from None
 
 
 def _pointed(

@@ -132,7 +132,7 @@ def _launch(place: Place, idle_s: int) -> RunningMetastore:
         place.write_token()
     except OSError as error:
         raise ConfigurationError(
-            f"the metastore's database cannot be made in {place.home}: {error}",
+            f"The metastore's database cannot be made in {place.home}: {error}",
             hint="free space there, or name another warehouse",
         ) from error
     name = f"icecomb-{secrets.token_hex(12)}"
@@ -172,7 +172,7 @@ def _spawn(command: list[str], place: Place) -> subprocess.Popen[bytes]:
             )
     except OSError as error:
         raise MetastoreError(
-            f"the metastore cannot be started: {error}",
+            f"The metastore cannot be started: {error}",
             hint="check that Java can be run here and that the folder of its log is writable",
             path=str(place.warehouse),
         ) from error
@@ -217,13 +217,13 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
             )
         except subprocess.TimeoutExpired as error:
             raise MetastoreError(
-                "the metastore's database was not made within 300 s",
+                "The metastore's database was not made within 300 s",
                 hint="look whether the machine is overloaded, and try again",
             ) from error
         if done.returncode != 0:
             tail = (done.stdout + done.stderr).strip()[-2000:]
             raise MetastoreError(
-                f"the metastore's database cannot be made:\n{tail}",
+                f"The metastore's database cannot be made:\n{tail}",
                 hint="look at the last lines above: often space, memory or Java is missing",
             )
         for leftover in derby.glob("*.lck"):
@@ -242,7 +242,7 @@ def _failure(place: Place, what: str) -> MetastoreError:
     elif "No space left" in tail:
         hint = f"free space for {place.home}"
     return MetastoreError(
-        f"the metastore of {place.warehouse} {what}:\n{tail}",
+        f"The metastore of {place.warehouse} {what}:\n{tail}",
         hint=hint,
         path=str(place.warehouse),
     )
@@ -258,7 +258,7 @@ def _end(pid: int, place: Place) -> None:
                 return
             time.sleep(0.05)
     raise MetastoreError(
-        f"process {pid}, the metastore of {place.warehouse}, does not end",
+        f"Process {pid}, the metastore of {place.warehouse}, does not end",
         hint=f"end it by hand: kill -9 {pid}",
         path=str(place.warehouse),
     )
@@ -307,7 +307,7 @@ def _folder(warehouse: str | os.PathLike[str] | None) -> Path:
         text = "/" + rest.lstrip("/")
     elif "://" in text:
         raise ConfigurationError(
-            f"an embedded metastore needs a local warehouse, not {text}",
+            f"An embedded metastore needs a local warehouse, not {text}",
             hint='use type="hive" with the uri of a metastore for a warehouse elsewhere',
         )
     return Path(text).expanduser().absolute()

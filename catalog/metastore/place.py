@@ -130,7 +130,7 @@ class Place:
                 probe.flush()
         except OSError as error:
             raise ConfigurationError(
-                f"the warehouse {self.warehouse} cannot be used: {error.strerror or error}",
+                f"The warehouse {self.warehouse} cannot be used: {error.strerror or error}",
                 hint="name a local folder with free space that you may write to (warehouse=...)",
                 path=str(self.warehouse),
             ) from error
@@ -145,7 +145,7 @@ class Place:
                 yield
         except Timeout:
             raise MetastoreError(
-                f"another process is still starting the metastore of {self.warehouse}",
+                f"Another process is still starting the metastore of {self.warehouse}",
                 hint=f"look into {self.log}",
             ) from None
 
@@ -174,7 +174,7 @@ class Place:
             owner = self.home.stat().st_uid
             if owner != os.geteuid():
                 raise ConfigurationError(
-                    f"the metastore of {self.warehouse} belongs to the user {_user_name(owner)}",
+                    f"The metastore of {self.warehouse} belongs to the user {_user_name(owner)}",
                     hint="only its owner gets in: name a warehouse of your own, or use a metastore "
                     "that serves several users (uri=thrift://...)",
                     path=str(self.warehouse),

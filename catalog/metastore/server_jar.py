@@ -24,7 +24,7 @@ def pyspark_jars() -> Path:
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
         raise MissingDependencyError(
-            "the embedded metastore runs from pyspark's jars, and pyspark is not installed",
+            "The embedded metastore runs from pyspark's jars, and pyspark is not installed",
             hint="pip install 'icecomb[spark]', or name the metastore you have (uri=thrift://...)",
         )
     return Path(next(iter(package.submodule_search_locations))) / "jars"
@@ -53,7 +53,7 @@ def starter_jar(jars: Path) -> Path:
     sources = sorted((_HERE / "java").rglob("*.java"))
     if not sources:
         raise JavaError(
-            f"this installation of icecomb has neither {NAME}.jar nor its sources",
+            f"This installation of icecomb has neither {NAME}.jar nor its sources",
             hint="reinstall it: pip install --force-reinstall icecomb",
         )
     digest = hashlib.sha256()

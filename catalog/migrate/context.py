@@ -87,7 +87,7 @@ class Workplace:
         """
         if lock is not None and not lock.is_alive(ask=True):
             raise CommitFailedError(
-                f"the lock on {self.database}.{self.name} was lost",
+                f"The lock on {self.database}.{self.name} was lost",
                 hint="run the same command again",
                 table=f"{self.database}.{self.name}",
             )

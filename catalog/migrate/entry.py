@@ -345,7 +345,7 @@ def _time_of_change(table: HiveTable) -> str:
     if found := table.parameters.get(_CHANGED):
         return found
     raise MigrationError(
-        f"the metastore does not say when {table.full_name} was changed last ({_CHANGED})",
+        f"The metastore does not say when {table.full_name} was changed last ({_CHANGED})",
         hint="change a property of it in Hive or Spark, and try again",
         table=table.full_name,
     )

@@ -69,7 +69,7 @@ def partition_values(
     """
     if len(texts) != len(spec.fields):
         raise ValidationError(
-            f"a partition has {len(texts)} values for {len(spec.fields)} partition columns",
+            f"A partition has {len(texts)} values for {len(spec.fields)} partition columns",
             hint="repair that partition in Hive, or drop it there",
         )
     values = []

@@ -192,7 +192,7 @@ class Reversal:
             )
         if journal.finalized:
             raise MigrationError(
-                f"the migration of {table.full_name} was finalized: there is no way back",
+                f"The migration of {table.full_name} was finalized: there is no way back",
                 hint="copy the rows into a new Hive table",
                 table=table.full_name,
             )
@@ -266,7 +266,7 @@ def _fact(journal: Journal, name: str) -> Any:
     prepared = journal.step(Step.PREPARED)
     if prepared is None:
         raise MigrationError(
-            f"the journal {journal.location} does not say how far the migration went",
+            f"The journal {journal.location} does not say how far the migration went",
             hint="look into it; it holds the old table",
         )
     return prepared[name]

@@ -55,7 +55,7 @@ def _metadata(place: Workplace, pointer: str, snapshot_id: int | None) -> TableM
     metadata = read_metadata(place.io, pointer)
     if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
         raise NoSuchSnapshotError(
-            f"the migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
+            f"The migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
             hint="verify before expiring snapshots",
         )
     return metadata

@@ -47,13 +47,13 @@ def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
         (count,) = struct.unpack_from(">i", data)
         if count != len(fields):
             raise CorruptFileError(
-                f"a partition has {count} values, its keys are {len(fields)}",
+                f"A partition has {count} values, its keys are {len(fields)}",
                 hint="Restore the manifest from a backup, or roll the table back in Paimon.",
             )
         return tuple(_value(data[4:], at, len(fields), field) for at, field in enumerate(fields))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise CorruptFileError(
-            f"a partition of a manifest cannot be read: {error}",
+            f"A partition of a manifest cannot be read: {error}",
             hint="Restore the manifest from a backup, or roll the table back in Paimon.",
         ) from error
 
@@ -66,7 +66,7 @@ def _value(row: bytes, at: int, count: int, field: DataField) -> Any:
     kind = field.field_type
     if not isinstance(kind, AtomicType):
         raise UnsupportedError(
-            f"partition key {field.name}: {kind} cannot be read",
+            f"Partition key {field.name}: {kind} cannot be read",
             hint="Bring the table over without this partition key, through Spark or Flink.",
         )
     if kind.root in _FORMATS:
@@ -81,7 +81,7 @@ def _value(row: bytes, at: int, count: int, field: DataField) -> Any:
     if kind.root in {"TIMESTAMP", LOCAL_ZONED}:
         return _timestamp(row, start, kind.parameters[0])
     raise UnsupportedError(
-        f"partition key {field.name}: {kind} cannot be read",
+        f"Partition key {field.name}: {kind} cannot be read",
         hint="Bring the table over without this partition key, through Spark or Flink.",
     )
 

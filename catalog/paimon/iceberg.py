@@ -104,7 +104,7 @@ def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
     for at, name in enumerate(schema.partition_keys):
         if not isinstance(ids[name].field_type, AtomicType):
             raise UnsupportedError(
-                f"partition key {name}: {ids[name].field_type} cannot partition",
+                f"Partition key {name}: {ids[name].field_type} cannot partition",
                 hint="Copy the rows into a table with other partitions instead.",
             )
         number = PARTITION_FIELD_ID_START + at
@@ -139,7 +139,7 @@ def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()
             number = schema.schema_id
             mapping = join_name_mappings(mapping, create_name_mapping(iceberg_schema(schema)))
     except SchemaError as error:
-        raise SchemaError(f"in schema-{number} {error.message}", hint=error.hint) from error
+        raise SchemaError(f"In schema-{number} {error.message}", hint=error.hint) from error
     return mapping
 
 

@@ -171,7 +171,7 @@ def changed(
             schema = _with_type(schema, change)
         else:
             raise SchemaError(
-                f"this is no change of a schema: {change!r}",
+                f"This is no change of a schema: {change!r}",
                 hint="Use one of the classes of this module, such as AddColumn.",
             )
     check_rules(base, schema)
@@ -192,7 +192,7 @@ def _with_option(
 def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     if not change.field_type.nullable:
         raise SchemaError(
-            f"cannot add {_shown(change.path)}: a new column must be nullable, as older rows "
+            f"Cannot add {_shown(change.path)}: a new column must be nullable, as older rows "
             "have no value",
             hint="Add it without NOT NULL.",
         )
@@ -208,7 +208,7 @@ def _with_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     def add(fields: list[DataField], name: str) -> list[DataField]:
         if any(f.name == name for f in fields):
             raise SchemaError(
-                f"cannot add {_shown(change.path)}: there is such a column already",
+                f"Cannot add {_shown(change.path)}: there is such a column already",
                 hint="Choose another name.",
             )
         return _placed(fields, field, position or Position(LAST))
@@ -222,14 +222,14 @@ def _without_column(schema: TableSchema, path: Path) -> TableSchema:
     user = named_by_options(schema).get(path[0]) if len(path) == 1 else None
     if user is not None:
         raise SchemaError(
-            f"cannot drop {path[0]}: option {user} names it", hint="Change that option first."
+            f"Cannot drop {path[0]}: option {user} names it", hint="Change that option first."
         )
 
     def drop(fields: list[DataField], name: str) -> list[DataField]:
         at = _index(fields, name, path)
         if len(fields) == 1:
             raise SchemaError(
-                f"cannot drop {_shown(path)}: it is the last one", hint="Add another column first."
+                f"Cannot drop {_shown(path)}: it is the last one", hint="Add another column first."
             )
         return [*fields[:at], *fields[at + 1 :]]
 
@@ -244,16 +244,16 @@ def _with_name(schema: TableSchema, change: RenameColumn) -> TableSchema:
         at = _index(fields, old, path)
         if any(f.name == name for f in fields):
             raise SchemaError(
-                f"cannot rename {_shown(path)}: there is a column {name} already",
+                f"Cannot rename {_shown(path)}: there is a column {name} already",
                 hint="Choose another name.",
             )
         if not name:
             raise SchemaError(
-                f"cannot rename {_shown(path)}: the new name is empty", hint="Give the new name."
+                f"Cannot rename {_shown(path)}: the new name is empty", hint="Give the new name."
             )
         if str(fields[at].field_type.with_nullable(True)) == "BLOB":
             raise SchemaError(
-                f"cannot rename {_shown(path)}: it is a BLOB, whose name is fixed",
+                f"Cannot rename {_shown(path)}: it is a BLOB, whose name is fixed",
                 hint="Add a column of the other name instead.",
             )
         return [*fields[:at], replace(fields[at], name=name), *fields[at + 1 :]]
@@ -287,7 +287,7 @@ def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
     index = named_by_options(schema).get(change.path[0], "") if len(change.path) == 1 else ""
     if index.startswith("pk-") and index.endswith(".index.columns"):
         raise SchemaError(
-            f"cannot change the type of {change.path[0]}: option {index} names it",
+            f"Cannot change the type of {change.path[0]}: option {index} names it",
             hint="Change that option first.",
         )
     explicit = not switched_on(schema.options, "disable-explicit-type-casting")
@@ -296,7 +296,7 @@ def _with_type(schema: TableSchema, change: UpdateType) -> TableSchema:
         wanted = change.field_type.with_nullable(kind.nullable)
         if not can_cast(kind, wanted, explicit=explicit):
             raise SchemaError(
-                f"cannot change the type of {_shown(change.path)} from {kind} to {wanted}: Paimon "
+                f"Cannot change the type of {_shown(change.path)} from {kind} to {wanted}: Paimon "
                 "does not cast the values written so far",
                 hint="Add a column of the new type instead.",
             )
@@ -310,7 +310,7 @@ def _check_not_null(schema: TableSchema, path: Path) -> None:
     key = "alter-column-null-to-not-null.disabled"
     if switched_on(schema.options, key, default=True):
         raise SchemaError(
-            f"cannot make {_shown(path)} NOT NULL: rows may hold null",
+            f"Cannot make {_shown(path)} NOT NULL: rows may hold null",
             hint=f"If none does, set the option {key}=false first.",
         )
 
@@ -326,7 +326,7 @@ def _refuse_keys(
     ):
         if refused and path[0] in keys:
             raise SchemaError(
-                f"cannot {verb} {path[0]}: it is {what}, which never changes",
+                f"Cannot {verb} {path[0]}: it is {what}, which never changes",
                 hint="Make a new table and copy the rows.",
             )
 
@@ -423,7 +423,7 @@ def _refuse_directive(path: Path, description: str | None) -> None:
     """Paimon takes such comments for commands to make the column a BLOB or a VECTOR."""
     if description is not None and description.strip().startswith(("__BLOB", "__VECTOR")):
         raise SchemaError(
-            f"the comment of {_shown(path)} begins with {description.strip().split(';')[0]}, which "
+            f"The comment of {_shown(path)} begins with {description.strip().split(';')[0]}, which "
             "Paimon takes for a command",
             hint="Begin it with another word.",
         )
@@ -434,7 +434,7 @@ def _move(change: MoveColumn) -> Edit:
         at = _index(fields, name, change.path)
         if change.position.reference == name:
             raise SchemaError(
-                f"cannot move {_shown(change.path)} beside itself", hint="Name another column."
+                f"Cannot move {_shown(change.path)} beside itself", hint="Name another column."
             )
         return _placed([*fields[:at], *fields[at + 1 :]], fields[at], change.position)
 
@@ -455,7 +455,7 @@ def _index(fields: Sequence[DataField], name: str, path: Path) -> int:
     found = next((at for at, f in enumerate(fields) if f.name == name), None)
     if found is None:
         known = ", ".join(f.name for f in fields)
-        raise SchemaError(f"there is no column {_shown(path)}", hint=f"There are: {known}")
+        raise SchemaError(f"There is no column {_shown(path)}", hint=f"There are: {known}")
     return found
 
 

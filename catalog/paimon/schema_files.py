@@ -58,7 +58,7 @@ class SchemaFiles:
         )
         if not found:
             raise NoSuchTableError(
-                f"there is no Paimon table at {self.location}: no schema file in {folder}",
+                f"There is no Paimon table at {self.location}: no schema file in {folder}",
                 hint="Name the table's folder, the one that holds schema and snapshot.",
                 path=self.location,
             )
@@ -86,7 +86,7 @@ class SchemaFiles:
         except FileMissingError as error:
             known = ", ".join(map(str, self.ids()))
             raise FileMissingError(
-                f"there is no {path}", hint=f"There are the schemas {known}.", path=path
+                f"There is no {path}", hint=f"There are the schemas {known}.", path=path
             ) from error
         return read_table_schema(data, path, schema_id)
 

@@ -349,7 +349,7 @@ def _locations(
             candidates = [entry.external_path]
         if (entry.name, entry.bucket) in out:
             raise CorruptFileError(
-                f"data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
+                f"Data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
                 f"of {source.location}",
                 hint="repair the table in Paimon, or roll it back to an older snapshot there",
                 path=source.location,
@@ -357,7 +357,7 @@ def _locations(
         if len(candidates) != 1:
             what = "is missing" if not candidates else f"occurs {len(candidates)} times"
             raise CorruptFileError(
-                f"data file {entry.name} of bucket {entry.bucket} {what} in {source.location}",
+                f"Data file {entry.name} of bucket {entry.bucket} {what} in {source.location}",
                 hint="restore that file from a backup, or roll the table back in Paimon",
                 path=source.location,
             )

@@ -55,7 +55,7 @@ def check_option(
         return
     if key in _KEYS or (has_snapshots and key in IMMUTABLE):
         raise SchemaError(
-            f"option {key} cannot change: it is fixed when the table is made",
+            f"Option {key} cannot change: it is fixed when the table is made",
             hint="Make a new table and copy the rows.",
         )
     if not has_snapshots:
@@ -63,28 +63,28 @@ def check_option(
     if key == "bucket":
         if value is None or "-1" in {old or "-1", value}:
             raise SchemaError(
-                f"option bucket cannot change from {old or -1} to {value or -1}",
+                f"Option bucket cannot change from {old or -1} to {value or -1}",
                 hint="Make a new table with the other kind of buckets and copy the rows.",
             )
         if not value.lstrip("-").isdigit():
-            raise SchemaError(f"option bucket: {value!r} is no number", hint="Give a whole number.")
+            raise SchemaError(f"Option bucket: {value!r} is no number", hint="Give a whole number.")
     if (
         key == "deletion-vectors.enabled"
         and not switched_on(options, "deletion-vectors.modifiable")
         and (value or "false").lower() != (old or "false").lower()
     ):
         raise SchemaError(
-            f"option {key} cannot change: rows would come twice",
+            f"Option {key} cannot change: rows would come twice",
             hint="Make a new table and copy the rows, or set deletion-vectors.modifiable first.",
         )
     if key == "clustering.columns" and "pk-clustering-override" in options:
         raise SchemaError(
-            f"option {key} cannot change: pk-clustering-override is set",
+            f"Option {key} cannot change: pk-clustering-override is set",
             hint="Make a new table and copy the rows.",
         )
     if key in {"ignore-delete", "ignore-update-before"} and switched_on(options, key):
         raise SchemaError(
-            f"option {key} cannot change from true to false",
+            f"Option {key} cannot change from true to false",
             hint="Make a new table and copy the rows.",
         )
 

@@ -65,7 +65,7 @@ def encoder(schema: Any) -> Encoder:
         found = _PRIMITIVES.get(schema)
         if found is None:
             raise SchemaError(
-                f"cannot encode Avro type {schema!r}", hint="Use a type of Avro's specification."
+                f"Cannot encode Avro type {schema!r}", hint="Use a type of Avro's specification."
             )
         return found
     if isinstance(schema, list):
@@ -77,7 +77,7 @@ def encoder(schema: Any) -> Encoder:
     if schema["type"] == "fixed":
         return _fixed(schema["size"])
     raise SchemaError(
-        f"cannot encode Avro type {schema['type']!r}", hint="Use a type of Avro's specification."
+        f"Cannot encode Avro type {schema['type']!r}", hint="Use a type of Avro's specification."
     )
 
 
@@ -99,7 +99,7 @@ _PRIMITIVES: Final[Mapping[str, Encoder]] = {
 def _optional(union: list[Any]) -> Encoder:
     if len(union) != 2 or "null" not in union:
         raise SchemaError(
-            f"cannot encode the union {union}", hint="Use a union of null and one type."
+            f"Cannot encode the union {union}", hint="Use a union of null and one type."
         )
     null = union.index("null")
     absent, present = encode_long(null), encode_long(1 - null)
@@ -157,7 +157,7 @@ def _fixed(size: int) -> Encoder:
     def encode_fixed(value: bytes) -> bytes:
         if len(value) != size:
             raise ValidationError(
-                f"a value of {size} bytes has {len(value)}",
+                f"A value of {size} bytes has {len(value)}",
                 hint="Give a value of exactly that length.",
             )
         return value

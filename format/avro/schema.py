@@ -129,7 +129,7 @@ def iceberg_type(schema: Any) -> PrimitiveType | None:
         found = _SIMPLE.get(kind)
     if found is None:
         raise SchemaError(
-            f"no Iceberg type is stored as {schema!r} in Avro",
+            f"No Iceberg type is stored as {schema!r} in Avro",
             hint="Write the file again with types that the table format has.",
         )
     return found
@@ -235,7 +235,7 @@ def _convert(field_type: IcebergType, field_id: int, seen: set[str]) -> Any:
     plain = _PRIMITIVES.get(type(field_type))  # type: ignore[arg-type]
     if plain is None:
         raise SchemaError(
-            f"no Avro schema for the type {field_type}", hint="Give the column another type."
+            f"No Avro schema for the type {field_type}", hint="Give the column another type."
         )
     return _named(plain, field_id, seen) if isinstance(plain, dict) else plain
 

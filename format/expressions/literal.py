@@ -234,12 +234,12 @@ def _datetime_micros(value: dt.datetime, field_type: IcebergType) -> int:
 
 def _needs_zone() -> ExpressionError:
     return ExpressionError(
-        "a point in time needs a zone", hint="Add an offset: 2024-01-31T12:00:00+00:00"
+        "A point in time needs a zone", hint="Add an offset: 2024-01-31T12:00:00+00:00"
     )
 
 
 def _has_zone(field_type: IcebergType) -> ExpressionError:
-    return ExpressionError(f"a {field_type} has no zone", hint="Leave the offset out.")
+    return ExpressionError(f"A {field_type} has no zone", hint="Leave the offset out.")
 
 
 def _offset_micros(zone: str) -> int:
@@ -283,7 +283,7 @@ def _other(value: Any, field_type: IcebergType) -> Any:
             raise ExpressionError("it is not bytes", hint="Give bytes, in SQL text X'cafe'.")
         return bytes(value)
     raise ExpressionError(
-        f"a {field_type} is not compared with a value", hint="Compare a column of a primitive type."
+        f"A {field_type} is not compared with a value", hint="Compare a column of a primitive type."
     )
 
 

@@ -112,7 +112,7 @@ class ManifestColumns:
             return self._columns[name]
         except KeyError:
             raise ValidationError(
-                f"column {name!r} of {self.manifest.manifest_path} was not read",
+                f"Column {name!r} of {self.manifest.manifest_path} was not read",
                 hint="Ask for it: read_manifest_columns(..., columns=[...])."
                 if name in STATISTICS
                 else f"There are {', '.join(self._columns)}.",

@@ -165,7 +165,7 @@ class EntryEncoder:
             if unnumbered.any():
                 path = columns.column("file_path")[int(rows[unnumbered][0])].as_py()
                 raise ValidationError(
-                    f"file {path!r} has no sequence number to keep",
+                    f"File {path!r} has no sequence number to keep",
                     hint="The metadata is damaged: roll the table back to an older snapshot.",
                     path=path,
                 )

@@ -238,7 +238,7 @@ def check_data_file(file: DataFile) -> None:
         problem = "names equality columns but holds no equality deletes"
     if problem:
         raise ValidationError(
-            f"file {file.file_path!r} {problem}",
+            f"File {file.file_path!r} {problem}",
             hint="Describe the file as it is.",
             path=file.file_path,
         )

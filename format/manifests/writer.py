@@ -93,7 +93,7 @@ class ManifestWriter:
     ) -> None:
         if format_version == 1 and content is not ManifestContent.DATA:
             raise ValidationError(
-                "format version 1 has no delete files",
+                "Format version 1 has no delete files",
                 hint="Upgrade the table to format version 2.",
             )
         self._version = format_version
@@ -191,7 +191,7 @@ class ManifestWriter:
         if self._version > 1 and entry.sequence_number is None:
             path = entry.data_file.file_path
             raise ValidationError(
-                f"file {path!r} has no sequence number to keep",
+                f"File {path!r} has no sequence number to keep",
                 hint="The metadata is damaged: roll the table back to an older snapshot.",
                 path=path,
             )
@@ -281,7 +281,7 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
         )
     if problem:
         raise ValidationError(
-            f"file {file.file_path!r} {problem}",
+            f"File {file.file_path!r} {problem}",
             hint="Write it to a manifest of its own content and partition spec.",
             path=file.file_path,
         )
@@ -330,7 +330,7 @@ def assign_sequence_number(
         return manifest
     if manifest.added_snapshot_id != snapshot_id:
         raise ValidationError(
-            f"manifest {manifest.manifest_path} of snapshot {manifest.added_snapshot_id} has no "
+            f"Manifest {manifest.manifest_path} of snapshot {manifest.added_snapshot_id} has no "
             f"sequence number and cannot get that of snapshot {snapshot_id}",
             hint=(
                 "Only manifests of the same commit may be without one: read its manifest list"

@@ -50,13 +50,13 @@ class FastAppend(SnapshotProducer):
         """
         if file.content is not DataFileContent.DATA:
             raise ValidationError(
-                f"cannot append {file.file_path!r}: it holds deletes",
+                f"Cannot append {file.file_path!r}: it holds deletes",
                 hint="Add delete files by a row delta.",
                 path=file.file_path,
             )
         if self._written is not None:
             raise ValidationError(
-                "cannot add a file to an append that was applied already",
+                "Cannot add a file to an append that was applied already",
                 hint="Begin another append.",
             )
         self._files.setdefault(file.file_path, file)

@@ -74,7 +74,7 @@ class History:
         at = self.parent
         if at is None and self.start is not None:
             raise ValidationError(
-                f"cannot determine the history since snapshot {self.start}: it is not part of the "
+                f"Cannot determine the history since snapshot {self.start}: it is not part of the "
                 "branch any more",
                 hint="begin the operation anew on the current snapshot",
             )
@@ -87,7 +87,7 @@ class History:
             if at is None and above != self.start:
                 known = found[-1].snapshot_id
                 raise ValidationError(
-                    "cannot determine the history between the starting snapshot "
+                    "Cannot determine the history between the starting snapshot "
                     f"{self.start} and the last known ancestor {known}",
                     hint="begin the operation anew on the current snapshot",
                 )
@@ -109,7 +109,7 @@ class History:
         """
         for file in self._files(_ADDING_DATA, ManifestStatus.ADDED_DATA, expression, partitions):
             raise ValidationError(
-                f"found conflicting file {file.file_path}: another commit added data that "
+                f"Found conflicting file {file.file_path}: another commit added data that "
                 f"{_target(expression, partitions)}",
                 hint="Load the table again, look at the new rows, and repeat the change.",
                 path=file.file_path,
@@ -129,7 +129,7 @@ class History:
             _REMOVING_DATA, ManifestStatus.REMOVED_DATA, expression, partitions
         ):
             raise ValidationError(
-                f"found conflicting deleted file {file.file_path}: another commit removed data "
+                f"Found conflicting deleted file {file.file_path}: another commit removed data "
                 f"that {_target(expression, partitions)}",
                 hint="Load the table again, look at what was removed, and repeat the change.",
                 path=file.file_path,
@@ -151,7 +151,7 @@ class History:
             _ADDING_DELETES, ManifestStatus.ADDED_DELETES, expression, partitions
         ):
             raise ValidationError(
-                f"found new conflicting delete file {file.file_path} that can apply to rows that "
+                f"Found new conflicting delete file {file.file_path} that can apply to rows that "
                 f"{_target(expression, partitions)}",
                 hint="Load the table again, look at what was deleted, and repeat the change.",
                 path=file.file_path,
@@ -189,7 +189,7 @@ class History:
             if found:
                 kind = "position delete" if ignore_equality_deletes else "delete"
                 raise ValidationError(
-                    f"found a new {kind} file for the replaced data file {file.file_path}: "
+                    f"Found a new {kind} file for the replaced data file {file.file_path}: "
                     f"{found[0].file_path}",
                     hint="Load the table again and repeat the change with the new deletes.",
                     path=file.file_path,
@@ -217,7 +217,7 @@ class History:
         for file in self._files(operations, ManifestStatus.REMOVED_DATA, None, None):
             if file.file_path in wanted:
                 raise ValidationError(
-                    f"missing data file {file.file_path}: another commit removed it",
+                    f"Missing data file {file.file_path}: another commit removed it",
                     hint="Load the table again and repeat the change.",
                     path=file.file_path,
                 )

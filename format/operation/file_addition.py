@@ -99,7 +99,7 @@ class FileAddition(FastAppend):
             return join_name_mappings(known, described)
         except SchemaError as error:
             raise ValidationError(
-                f"the names of columns were given away while files were added: {error.message}",
+                f"The names of columns were given away while files were added: {error.message}",
                 hint="Load the table again and add the files anew.",
             ) from error
 
@@ -116,7 +116,7 @@ class FileAddition(FastAppend):
         if there and not self._skip:
             path = min(there)
             raise ValidationError(
-                f"the table has file {path} already",
+                f"The table has file {path} already",
                 hint="Leave it out, or set on_duplicate='skip'.",
                 path=path,
             )

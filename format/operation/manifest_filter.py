@@ -231,7 +231,7 @@ class ManifestFilter:
         if len(partly) and self.content is ManifestContent.DATA:
             path = columns.column("file_path")[int(partly[0])].as_py()
             raise ValidationError(
-                f"cannot remove file {path}: some, but not all, of its rows may match "
+                f"Cannot remove file {path}: some, but not all, of its rows may match "
                 f"{self.expression}",
                 hint="rewrite the file without the rows, or delete the rows by a delete file",
                 path=path,
@@ -247,7 +247,7 @@ class ManifestFilter:
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ValidationError(
-                f"file {missing[0]}{more} must be removed, but is not in the table any more",
+                f"File {missing[0]}{more} must be removed, but is not in the table any more",
                 hint="Load the table again, plan its files, and repeat the change.",
                 missing=tuple(missing),
                 path=missing[0],

@@ -90,7 +90,7 @@ class MergingProducer(SnapshotProducer):
         """See `SnapshotProducer.validate`: the new files must fit the table."""
         if base.format_version < 2 and self.adds_delete_files:
             raise ValidationError(
-                "format version 1 has no delete files",
+                "Format version 1 has no delete files",
                 hint="upgrade the table: set property format-version to 2",
             )
         if not self._written:
@@ -188,13 +188,13 @@ class MergingProducer(SnapshotProducer):
         if (file.content is DataFileContent.DATA) is not (content is _DATA):
             wanted = "data" if content is _DATA else "deletes"
             raise ValidationError(
-                f"file {file.file_path!r} holds no {wanted}",
+                f"File {file.file_path!r} holds no {wanted}",
                 hint="Name it among the files of its own content.",
                 path=file.file_path,
             )
         if self._attempt:
             raise ValidationError(
-                "cannot change an operation that was applied already",
+                "Cannot change an operation that was applied already",
                 hint="Begin another operation.",
             )
         self.added[content].setdefault(file.file_path, file)

@@ -163,7 +163,7 @@ class OverwriteFiles(MergingProducer):
             _, must = matcher.match(columns)
             for path in columns.column("file_path").filter(~must).to_pylist():
                 raise ValidationError(
-                    f"cannot add file {path}: it may hold rows that do not match {row_filter}",
+                    f"Cannot add file {path}: it may hold rows that do not match {row_filter}",
                     hint="Leave out other rows, or widen the filter.",
                     path=path,
                 )
@@ -228,7 +228,7 @@ class ReplacePartitions(MergingProducer):
         removed = [file for found in self.filters.values() for file in found.removed]
         if self._append_only and removed:
             raise ValidationError(
-                f"cannot add to a partition that has files: {removed[0].file_path}",
+                f"Cannot add to a partition that has files: {removed[0].file_path}",
                 hint="Leave out rows of that partition, or replace it.",
                 path=removed[0].file_path,
             )
@@ -275,14 +275,14 @@ class RewriteFiles(MergingProducer):
         super().validate(base, parent)
         if not self.removes_data_files and not self.filters[_DELETES].removes_files:
             raise ValidationError(
-                "there is nothing to rewrite: no file is removed", hint="Name the files to replace."
+                "There is nothing to rewrite: no file is removed", hint="Name the files to replace."
             )
         rows = sum(file.record_count for file in self.added[_DATA].values())
         replaced = self.removed_data_files.values()
         before = sum(file.record_count for file in replaced)
         if rows > before:
             raise ValidationError(
-                f"a rewrite of {before} rows cannot add {rows}",
+                f"A rewrite of {before} rows cannot add {rows}",
                 hint="A rewrite keeps rows as they are: add rows by an append or an overwrite.",
             )
         self.history(base, parent).no_new_deletes_for(

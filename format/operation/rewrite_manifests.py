@@ -138,7 +138,7 @@ class RewriteManifests(SnapshotProducer):
         missing = next((path for path in self._deleted if path not in present), None)
         if missing is not None:
             raise ValidationError(
-                f"manifest {missing} is to be deleted, but is not in the table any more",
+                f"Manifest {missing} is to be deleted, but is not in the table any more",
                 hint="read the table's manifests again",
                 path=missing,
             )
@@ -241,7 +241,7 @@ class RewriteManifests(SnapshotProducer):
         before, after = self._live_counts(old), self._live_counts(new)
         if before != after:
             raise ValidationError(
-                "the new manifests must hold as many live files as those they replace: "
+                "The new manifests must hold as many live files as those they replace: "
                 f"{_described(after)} instead of {_described(before)}",
                 hint="Write every live entry of the replaced manifests to exactly one new one.",
             )
@@ -265,14 +265,14 @@ def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     if counted.added_files_count or counted.deleted_files_count:
         what = "added" if counted.added_files_count else "deleted"
         raise ValidationError(
-            f"cannot add manifest {path}: it has {what} files",
+            f"Cannot add manifest {path}: it has {what} files",
             hint="write its entries as existing ones",
             path=path,
         )
     columns = read_manifest_columns(io, unowned, (), cache=None)
     if columns.column("snapshot_id").null_count:
         raise ValidationError(
-            f"cannot add manifest {path}: it has files without a snapshot id",
+            f"Cannot add manifest {path}: it has files without a snapshot id",
             hint="Write its entries with the snapshot id they have in the table.",
             path=path,
         )
@@ -285,7 +285,7 @@ def _check_numbered(manifest: ManifestFile) -> None:
     if manifest.min_sequence_number == UNASSIGNED_SEQ:
         path = manifest.manifest_path
         raise ValidationError(
-            f"cannot add manifest {path}: it has files without a sequence number",
+            f"Cannot add manifest {path}: it has files without a sequence number",
             hint="Write its entries with the sequence number they have in the table.",
             path=path,
         )

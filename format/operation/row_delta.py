@@ -91,7 +91,7 @@ class RowDelta(MergingProducer):
         both = sorted(self._referenced & self.removed_data_files.keys())
         if both:
             raise ValidationError(
-                f"data file {both[0]} is removed and also named by new deletes",
+                f"Data file {both[0]} is removed and also named by new deletes",
                 hint="Remove the file, or delete rows of it.",
                 path=both[0],
             )

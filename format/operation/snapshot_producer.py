@@ -300,7 +300,7 @@ class SnapshotProducer(ABC):
             self.is_committed = True
         if self.is_committed:
             raise ValidationError(
-                f"this operation is committed already, as snapshot {self.snapshot_id}",
+                f"This operation is committed already, as snapshot {self.snapshot_id}",
                 hint="begin a new one to make the same change again",
             )
 
@@ -440,7 +440,7 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
     fields = base.spec_by_id(file.spec_id).fields
     if len(fields) != len(file.partition):
         raise ValidationError(
-            f"file {file.file_path!r} has {len(file.partition)} partition values, "
+            f"File {file.file_path!r} has {len(file.partition)} partition values, "
             f"spec {file.spec_id} has {len(fields)} fields",
             hint="Describe the file by the partition spec it was written with.",
             path=file.file_path,

@@ -42,6 +42,6 @@ def check_written_schema(written: Schema, now: Schema) -> None:
 
 def _refusal(what: str) -> ValidationError:
     return ValidationError(
-        f"the table was changed while rows were written to it: {what}",
+        f"The table was changed while rows were written to it: {what}",
         hint="Load the table again and write the rows anew.",
     )

@@ -36,7 +36,7 @@ def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> Nest
     unfit = isinstance(kind, FloatType | DoubleType) or not kind.is_primitive
     if unfit or found not in schema.fields:
         raise ValidationError(
-            f"column {found.name!r} ({kind}) cannot be a key: a key is a column of its own "
+            f"Column {found.name!r} ({kind}) cannot be a key: a key is a column of its own "
             "with values that are exactly equal or not",
             hint=(
                 "Choose a top-level column of whole numbers, decimals, texts, dates or the like."

@@ -149,7 +149,7 @@ class _Merge:
             for c in clauses.not_matched_by_source
         ):
             raise ValidationError(
-                "rows without a row of the source need values to update with",
+                "Rows without a row of the source need values to update with",
                 hint="Give the values, or delete these rows.",
             )
         self._matched = prepared(clauses.matched, schema, sides, **names)
@@ -240,7 +240,7 @@ class _Merge:
         for field, name in zip(self._keys, names, strict=True):
             if name not in self._source.schema.names:
                 raise SchemaError(
-                    f"the source has no column {name!r} to find rows by",
+                    f"The source has no column {name!r} to find rows by",
                     hint=f"Its columns: {', '.join(self._source.schema.names)}.",
                     column=name,
                 )
@@ -374,7 +374,7 @@ class _Merge:
         places = zip(self._keys, self._row_places, strict=True)
         key = ", ".join(f"{f.name}={rows.column(i)[row].as_py()!r}" for f, i in places)
         return ValidationError(
-            f"several rows of the source belong to the row of the table with {key}",
+            f"Several rows of the source belong to the row of the table with {key}",
             hint="Give one row a key, or narrow the condition of the merge.",
         )
 
@@ -385,13 +385,13 @@ def _table(data: pa.Table | pa.RecordBatchReader) -> pa.Table:
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
         raise SchemaError(
-            f"the source has several columns {again[0]!r}",
+            f"The source has several columns {again[0]!r}",
             hint="Give the columns of the source different names.",
             column=again[0],
         )
     if not names:
         raise ExpressionError(
-            "the source has no columns",
+            "The source has no columns",
             hint="Give a source with the columns that the merge compares and writes.",
         )
     plain = [field.with_type(_plain(field.type)) for field in table.schema]

@@ -74,13 +74,13 @@ class MergeClauses:
         kinds = (self.matched, self.not_matched, self.not_matched_by_source)
         if not any(kinds):
             raise ValidationError(
-                "a merge without clauses does nothing",
+                "A merge without clauses does nothing",
                 hint="Add when_matched_update_all(), when_not_matched_insert_all() or others.",
             )
         for clauses in kinds:
             if any(clause.condition is None for clause in clauses[:-1]):
                 raise ValidationError(
-                    "no row reaches a clause behind one without a condition",
+                    "No row reaches a clause behind one without a condition",
                     hint="Put the clause without a condition last.",
                 )
 
@@ -129,7 +129,7 @@ class PreparedClause:
             (found,) = expressions.compute([self._condition], sides)
             if not pa.types.is_boolean(found.type):
                 raise ExpressionError(
-                    f"condition {self._condition!r} is a {found.type}, neither true nor false",
+                    f"Condition {self._condition!r} is a {found.type}, neither true nor false",
                     hint="Write a condition, as s.amount > t.amount.",
                     predicate=self._condition,
                 )
@@ -155,7 +155,7 @@ class PreparedClause:
         for name in (*texts, *clause.kept):
             if name not in names:
                 raise SchemaError(
-                    f"a clause sets column {name!r}, which the table does not have",
+                    f"A clause sets column {name!r}, which the table does not have",
                     hint=f"Its columns: {', '.join(sorted(names))}.",
                     column=name,
                 )
@@ -164,7 +164,7 @@ class PreparedClause:
             missing = [n for n in names if n not in there and n not in clause.kept]
             if missing:
                 raise SchemaError(
-                    f"the source has no column {', '.join(map(repr, sorted(missing)))} to "
+                    f"The source has no column {', '.join(map(repr, sorted(missing)))} to "
                     f"{clause.action.value} all columns of the table with",
                     hint="Name the columns and their values, or leave columns out by except_cols.",
                 )
@@ -200,7 +200,7 @@ class PreparedClause:
             projection = frame_projection(Schema((field,)), pa.schema([]))
         except SchemaError as error:
             raise SchemaError(
-                f"inserted rows have no value of the required column {field.name!r}",
+                f"Inserted rows have no value of the required column {field.name!r}",
                 hint="Give one among the values of the clause.",
                 column=field.name,
             ) from error
@@ -239,7 +239,7 @@ def _exactly(name: str, wanted: pa.DataType, array: pa.Array) -> pa.Array:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise SchemaError(
-            f"a value for column {name!r} is no {wanted}: {error}",
+            f"A value for column {name!r} is no {wanted}: {error}",
             hint="Round or cast it in the expression.",
             column=name,
         ) from error
@@ -253,7 +253,7 @@ def _uuids(name: str, array: pa.Array) -> pa.Array:
         storage = pa.array(values, pa.binary(16))
     except (ValueError, pa.ArrowInvalid) as error:
         raise SchemaError(
-            f"a value for column {name!r} is no UUID",
+            f"A value for column {name!r} is no UUID",
             hint="Give texts as f79c3e09-677c-4bbd-a479-3f349cb785e7.",
             column=name,
         ) from error

@@ -41,7 +41,7 @@ def merge_condition(
     if not isinstance(on, str):
         keys = tuple((name, name) for name in dict.fromkeys(on))
         if not keys:
-            raise ExpressionError("a merge needs columns to find rows by", hint="Give on=['id'].")
+            raise ExpressionError("A merge needs columns to find rows by", hint="Give on=['id'].")
         return MergeCondition(keys)
     found: list[tuple[str, str]] = []
     rest: list[str] = []
@@ -53,7 +53,7 @@ def merge_condition(
             found.append(pair)
     if not found or "" in rest:
         raise ExpressionError(
-            f"cannot find rows by {on!r}: it says of no column that it equals another",
+            f"Cannot find rows by {on!r}: it says of no column that it equals another",
             hint=f"Begin with an equality: {target_alias}.id = {source_alias}.id AND ...",
             predicate=on,
         )

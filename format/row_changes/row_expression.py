@@ -58,7 +58,7 @@ class RowExpressions:
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise ExpressionError(
-                f"cannot compute {text!r}: {reason}",
+                f"Cannot compute {text!r}: {reason}",
                 hint=f"Columns are written as {', '.join(f'{name}.column' for name in sides)}; "
                 "expressions are DuckDB's SQL.",
                 predicate=text,

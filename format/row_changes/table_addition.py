@@ -49,7 +49,7 @@ def add_files(
     for location, path in zip(plain_texts(paths, target.io.properties), paths, strict=True):
         if location in by_location and not skip:
             raise ValidationError(
-                f"file {path} is given twice",
+                f"File {path} is given twice",
                 hint='Name each file once, or give on_duplicate="skip".',
                 path=path,
             )

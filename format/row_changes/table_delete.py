@@ -90,7 +90,7 @@ def replace_partitions(
     """
     if target.metadata.spec().is_unpartitioned:
         raise ValidationError(
-            "the table is not partitioned: there are no partitions to replace",
+            "The table is not partitioned: there are no partitions to replace",
             hint="Use overwrite to replace all rows, or those that match a filter.",
         )
     serializable = target.is_serializable("delete")

@@ -81,7 +81,7 @@ def upsert_rows(
     """
     if not update and not insert:
         raise ValidationError(
-            "an upsert that neither updates nor inserts does nothing",
+            "An upsert that neither updates nor inserts does nothing",
             hint="Set when_matched_update_all or when_not_matched_insert_all.",
         )
     schema = target.metadata.schema()
@@ -90,7 +90,7 @@ def upsert_rows(
     missing = [f.name for f in schema.fields if f.name not in data.schema.names]
     if update and missing:
         raise SchemaError(
-            f"the data has no column {missing[0]!r}: replaced rows would lose its values",
+            f"The data has no column {missing[0]!r}: replaced rows would lose its values",
             hint="Give all columns of the table, or set when_matched_update_all to False.",
             column=missing[0],
         )
@@ -136,14 +136,14 @@ class _Matching:
         for f, column in zip(keys, self._columns, strict=True):
             if column.null_count:
                 raise ValidationError(
-                    f"key column {f.name!r} holds {column.null_count} nulls: a null equals no key",
+                    f"Key column {f.name!r} holds {column.null_count} nulls: a null equals no key",
                     hint="Leave such rows out, and append them.",
                     column=f.name,
                 )
         self._index = KeyIndex(self._columns)
         if self._index.duplicate is not None:
             raise ValidationError(
-                f"the data has several rows with the key {self._key(self._index.duplicate)}",
+                f"The data has several rows with the key {self._key(self._index.duplicate)}",
                 hint="Give one row a key.",
             )
         self.found = np.zeros(source.num_rows, np.bool_)
@@ -207,7 +207,7 @@ class _Matching:
             once, counts = np.unique(rows, return_counts=True)
             twice = rows[again] if again.any() else once[counts > 1]
             raise ValidationError(
-                f"the table has several rows with the key {self._key(int(twice[0]))}",
+                f"The table has several rows with the key {self._key(int(twice[0]))}",
                 hint="Delete all but one, or choose other key columns.",
             )
         self.found[rows] = True
@@ -232,7 +232,7 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
         names = list(join_cols)
     if not names:
         raise ValidationError(
-            "there is no key to find rows by",
+            "There is no key to find rows by",
             hint="Give join_cols, or set the table's identifier fields.",
         )
     fields = [key_field(schema, name, case_sensitive=target.case_sensitive) for name in names]

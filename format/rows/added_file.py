@@ -163,7 +163,7 @@ class AddedFiles:
         if left:
             known = ", ".join(f.name for f in self._spec.fields) or "none"
             raise ValidationError(
-                f"the table has no partition field {next(iter(left))!r}",
+                f"The table has no partition field {next(iter(left))!r}",
                 hint=f"Its partition fields: {known}.",
             )
         return found
@@ -190,7 +190,7 @@ class AddedFiles:
         proven = _proven(field, column, metrics, location)
         if proven is not None and stated is not None and proven != stated:
             raise ValidationError(
-                f"cannot add {location}: {by} {field.name}={stated[0]!r}, its rows have "
+                f"Cannot add {location}: {by} {field.name}={stated[0]!r}, its rows have "
                 f"{proven[0]!r}",
                 hint="Correct the partition that is stated, or append the rows instead.",
                 path=location,
@@ -198,7 +198,7 @@ class AddedFiles:
         known = proven if proven is not None else stated
         if known is None:
             raise ValidationError(
-                f"cannot add {location}: the value of partition field {field.name} is not known: "
+                f"Cannot add {location}: the value of partition field {field.name} is not known: "
                 "neither statistics of the file nor its path tell it",
                 hint=f"Give partition={{{field.name!r}: <value>}}, put the file into a folder "
                 f"{field.name}=<value>, or append its rows.",
@@ -227,7 +227,7 @@ class AddedFiles:
         problem = next(self._check.problems(fields, footer, zones=zones), None)
         if problem is not None:
             raise SchemaError(
-                f"cannot add {location}: column {problem.column!r}: {problem.message}",
+                f"Cannot add {location}: column {problem.column!r}: {problem.message}",
                 hint=REMEDIES[problem.code],
                 path=location,
                 column=problem.column,
@@ -238,7 +238,7 @@ class AddedFiles:
             check_values(self._io, location, self.name_mapping, self._schema, fields)
         except SchemaError as error:
             raise SchemaError(
-                f"cannot add {location}: {error.message}",
+                f"Cannot add {location}: {error.message}",
                 hint="Append its rows instead, cast to the table's columns.",
                 path=location,
             ) from error
@@ -254,7 +254,7 @@ class AddedFiles:
             return Projection(schema.fields, fields, constants)
         except CorruptFileError as error:
             raise SchemaError(
-                f"cannot add {location}: {error.message}",
+                f"Cannot add {location}: {error.message}",
                 hint="Append its rows instead, cast to the table's columns.",
                 path=location,
             ) from error
@@ -264,7 +264,7 @@ class AddedFiles:
             nulls = metrics.null_value_counts.get(f.field_id, 0)
             if f.required and nulls:
                 raise ValidationError(
-                    f"cannot add {location}: column {f.name!r} is required, and {nulls} values are "
+                    f"Cannot add {location}: column {f.name!r} is required, and {nulls} values are "
                     "null",
                     hint="Make the column optional, or append the rows without nulls.",
                     path=location,
@@ -292,7 +292,7 @@ def _proven(
     )
     if nulls or not same:
         raise ValidationError(
-            f"cannot add {location}: its rows belong to several partitions ({field.name})",
+            f"Cannot add {location}: its rows belong to several partitions ({field.name})",
             hint="Append its rows instead.",
             path=location,
         )

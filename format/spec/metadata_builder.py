@@ -285,7 +285,7 @@ class MetadataBuilder:
             return
         if not ref.is_branch:
             raise ValidationError(
-                "main is a branch and cannot become a tag", hint="Give the tag another name."
+                "Main is a branch and cannot become a tag", hint="Give the tag another name."
             )
         log = lazily(metadata.snapshot_log, SnapshotLogEntry.from_json)
         moved = metadata.current_snapshot_id != ref.snapshot_id

@@ -71,7 +71,7 @@ class NameMapping:
             return cls(_fields(items))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CorruptFileError(
-                f"the table's name mapping cannot be read: {error!r}",
+                f"The table's name mapping cannot be read: {error!r}",
                 hint="Correct the property schema.name-mapping.default.",
             ) from error
 

@@ -35,7 +35,7 @@ def _same(what: str, expected: object, found: object) -> None:
 def _present(metadata: TableMetadata | None) -> TableMetadata:
     if metadata is None:
         raise CommitFailedError(
-            "the table does not exist any more", hint="Create it again, or check its name."
+            "The table does not exist any more", hint="Create it again, or check its name."
         )
     return metadata
 
@@ -48,7 +48,7 @@ class AssertCreate:
         """See `TableRequirement.check`."""
         if metadata is not None:
             raise CommitFailedError(
-                "the table was created concurrently",
+                "The table was created concurrently",
                 hint="Load that table, or choose another name.",
             )
 

@@ -50,7 +50,7 @@ def find_token(path: str, kind: str, service: str | None = None) -> DelegationTo
         data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigurationError(
-            f"the token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}",
+            f"The token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}",
             hint="check the path and its permissions",
         ) from error
     if data[:5] != _MAGIC + b"\0":

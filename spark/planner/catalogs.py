@@ -66,7 +66,7 @@ class Catalogs:
             return self._open[handle]
         except KeyError:
             raise ConfigurationError(
-                f"catalog {handle} is not open in this planner", hint="run the statement again"
+                f"Catalog {handle} is not open in this planner", hint="run the statement again"
             ) from None
 
     def engine(self, handle: str) -> dict[str, str]:
@@ -122,7 +122,7 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
     """
     if len(namespace) != 1:
         raise NoSuchNamespaceError(
-            f"a namespace of the Hive metastore has one level, not {'.'.join(namespace) or 'none'}",
+            f"A namespace of the Hive metastore has one level, not {'.'.join(namespace) or 'none'}",
             hint="name tables catalog.namespace.table",
         )
     return tuple(namespace)

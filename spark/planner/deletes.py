@@ -43,7 +43,7 @@ class Deletes:
         state = self._states.find(request.reference)
         if state.time_travel:
             raise UnsupportedError(
-                f"a version of table {state.name} cannot be changed",
+                f"A version of table {state.name} cannot be changed",
                 hint="delete from the table itself, without VERSION or TIMESTAMP AS OF",
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)

@@ -122,7 +122,7 @@ class _Translation:
             ValueError,
         ) as error:
             raise UnsupportedError(
-                f"the condition {predicate} cannot be evaluated exactly here",
+                f"The condition {predicate} cannot be evaluated exactly here",
                 hint="compare columns with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
             ) from error
 

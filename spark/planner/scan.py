@@ -84,7 +84,7 @@ def _check_options(state: TableState, options: Mapping[str, str]) -> None:
     for option in options:
         if option.lower() in _OTHER_ROWS:
             raise UnsupportedError(
-                f"table {state.name}: the read option {option} is not there yet",
+                f"Table {state.name}: the read option {option} is not there yet",
                 hint="a snapshot, branch or tag is read with VERSION AS OF or the option "
                 "versionAsOf, a time with TIMESTAMP AS OF or timestampAsOf",
                 table=state.name,
@@ -104,7 +104,7 @@ def _tasks(
 def _check(state: TableState, task: FileScanTask) -> None:
     if any(file.content is DataFileContent.EQUALITY_DELETES for file in task.delete_files):
         raise UnsupportedError(
-            f"table {state.name} has equality deletes, which Spark cannot apply here yet",
+            f"Table {state.name} has equality deletes, which Spark cannot apply here yet",
             hint="compact the table with the engine that wrote them (rewrite_data_files)",
             table=state.name,
             path=task.file.file_path,

@@ -65,7 +65,7 @@ def lost(reference: Reference) -> CommitFailedError:
     """The error of a statement whose transaction is no more."""
     name = ".".join(reference.identifier)
     return CommitFailedError(
-        f"table {name} was not made: the icecomb planner was started again meanwhile",
+        f"Table {name} was not made: the icecomb planner was started again meanwhile",
         hint="run the statement again",
         table=name,
     )

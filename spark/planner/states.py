@@ -168,7 +168,7 @@ def at_version(state: TableState, version: str) -> TableState:
         return _travelled(state, state.scan().use_ref(version))
     except NoSuchSnapshotError as error:
         raise NoSuchSnapshotError(
-            f"table {state.name} has no snapshot, branch or tag {version!r}",
+            f"Table {state.name} has no snapshot, branch or tag {version!r}",
             hint=error.hint,
             table=state.name,
         ) from None
@@ -184,7 +184,7 @@ def at_time(state: TableState, timestamp_us: int) -> TableState:
         return _travelled(state, state.scan().as_of(timestamp_us // 1000))
     except NoSuchSnapshotError as error:
         raise NoSuchSnapshotError(
-            f"table {state.name}: {error.message}", hint=error.hint, table=state.name
+            f"Table {state.name}: {error.message}", hint=error.hint, table=state.name
         ) from None
 
 

@@ -38,13 +38,13 @@ def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> N
     name = ".".join(table.identifier)
     if str(table.metadata.table_uuid) != uuid:
         raise CommitFailedError(
-            f"table {name} was dropped and made anew while Spark wrote to it",
+            f"Table {name} was dropped and made anew while Spark wrote to it",
             hint="run the statement again",
             table=name,
         )
     if schema_id is not None and table.metadata.current_schema_id != schema_id:
         raise CommitFailedError(
-            f"the columns of table {name} were changed while the statement ran",
+            f"The columns of table {name} were changed while the statement ran",
             hint="run the statement again",
             table=name,
         )
@@ -165,7 +165,7 @@ def _check_row_count(
     after = sum(file.record_count for file in files)
     if before != after:
         raise CommitFailedError(
-            f"table {state.name}: UPDATE read {before} rows and wrote {after}",
+            f"Table {state.name}: UPDATE read {before} rows and wrote {after}",
             hint="nothing was changed; please report it with the statement",
             table=state.name,
         )

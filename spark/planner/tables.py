@@ -165,7 +165,7 @@ def _definition(
     provider = properties.get("provider", "iceberg")
     if provider.lower() != "iceberg":
         raise UnsupportedError(
-            f"this catalog creates Iceberg tables, not {provider}",
+            f"This catalog creates Iceberg tables, not {provider}",
             hint="write USING iceberg, or create the table in spark_catalog",
         )
     schema = iceberg_schema(definition.schema)

@@ -269,7 +269,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
     except Exception as error:
         name = ".".join(identifier)
         raise CommitStateUnknownError(
-            f"the commit to {name} ended in {type(error).__name__}: {error}",
+            f"The commit to {name} ended in {type(error).__name__}: {error}",
             hint="look whether the rows are there before you write them again; no file was deleted",
             table=name,
         ) from error
@@ -278,7 +278,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
 def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str, str]) -> None:
     if state.time_travel:
         raise UnsupportedError(
-            f"a version of table {state.name} cannot be written to",
+            f"A version of table {state.name} cannot be written to",
             hint="write to the table itself, without VERSION or TIMESTAMP AS OF",
         )
     if request.operation == OVERWRITE:
@@ -286,24 +286,24 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
     file_format = DATA_FORMAT.of(state.metadata.properties, options.get("write-format"))
     if file_format != "parquet":
         raise UnsupportedError(
-            f"table {state.name} is to be written as {file_format}; Spark writes Parquet here",
+            f"Table {state.name} is to be written as {file_format}; Spark writes Parquet here",
             hint=f"set {DATA_FORMAT} to parquet",
         )
     _check_elements(state)
     if "branch" in options:
         raise UnsupportedError(
-            "writing to a branch from Spark is not there yet",
+            "Writing to a branch from Spark is not there yet",
             hint="SET spark.wap.branch, for a table with the property write.wap.enabled=true",
         )
     if "validate-from-snapshot-id" in options:
         raise UnsupportedError(
-            "the write option validate-from-snapshot-id is not there yet",
+            "The write option validate-from-snapshot-id is not there yet",
             hint="a write is checked against all that happened since its statement began",
         )
     # the rows of all other partitions would be lost
     if request.operation == OVERWRITE and options.get("overwrite-mode", "").lower() == "dynamic":
         raise UnsupportedError(
-            "the write option overwrite-mode=dynamic is not there yet",
+            "The write option overwrite-mode=dynamic is not there yet",
             hint="use writeTo(…).overwritePartitions(), or set "
             "spark.sql.sources.partitionOverwriteMode to dynamic",
         )
@@ -319,7 +319,7 @@ def _check_elements(state: TableState) -> None:
             if isinstance(inner.field_type, UUIDType | FixedType):
                 name = schema.find_column_name(inner.field_id)
                 raise UnsupportedError(
-                    f"table {state.name}: Spark cannot write {name}, a {inner.field_type} "
+                    f"Table {state.name}: Spark cannot write {name}, a {inner.field_type} "
                     "directly in a list or map",
                     hint="append to it from Python, or put the value into a struct",
                 )

@@ -264,7 +264,7 @@ def test_an_unreachable_metastore_is_one_line(icecomb: Any, command: tuple[str, 
         uri = f"thrift://127.0.0.1:{port}"
         code, out, err = icecomb(*(part.format("a.b") for part in command), uri=uri)
     assert (code, out) == (1, "")
-    assert err.startswith(f"error: the metastore {uri} cannot be reached")
+    assert err.startswith(f"error: The metastore {uri} cannot be reached")
     assert len(err.splitlines()) == 2
 
 

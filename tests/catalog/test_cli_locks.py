@@ -50,7 +50,7 @@ def test_locks_of_a_table_that_is_not_there_are_an_error(
 ):
     assert run(metastore, wrong.format(namespace)) == 1
     out, err = capsys.readouterr()
-    assert (out, err.startswith(f"error: there is no table {wrong.format(namespace)}\n")) == (
+    assert (out, err.startswith(f"error: There is no table {wrong.format(namespace)}\n")) == (
         "",
         True,
     )
@@ -114,4 +114,4 @@ def test_breaking_a_lock_that_is_gone_is_one_line(metastore, capsys):
     assert run(metastore, "break", "987654321", "--yes") == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[0] == "error: the metastore has no lock 987654321"
+    assert err.splitlines()[0] == "error: The metastore has no lock 987654321"

@@ -58,7 +58,7 @@ def test_only_what_is_called_or_said_to_be_local_is_a_metastore_of_ones_own():
     assert load_configuration("local", {}, {}).type == "local"
     assert load_configuration("local", {"warehouse": "/w"}, {}).type == "local"
     for given in ({}, {"warehouse": "/w"}, {"table-default.x": "1"}):
-        with pytest.raises(ConfigurationError, match="catalog prod is not configured") as error:
+        with pytest.raises(ConfigurationError, match="Catalog prod is not configured") as error:
             _ = load_configuration("prod", given, {}).type
         assert "uri=thrift://" in error.value.hint
         assert "type=local" in error.value.hint

@@ -196,7 +196,7 @@ def test_a_slip_in_a_name_starts_no_metastore(environment, tmp_path, monkeypatch
     near.write_text("catalog:\n  prod: {uri: thrift://127.0.0.1:9}\n  part: {warehouse: /w}\n")
     assert load_catalog("prod").name == "prod"
     assert load_catalog("staging").name == "staging"
-    with pytest.raises(ConfigurationError, match="catalog prd is not configured") as error:
+    with pytest.raises(ConfigurationError, match="Catalog prd is not configured") as error:
         load_catalog("prd", warehouse="/w")
     assert error.value.hint.startswith("Did you mean prod?")
     with pytest.raises(ConfigurationError, match="not configured") as error:
@@ -226,7 +226,7 @@ def test_without_a_name_the_default_catalog_is_opened(environment, tmp_path, mon
     (tmp_path / "icecomb.yaml").write_text(f"default-catalog: lake\n{text}")
     assert load_catalog().name == "lake"
     monkeypatch.setenv("ICECOMB_DEFAULT_CATALOG", "typo")
-    with pytest.raises(ConfigurationError, match="catalog typo is not configured"):
+    with pytest.raises(ConfigurationError, match="Catalog typo is not configured"):
         load_catalog()
 
 

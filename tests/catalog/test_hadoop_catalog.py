@@ -627,13 +627,13 @@ def test_a_metadata_file_is_opened_to_be_read_only(table, metadata):
 
 
 def test_what_is_no_table_is_named(tmp_path):
-    with pytest.raises(NoSuchTableError, match=f"there is no table {tmp_path}/nothing"):
+    with pytest.raises(NoSuchTableError, match=f"There is no table {tmp_path}/nothing"):
         open_table(tmp_path / "nothing")
     with pytest.raises(FileMissingError, match=r"v1\.metadata\.json"):
         open_table(tmp_path / "metadata" / "v1.metadata.json")
     with pytest.raises(ConfigurationError, match=r"is not catalog\.namespace\.table"):
         open_table("table")
-    with pytest.raises(UnsupportedError, match="no file system serves"):
+    with pytest.raises(UnsupportedError, match="No file system serves"):
         open_table("nowhere://host/t")
 
 
@@ -676,7 +676,7 @@ def test_the_command_line_takes_a_catalog_of_folders_and_single_places(
     assert "cannot be dropped without its files" in capsys.readouterr().err
     assert run(["describe", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"error: there is no table {tmp_path}\n"
+        f"error: There is no table {tmp_path}\n"
         "  hint: check the name: a table is a folder with metadata/v1.metadata.json or later ones\n"
     )
 

@@ -117,7 +117,7 @@ def test_a_missing_namespace_is_named(catalog, act):
     ],
 )
 def test_a_missing_table_is_named(catalog, name):
-    with pytest.raises(NoSuchTableError, match="there is no table"):
+    with pytest.raises(NoSuchTableError, match="There is no table"):
         catalog.load_table(name)
     assert not catalog.table_exists(name)
 

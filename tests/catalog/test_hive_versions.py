@@ -187,7 +187,7 @@ def test_what_newer_servers_keep_of_a_table_survives_a_commit(hive, place):
 @pytest.mark.parametrize("name", ["a.b", "tä'\"b", "ta ble", "x" * 200, "日本", "a;b", "a/b", "%"])
 def test_an_odd_name_is_a_table_or_refused_in_one_line(hive, place, name):
     assert not hive.table_exists((place, name))
-    with pytest.raises(NoSuchTableError, match="there is no table") as caught:
+    with pytest.raises(NoSuchTableError, match="There is no table") as caught:
         hive.load_table((place, name))
     assert "\n" not in caught.value.message
     with pytest.raises(NoSuchNamespaceError) as caught:

@@ -111,7 +111,7 @@ def test_a_source_row_may_delete_what_several_match_but_not_update_it(lake, mode
         table.merge(twice, "t.id = s.id and s.x > 0").when_matched_update_all(),
         table.merge(twice, ["id"]).when_matched_delete("s.x > 9").when_matched_delete(),
     ):
-        with pytest.raises(ValidationError, match=r"several rows of the source .* id=1"):
+        with pytest.raises(ValidationError, match=r"Several rows of the source .* id=1"):
             merge.when_not_matched_insert_all().execute()
     assert (table.metadata_location, files(table)) == before
     # a condition that tells the two apart settles it, and rows that match nothing may be several
@@ -226,7 +226,7 @@ def test_values_of_every_type_pass_through_expressions(lake, mode):
     ("build", "error", "message"),
     [
         (lambda m: m, ValidationError, "without clauses"),
-        (lambda m: m.when_matched_delete().when_matched_update_all(), ValidationError, "no row reaches"),
+        (lambda m: m.when_matched_delete().when_matched_update_all(), ValidationError, "No row reaches"),
         (lambda m: m.when_matched_update({"y": "s.x"}), SchemaError, "'y'.*does not have"),
         (lambda m: m.when_matched_update({"x": "s.y"}), ExpressionError, '"y"'),
         (lambda m: m.when_matched_update({"x": "y"}), ExpressionError, "s.column"),
@@ -238,7 +238,7 @@ def test_values_of_every_type_pass_through_expressions(lake, mode):
         (lambda m: m.when_matched_update({"x": "t.*"}), ExpressionError, "one value a row"),
         (lambda m: m.when_matched_update({"x": "s.x) , (t.x"}), ExpressionError, "syntax"),
         (lambda m: m.when_matched_update_all("s.x"), ExpressionError, "neither true nor false"),
-        (lambda m: m.when_matched_delete("read_text('/etc/hostname') = s.s"), ExpressionError, "cannot compute"),
+        (lambda m: m.when_matched_delete("read_text('/etc/hostname') = s.s"), ExpressionError, "Cannot compute"),
         (lambda m: m.when_not_matched_insert({"s": "s.s"}), SchemaError, "required column 'id'"),
         (lambda m: m.when_not_matched_insert({"id": "t.id"}), ExpressionError, "t"),
         (lambda m: m.when_not_matched_insert({"id": "nullif(s.id, 7)"}), ValidationError, "'id' is required"),
@@ -539,7 +539,7 @@ def test_any_merges_leave_the_rows_that_they_leave_of_a_list(
         for step in steps:
             expected = merged(model, step)
             if expected is None:
-                with pytest.raises(ValidationError, match="several rows of the source"):
+                with pytest.raises(ValidationError, match="Several rows of the source"):
                     described(table, step).execute()
                 continue
             model, counts = expected

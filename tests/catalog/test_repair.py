@@ -142,7 +142,7 @@ def test_a_commit_that_happened_is_known_also_when_others_have_gone_on(
     found = commit_fate(catalog, table.name(), file)
     assert (found.fate, found.leftovers) == (Fate.SUPERSEDED, ())
     assert "snapshots that it added" in found.reason
-    with pytest.raises(ValidationError, match="nothing is removed"):
+    with pytest.raises(ValidationError, match="Nothing is removed"):
         remove_leftovers(catalog, found)
     assert count(catalog, table) == 9
 

@@ -177,7 +177,7 @@ def test_the_ticket_of_one_that_died_delays_one_commit_and_is_deleted(table, wai
 
 def test_a_ticket_that_cannot_be_deleted_delays_one_commit(table, waiting, sleeps, monkeypatch):
     def denied(self, location):
-        raise FileIOError(f"cannot delete {location}: Permission denied", path=location)
+        raise FileIOError(f"Cannot delete {location}: Permission denied", path=location)
 
     (waiting / "1.gone.1.x").mkdir(parents=True)
     monkeypatch.setattr(LocalFileSystem, "delete_folder", denied)

@@ -80,7 +80,7 @@ def test_a_view_is_made_loaded_listed_renamed_and_dropped(catalog, namespace, vi
         catalog.drop_namespace(namespace)
     catalog.drop_view((namespace, "w"))
     assert catalog.list_views(namespace) == []
-    with pytest.raises(NoSuchViewError, match="there is no view"):
+    with pytest.raises(NoSuchViewError, match="There is no view"):
         view.refresh()
     assert Path(view.metadata_location.removeprefix("file:")).is_file()
 
@@ -303,7 +303,7 @@ def test_a_missing_view_is_named(catalog, name):
         catalog.drop_view,
         lambda n: catalog.rename_view(n, "default.x"),
     ):
-        with pytest.raises(NoSuchViewError, match="there is no view"):
+        with pytest.raises(NoSuchViewError, match="There is no view"):
             act(name)
 
 
@@ -443,7 +443,7 @@ def test_folders_of_tables_keep_no_views(tmp_path):
         lambda: files.drop_view("a.v"),
     ):
         with pytest.raises(
-            UnsupportedError, match="catalog files keeps no views: only a metastore does"
+            UnsupportedError, match="Catalog files keeps no views: only a metastore does"
         ):
             act()
 

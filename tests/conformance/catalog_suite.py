@@ -227,12 +227,12 @@ class CatalogSuite:
         lambda c, name: c.purge_table(name),
     ], ids=["load", "pointer", "drop", "purge"])  # fmt: skip
     def test_a_missing_table_is_named(self, catalog, namespace, act):
-        with pytest.raises(NoSuchTableError, match=f"there is no table {namespace}.missing"):
+        with pytest.raises(NoSuchTableError, match=f"There is no table {namespace}.missing"):
             act(catalog, f"{namespace}.missing")
 
     @pytest.mark.parametrize("name", HOSTILE, ids=[str(n) for n in range(len(HOSTILE))])
     def test_a_hostile_name_stays_in_its_namespace(self, catalog, namespace, name):
-        with pytest.raises(NoSuchTableError, match="there is no table"):
+        with pytest.raises(NoSuchTableError, match="There is no table"):
             catalog.load_table((namespace, name))
         assert not catalog.table_exists((namespace, name))
         around = entries_of(catalog)

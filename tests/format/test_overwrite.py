@@ -330,7 +330,7 @@ def test_an_overwrite_refuses_new_files_outside_its_filter(tmp_path):
         return operation.append_data_file(file).validate_added_files_match_overwrite_filter()
 
     for file in (data_file("x", "tue"), data_file("x", low=0, high=50)):
-        with pytest.raises(ValidationError, match="cannot add file /t/data/x"):
+        with pytest.raises(ValidationError, match="Cannot add file /t/data/x"):
             overwrite(file).apply(table)
     # m1 holds ids up to 9, m2 none below 50
     assert live(commit(table, overwrite(data_file("x", low=0, high=49)))) == {"x", "m2", "t1", "w1"}
@@ -679,15 +679,15 @@ def test_a_row_delta_refuses_deletes_of_files_that_were_rewritten(tmp_path):
     rewritten = commit(table, RewriteFiles(IO).rewrite_files([data_file("m1")], [data_file("n")]))
     dropped = dropped_day(table, "mon")
     wanted = ["/t/data/m1"]
-    with pytest.raises(ValidationError, match="missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
         delta().validate_data_files_exist(wanted).apply(rewritten)
     assert "p" in live(commit(dropped, delta().validate_data_files_exist(wanted)))
-    with pytest.raises(ValidationError, match="missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
         delta().validate_data_files_exist(wanted).validate_deleted_files().apply(dropped)
     assert "p" in live(commit(rewritten, delta().validate_data_files_exist(["/t/data/t1"])))
     # names may have changed their columns meanwhile
     narrow = delta().validate_data_files_exist(wanted).conflict_detection_filter("id > 400")
-    with pytest.raises(ValidationError, match="missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
         narrow.apply(rewritten)
 
 
@@ -736,10 +736,10 @@ def test_replacing_partitions_meets_conflicts_in_those_partitions(tmp_path):
 
 def test_a_start_that_is_not_in_the_history_is_refused(tmp_path):
     table = three_days(tmp_path)
-    with pytest.raises(ValidationError, match="cannot determine the history"):
+    with pytest.raises(ValidationError, match="Cannot determine the history"):
         overwrite_mon(12345).validate_no_conflicting_data().apply(table)
     expired = replace(table, snapshots=table.snapshots[1:])
-    with pytest.raises(ValidationError, match="cannot determine the history"):
+    with pytest.raises(ValidationError, match="Cannot determine the history"):
         overwrite_mon(None).validate_no_conflicting_data().apply(expired)
 
 

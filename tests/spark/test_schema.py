@@ -171,7 +171,7 @@ def test_a_time_column_cannot_be_shown_in_spark():
 def test_a_column_default_is_refused_as_it_needs_format_v3():
     struct = _struct("long")
     struct["fields"][0]["metadata"] = {"CURRENT_DEFAULT": "1"}
-    with pytest.raises(UnsupportedError, match="column c has a DEFAULT"):
+    with pytest.raises(UnsupportedError, match="Column c has a DEFAULT"):
         iceberg_schema(struct)
 
 

@@ -37,7 +37,7 @@ def result_list(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = Fa
 def no_namespace(name: str) -> NoSuchNamespaceError:
     """The error for a database that is not there."""
     return NoSuchNamespaceError(
-        f"there is no namespace {name}",
+        f"There is no namespace {name}",
         hint="list_namespaces() names those that exist",
         namespace=name,
     )
@@ -66,7 +66,7 @@ def check_possible(database: str, name: str) -> None:
 
 def _no_table(database: str, name: str) -> NoSuchTableError:
     return NoSuchTableError(
-        f"there is no table {database}.{name}",
+        f"There is no table {database}.{name}",
         hint=f"list_tables({database!r}), or `icecomb tables {database}`, shows what there is",
         table=f"{database}.{name}",
     )

@@ -147,7 +147,7 @@ class Calls:
             self._thread.uri = connection.uri
             if self._pin not in {None, connection.server}:
                 raise MovedError(
-                    f"the metastore is {connection.uri} since the one before went away",
+                    f"The metastore is {connection.uri} since the one before went away",
                     hint="try again",
                     uri=connection.uri,
                     call=method,
@@ -209,7 +209,7 @@ class Calls:
 
 def _missing(connection: Connection, method: str, answer: str) -> MissingCallError:
     return MissingCallError(
-        f"the metastore {connection.uri} does not have the call {method}",
+        f"The metastore {connection.uri} does not have the call {method}",
         hint="use a metastore of a version that has it: Hive 2.3, 3.1 or 4",
         kind="TApplicationException",
         answer=answer,
@@ -233,7 +233,7 @@ def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
             "hive.check-and-put=true on the catalog, which finds that out and relies on locks"
         )
     return RefusedError(
-        f"the metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",
+        f"The metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",
         kind=kind,
         answer=answer,
         hint=hint,

@@ -184,7 +184,7 @@ class HiveClient:
         except RefusedError as error:
             if error.kind == "AlreadyExistsException":
                 raise NamespaceAlreadyExistsError(
-                    f"the namespace {database.name} exists already",
+                    f"The namespace {database.name} exists already",
                     hint="use it, or choose another name",
                     namespace=database.name,
                 ) from None
@@ -212,7 +212,7 @@ class HiveClient:
         except RefusedError as error:
             if error.kind == "InvalidOperationException":
                 raise NamespaceNotEmptyError(
-                    f"the namespace {name} is not empty: {error.answer}",
+                    f"The namespace {name} is not empty: {error.answer}",
                     hint="drop or move what it holds first",
                     namespace=name,
                 ) from None

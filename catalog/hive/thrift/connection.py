@@ -58,7 +58,7 @@ class Connection:
             plug = socket.create_connection((host, port), timeout=settings.connect_timeout_s)
         except OSError as error:
             raise UnreachableError(
-                f"the metastore {uri} cannot be reached: {error.strerror or error}",
+                f"The metastore {uri} cannot be reached: {error.strerror or error}",
                 hint="check the address, and that the metastore runs",
                 uri=uri,
             ) from error
@@ -147,7 +147,7 @@ class Connection:
                 what = f"does not speak TLS: {error}"
                 hint = "check the port, and whether the metastore has hive.metastore.use.SSL"
             raise UnreachableError(
-                f"the metastore {self.uri} {what}", hint=hint, uri=self.uri
+                f"The metastore {self.uri} {what}", hint=hint, uri=self.uri
             ) from error
 
     def _introduce(self, host: str, settings: ConnectionSettings) -> None:
@@ -163,13 +163,13 @@ class Connection:
             return
         except ttypes.MetaException as error:
             raise UnreachableError(
-                f"the metastore {self.uri} does not let us in: {error.message}",
+                f"The metastore {self.uri} does not let us in: {error.message}",
                 hint="name its warehouse instead of its address",
                 uri=self.uri,
             ) from error
         except (TException, TProtocolException, OSError, EOFError) as error:
             raise UnreachableError(
-                f"the metastore {self.uri} accepts connections but does not talk "
+                f"The metastore {self.uri} accepts connections but does not talk "
                 f"{'plain ' if settings.tls is None else ''}Thrift: {error}",
                 hint="it may want Kerberos (hive.metastore.sasl.enabled) or TLS "
                 "(hive.metastore.use.SSL), or be another service",
@@ -190,13 +190,13 @@ class Connection:
             negotiate(self._transport, mechanism)
         except MetastoreError as error:
             raise UnreachableError(
-                f"the metastore {self.uri} does not let us in: {error.message}",
+                f"The metastore {self.uri} does not let us in: {error.message}",
                 hint=error.hint,
                 uri=self.uri,
             ) from error
         except (TException, OSError) as error:
             raise UnreachableError(
-                f"the metastore {self.uri} broke off while we said who we are: {error}",
+                f"The metastore {self.uri} broke off while we said who we are: {error}",
                 hint="check that it has hive.metastore.sasl.enabled, and its log",
                 uri=self.uri,
             ) from error

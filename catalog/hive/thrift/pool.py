@@ -88,7 +88,7 @@ class ConnectionPool:
             while self._lent >= self._size:
                 if not self._free.wait(deadline - time.monotonic()):
                     raise MetastoreError(
-                        f"all {self._size} connections to the metastore are in use, and none came "
+                        f"All {self._size} connections to the metastore are in use, and none came "
                         f"free within {self._wait_s:g} s",
                         hint="raise the catalog's property clients, or use fewer threads",
                     )

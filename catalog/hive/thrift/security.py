@@ -84,7 +84,7 @@ class SaslSettings:
         keytab = KEYTAB.of(properties)
         if keytab is not None and not (Path(keytab).is_file() and os.access(keytab, os.R_OK)):
             raise ConfigurationError(
-                f"the keytab {keytab} (hive.metastore.client.keytab) cannot be read",
+                f"The keytab {keytab} (hive.metastore.client.keytab) cannot be read",
                 hint="check the path and its permissions",
             )
         listed = TOKEN_FILES.of(properties) or ""

@@ -124,7 +124,7 @@ class EqualityDeleteWriter:
         missing = [f.name for f in self._schema.fields if f.name not in rows.schema.names]
         if missing:
             raise ValidationError(
-                f"equality deletes need column {missing[0]!r}, which the rows do not have",
+                f"Equality deletes need column {missing[0]!r}, which the rows do not have",
                 hint="Columns that are compared, and those of the partition spec, must be given.",
                 column=missing[0],
             )
@@ -133,7 +133,7 @@ class EqualityDeleteWriter:
 def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
     if not columns:
         raise ValidationError(
-            "equality deletes must compare at least one column",
+            "Equality deletes must compare at least one column",
             hint="Name the columns that identify the deleted rows.",
         )
     ids = []
@@ -142,14 +142,14 @@ def _compared(schema: Schema, columns: Sequence[str]) -> tuple[int, ...]:
         # Iceberg Java 1.11 passes over columns in structs, and so deletes rows that differ in them.
         if not field.field_type.is_primitive or field not in schema.fields:
             raise ValidationError(
-                f"equality deletes cannot compare column {name!r} ({field.field_type})",
+                f"Equality deletes cannot compare column {name!r} ({field.field_type})",
                 hint="Name columns of the table itself that have one value a row.",
                 column=name,
             )
         if isinstance(field.field_type, FixedType):
             # Iceberg Java 1.11 keeps one array for all keys of a file: only the last one counts.
             raise UnsupportedError(
-                f"equality deletes cannot compare column {name!r} ({field.field_type}): Iceberg "
+                f"Equality deletes cannot compare column {name!r} ({field.field_type}): Iceberg "
                 "Java would go on to show rows that they delete",
                 hint="Compare another column, or delete the rows by their positions: table.delete.",
                 column=name,

@@ -108,7 +108,7 @@ class PositionDeleteWriter:
         if self._stores_rows != (rows is not None):
             wanted = "needs" if self._stores_rows else "takes no"
             raise ValidationError(
-                f"a writer of position deletes {wanted} deleted rows",
+                f"A writer of position deletes {wanted} deleted rows",
                 hint="Give the rows to every call of a writer that stores them, and to no other.",
             )
         if not len(positions):

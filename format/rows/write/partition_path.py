@@ -85,7 +85,7 @@ def value_of_text(text: object, column: NestedField) -> Any:
 
 def _misfit(text: object, column: NestedField) -> ValidationError:
     return ValidationError(
-        f"partition value {text!r} is not a {column.field_type} (column {column.name})",
+        f"Partition value {text!r} is not a {column.field_type} (column {column.name})",
         hint="Correct the value, or append the rows instead of adding the file.",
         column=column.name,
     )
@@ -96,7 +96,7 @@ def _unescaped(text: str, location: str) -> str:
         return _ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("%", "")).decode(), text)
     except UnicodeDecodeError as error:
         raise ValidationError(
-            f"folder {text!r} of {location} is escaped in no known way",
+            f"Folder {text!r} of {location} is escaped in no known way",
             hint="Rename the folder, or append the rows instead of adding the file.",
             path=location,
         ) from error

@@ -121,7 +121,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
         scheme, authority, path = "", None, location
     elif match is None or match["scheme"].lower() not in SCHEMES:
         raise ValidationError(
-            f"not a location of HDFS: {location!r}",
+            f"Not a location of HDFS: {location!r}",
             hint="write hdfs://<nameservice or host:port>/... or webhdfs://...",
             path=location,
         )
@@ -141,7 +141,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
             scheme, authority = default["scheme"].lower(), default["authority"] or ""
     if "\0" in path:
         raise ValidationError(
-            f"a file name cannot hold a NUL: {location!r}",
+            f"A file name cannot hold a NUL: {location!r}",
             hint="leave the NUL out of the name",
             path=location,
         )
@@ -166,7 +166,7 @@ def _name_nodes(
         addresses = [properties[each] for each in keys if properties.get(each)]
         if not addresses or len(addresses) < len(nodes):
             raise ConfigurationError(
-                f"nameservice {authority}: no {next(k for k in keys if not properties.get(k))}",
+                f"Nameservice {authority}: no {next(k for k in keys if not properties.get(k))}",
                 hint="add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own files",
             )
         return tuple(_reachable(address, port) for address in addresses)

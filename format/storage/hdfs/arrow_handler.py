@@ -82,7 +82,7 @@ class HdfsArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def delete_root_dir_contents(self) -> None:
         """Refused."""
         raise UnsupportedError(
-            "all of a cluster is never deleted",
+            "All of a cluster is never deleted",
             hint="name the folder whose files are to be deleted",
         )
 
@@ -119,7 +119,7 @@ class HdfsArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
         """Refused."""
         raise UnsupportedError(
-            f"cannot append to {path}: files of tables are immutable",
+            f"Cannot append to {path}: files of tables are immutable",
             hint="write another file",
             path=path,
         )

@@ -63,7 +63,7 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
     if '"user.name"' in text:
         advice = "the cluster takes no such user name: set hdfs.user or HADOOP_USER_NAME"
     return FileIOError(
-        f"cannot {verb} {location}: {exception}: {text}",
+        f"Cannot {verb} {location}: {exception}: {text}",
         hint=advice,
         path=location,
     )
@@ -73,7 +73,7 @@ def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str)
     """The error when no name node answered as an active one."""
     found = "; ".join(f"{node}: {reach(node)}" for node in name_nodes)
     return FileIOError(
-        f"cannot {verb} {location}: no active name node ({found or cause})",
+        f"Cannot {verb} {location}: no active name node ({found or cause})",
         hint="check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
         "`icecomb doctor` shows what is configured",
         path=location,

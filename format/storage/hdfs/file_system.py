@@ -240,7 +240,7 @@ class HdfsFileSystem(FileSystem):
         other, target_address = self.cluster(target)
         if other is not web:
             raise FileIOError(
-                f"cannot rename {source} to {target}: they are on different clusters",
+                f"Cannot rename {source} to {target}: they are on different clusters",
                 hint="copy the file, then delete the old one",
                 path=source,
             )
@@ -266,7 +266,7 @@ class HdfsFileSystem(FileSystem):
         found = web.entries(address.path, location)
         if len(found) == 1 and not found[0].name:
             raise FileIOError(
-                f"cannot list {location}: it is a file",
+                f"Cannot list {location}: it is a file",
                 hint="name the folder it lies in",
                 path=location,
             )
@@ -322,7 +322,7 @@ class HdfsFileSystem(FileSystem):
         # a name node would delete an empty one, too
         if found.is_folder:
             raise FileIOError(
-                f"cannot delete {location}: it is a folder",
+                f"Cannot delete {location}: it is a folder",
                 hint="only files are deleted: name those in it",
                 path=location,
             )
@@ -377,7 +377,7 @@ def _temporary(path: str) -> str:
 def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
     if stored.size != written:
         raise HdfsDataLostError(
-            f"cannot create {location}: {written} bytes were sent, {stored.size} arrived",
+            f"Cannot create {location}: {written} bytes were sent, {stored.size} arrived",
             hint="look at the data nodes' logs, and try again",
             path=location,
         )
@@ -386,6 +386,6 @@ def _check_length(stored: HdfsStatus, written: int, location: str) -> None:
 def _file(status: HdfsStatus, location: str) -> HdfsStatus:
     if status.is_folder:
         raise FileIOError(
-            f"cannot open {location}: it is a folder", hint="name a file in it", path=location
+            f"Cannot open {location}: it is a folder", hint="name a file in it", path=location
         )
     return status

@@ -162,7 +162,7 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
     )
     if asked != own:
         raise ConfigurationError(
-            f"the properties say that {asked} asks, but hdfs-native asks as {own}",
+            f"The properties say that {asked} asks, but hdfs-native asks as {own}",
             hint="it knows the environment only: set HADOOP_USER_NAME (or HADOOP_PROXY_USER) to "
             f"{asked}, or leave hdfs.engine at webhdfs",
         )
@@ -201,7 +201,7 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
         kind = HdfsDataLostError if lost else FileIOError
         said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise kind(
-            f"cannot {verb} {location}: {said}",
+            f"Cannot {verb} {location}: {said}",
             hint="the data node may be down, or its name unknown here "
             "(dfs.client.use.datanode.hostname)",
             path=location,

@@ -140,7 +140,7 @@ class HdfsUpload(Upload):
     def _broken(self, error: Exception) -> HdfsDataLostError:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return HdfsDataLostError(
-            f"cannot write {self._location} at data node {self._host}: {reason}",
+            f"Cannot write {self._location} at data node {self._host}: {reason}",
             hint="the data node may be down, or its name unknown here "
             "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
             path=self._location,

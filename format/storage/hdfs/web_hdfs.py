@@ -124,7 +124,7 @@ class WebHdfs:
             if tls or not isinstance(cause, requests.ConnectionError):
                 raise
             raise FileIOError(
-                f"cannot reach {name_node}: {reach(name_node)}",
+                f"Cannot reach {name_node}: {reach(name_node)}",
                 hint="check that the name node runs, and dfs.namenode.http-address",
             ) from error
         try:
@@ -303,14 +303,14 @@ class WebHdfs:
             raise unreachable(verb, location, self.name_nodes, str(error)) from error
         except (pyhdfs.HdfsException, KeyError, AssertionError) as error:
             raise FileIOError(
-                f"cannot {verb} {location}: {' or '.join(self.name_nodes)} did not answer as "
+                f"Cannot {verb} {location}: {' or '.join(self.name_nodes)} did not answer as "
                 f"WebHDFS does: {_one_line(error)}",
                 hint="check the address: a proxy or another service may answer there",
                 path=location,
             ) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise FileIOError(
-                f"cannot {verb} {location}: {_one_line(error)}",
+                f"Cannot {verb} {location}: {_one_line(error)}",
                 hint="the data node may be down, or its name unknown here "
                 "(dfs.client.use.datanode.hostname)",
                 path=location,

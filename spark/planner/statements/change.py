@@ -102,7 +102,7 @@ class _Change:
             for field in spec.fields
         )
         raise ValidationError(
-            f"the table has no partition field {transform} of column {column!r}",
+            f"The table has no partition field {transform} of column {column!r}",
             hint=f"its partition fields are {shown}" if shown else "it is not partitioned",
         )
 
@@ -127,7 +127,7 @@ class _Change:
             if kept.pop(found, None) is None:
                 names = ", ".join(sorted(map(str, schema.identifier_field_names())))
                 raise ValidationError(
-                    f"column {column!r} is no identifier field",
+                    f"Column {column!r} is no identifier field",
                     hint=f"identifier fields are {names}" if names else "the table has none",
                 )
         self.set_identifier_fields(tuple(kept.values()))

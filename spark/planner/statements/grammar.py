@@ -263,14 +263,14 @@ class _Parser:
     def _once(self, what: str, *, given: bool) -> None:
         if given:
             raise ValidationError(
-                f"the statement gives {what} twice: {self._text}", hint=f"write {_FORMS['WRITE']}"
+                f"The statement gives {what} twice: {self._text}", hint=f"write {_FORMS['WRITE']}"
             )
 
     def _unexpected(self, wanted: str) -> ValidationError:
         first = (token.text.upper() for token in self._tokens[:4] if token.kind == "word")
         form = next((form for word in first for key, form in _FORMS.items() if word == key), None)
         return ValidationError(
-            f"cannot read the statement {self._text!r}: {wanted} should stand where "
+            f"Cannot read the statement {self._text!r}: {wanted} should stand where "
             f"{self._peek()} is",
             hint=f"write {form or '; '.join(_FORMS.values())}",
         )

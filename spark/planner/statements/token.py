@@ -65,7 +65,7 @@ def tokens(text: str) -> Iterator[Token]:
         if kind == "quoted":
             found = found[1:-1].replace("``", "`")
             if not found:
-                raise ValidationError("a name is empty: ``", hint="write a name between the quotes")
+                raise ValidationError("A name is empty: ``", hint="write a name between the quotes")
         elif kind == "string":
             found = _ESCAPE.sub(r"\1", found[1:-1])
         yield Token(kind, found)

@@ -110,8 +110,8 @@ def test_a_pattern_that_no_table_matches_is_an_error(
 ) -> None:
     good = make_hive_table({"id": "bigint"}, rows=numbers(1))
     for pattern, message in (
-        ("nope.*", "there is no namespace nope"),
-        (f"{namespace}.*", f"no table matches {namespace}.*: namespace {namespace} is empty"),
+        ("nope.*", "There is no namespace nope"),
+        (f"{namespace}.*", f"No table matches {namespace}.*: namespace {namespace} is empty"),
     ):
         for names in ((pattern,), (good.name, pattern)):
             code, out, err = run("plan", *names)

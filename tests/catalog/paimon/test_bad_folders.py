@@ -37,8 +37,8 @@ BAD = {
     "type": (lambda s: replaced(s, "BIGINT", "BIGGINT"), "schema-0: fields.id: unknown type 'BIGGINT'"),
     "duplicate ids": (lambda s: replaced(s, '"id" : 1', '"id" : 0'), "schema-0: fields: id 0 is given 2"),
     "above": (lambda s: rewritten(s, highestFieldId=0), "schema-0: fields.note: id 1 is above"),
-    "no table": (lambda s: shutil.rmtree(s.parent), "there is no Paimon table at"),
-    "a folder": (lambda s: (s.unlink(), s.mkdir()), "there is no Paimon table at"),
+    "no table": (lambda s: shutil.rmtree(s.parent), "There is no Paimon table at"),
+    "a folder": (lambda s: (s.unlink(), s.mkdir()), "There is no Paimon table at"),
 }  # fmt: skip
 
 

@@ -124,7 +124,7 @@ def test_a_name_that_changed_hands_cannot_be_mapped():
     old, new = schema((0, "a", "INT"), (1, "b", "INT")), schema((0, "b", "INT"), schema_id=1)
     with pytest.raises(
         SchemaError,
-        match="in schema-0 the name 'b' means the field of id 1, elsewhere that of id 0",
+        match="In schema-0 the name 'b' means the field of id 1, elsewhere that of id 0",
     ):
         iceberg_name_mapping(new, [old])
 

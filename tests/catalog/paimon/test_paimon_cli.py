@@ -152,7 +152,7 @@ def test_paimon_tables_are_found_by_what_the_metastore_says_of_them(orders, run,
 
 def test_a_namespace_that_is_not_there_has_no_tables_to_list(orders, run):
     for wrong in ("nope", "paimons.*"):
-        assert "there is no namespace" in run("paimon", "tables", wrong, code=1)
+        assert "There is no namespace" in run("paimon", "tables", wrong, code=1)
 
 
 def test_wrong_commands_change_nothing(orders, run):
@@ -163,7 +163,7 @@ def test_wrong_commands_change_nothing(orders, run):
     assert "is no place" in run(
         "paimon", "evolve", orders.location, "--move", "id", "up", "--yes", code=1
     )
-    assert "unknown type 'INTT'" in run(
+    assert "Unknown type 'INTT'" in run(
         "paimon", "evolve", orders.location, "--add", "n", "INTT", "--yes", code=1
     )
     assert "no change is given" in run("paimon", "evolve", orders.location, "--yes", code=2)

@@ -250,7 +250,7 @@ def test_damaged_files_of_a_table_are_named_and_nothing_is_made(pypaimon, lake):
     snapshot = json.loads(latest.read_text())
     lying = json.dumps({**snapshot, "totalRecordCount": 3}).encode()
     for path, content, said in (
-        (data, None, "data file data-.* is missing"),
+        (data, None, "Data file data-.* is missing"),
         (data, data.read_bytes()[:-20], "data-"),
         (manifest, manifest.read_bytes()[:-5], "truncated or damaged Avro"),
         (latest, b'{"id": 1', "cut short or no snapshot file"),

@@ -196,7 +196,7 @@ def test_files_that_a_manifest_says_are_not_whole(copied, lake, changes, said):
         (lambda r: [in_file(r[0], _FILE_SIZE=9)], "its manifest says 1 and 9"),
         (lambda r: [{**r[0], "_KIND": 1}], "which was never added"),
         (lambda r: [{**r[0], "_KIND": 2}], "the kind of an entry is 2"),
-        (lambda r: [in_file(r[0], _FILE_NAME="data-0.parquet")], "data file data-0.parquet of"),
+        (lambda r: [in_file(r[0], _FILE_NAME="data-0.parquet")], "Data file data-0.parquet of"),
     ],
     ids=range(7),
 )

@@ -116,26 +116,26 @@ def test_a_renamed_key_is_the_same_key(files):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (DropColumn(("day",)), "cannot drop day: it is a partition key"),
-        (DropColumn(("k",)), "cannot drop k: it is a primary key"),
+        (DropColumn(("day",)), "Cannot drop day: it is a partition key"),
+        (DropColumn(("k",)), "Cannot drop k: it is a primary key"),
         (DropColumn(("name",)), "option sequence.field names it"),
-        (RenameColumn(("day",), "d"), "cannot rename day: it is a partition key"),
+        (RenameColumn(("day",), "d"), "Cannot rename day: it is a partition key"),
         (RenameColumn(("name",), "k"), "there is a column k already"),
         (UpdateType(("k",), parse_type("STRING")), "change the type of k: it is a primary key"),
         (UpdateType(("name",), parse_type("ARRAY<STRING>")), "from STRING to ARRAY<STRING>"),
-        (UpdateType(("spots",), parse_type("INT")), "cannot change the type of spots"),
+        (UpdateType(("spots",), parse_type("INT")), "Cannot change the type of spots"),
         (UpdateNullability(("k",), nullable=True), "make nullable k: it is a primary key"),
-        (UpdateNullability(("name",), nullable=False), "cannot make name NOT NULL"),
+        (UpdateNullability(("name",), nullable=False), "Cannot make name NOT NULL"),
         (AddColumn(("n",), parse_type("INT NOT NULL")), "a new column must be nullable"),
         (AddColumn(("name",), parse_type("INT")), "there is such a column already"),
         (
             AddColumn(("n",), parse_type("INT"), None, Position("AFTER", "gone")),
-            "there is no column gone",
+            "There is no column gone",
         ),
         (AddColumn(("spots", "x2"), parse_type("INT")), "has no field x2"),
         (
             DropColumn(("spots", "element", "gone")),
-            "there is no column spots.element.gone",
+            "There is no column spots.element.gone",
         ),
         (MoveColumn(("k",), Position("AFTER", "k")), "beside itself"),
         (AddColumn(("n",), parse_type("BYTES"), "__BLOB_FIELD"), "Paimon takes for a command"),
@@ -147,9 +147,9 @@ def test_a_renamed_key_is_the_same_key(files):
         (SetOption("rowkind.field", "kind"), "names the column kind, which is not there"),
         (SetOption("bucket-key", "name"), "names name, which is not in the primary key"),
         (SetOption("bucket", "many"), "no number of buckets"),
-        (SetOption("path", "/elsewhere"), "option path cannot change"),
-        (SetOption("partition", "k"), "option partition cannot change"),
-        (SetOption("primary-key", "k"), "option primary-key cannot change"),
+        (SetOption("path", "/elsewhere"), "Option path cannot change"),
+        (SetOption("partition", "k"), "Option partition cannot change"),
+        (SetOption("primary-key", "k"), "Option primary-key cannot change"),
         (SetOption("bucket", "4"), "change nothing"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_default_value_stays_a_value_of_its_column(files):
 
 def test_a_blob_keeps_its_name(files):
     files.evolve([AddColumn(("picture",), parse_type("BLOB"))])
-    with pytest.raises(SchemaError, match="cannot rename picture: it is a BLOB"):
+    with pytest.raises(SchemaError, match="Cannot rename picture: it is a BLOB"):
         files.evolve([RenameColumn(("picture",), "image")])
 
 
@@ -250,7 +250,7 @@ def test_a_lost_race_whose_winner_made_the_change_impossible_writes_nothing(file
     io.theirs = lambda: files.evolve(
         [RemoveOption("fields.price.aggregate-function"), DropColumn(("price",))]
     )
-    with pytest.raises(SchemaError, match="there is no column price"):
+    with pytest.raises(SchemaError, match="There is no column price"):
         SchemaFiles(io, files.location).evolve([UpdateType(("price",), parse_type("DOUBLE"))])
     assert list(files.ids()) == [0, 1]
 

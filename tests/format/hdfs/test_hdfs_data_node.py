@@ -31,7 +31,7 @@ def test_a_killed_data_node_is_an_error_that_leaves_no_file_and_ends_with_its_re
                 if number == 12:
                     hdfs.kill("dn")
                 out.write(data[:PIECE])
-        with pytest.raises(FileIOError, match=f"cannot read {place}/whole"):
+        with pytest.raises(FileIOError, match=f"Cannot read {place}/whole"):
             source.read()
         with pytest.raises(FileIOError, match=f"{place}/small"):
             io.create(f"{place}/small", b"1")

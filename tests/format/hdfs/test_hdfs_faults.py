@@ -98,7 +98,7 @@ def test_a_small_file_that_is_lost_on_its_way_is_sent_again(io, proxy, direct, p
 def test_a_stream_that_is_lost_on_its_way_is_an_error_and_no_file(io, proxy, direct, place, fault):
     proxy.faults["CREATE@data"] = [fault]
     with (  # noqa: PT012
-        pytest.raises(FileIOError, match=f"cannot write {place}/x at data node"),
+        pytest.raises(FileIOError, match=f"Cannot write {place}/x at data node"),
         io.create_stream(f"{place}/x") as out,
     ):
         for _ in range(20):
@@ -122,7 +122,7 @@ def test_a_read_that_fails_is_repeated(io, proxy, place, fault):
 def test_a_read_that_goes_on_failing_ends_in_an_error(io, proxy, place):
     io.create(f"{place}/x", b"x" * 1000)
     proxy.faults["OPEN@data"] = ["truncate"] * 20
-    with pytest.raises(FileIOError, match=f"cannot read {place}/x"):
+    with pytest.raises(FileIOError, match=f"Cannot read {place}/x"):
         io.read(f"{place}/x")
 
 
@@ -216,7 +216,7 @@ def test_a_folder_with_files_is_not_taken_for_a_file_to_delete(hdfs, direct, pla
     direct.create(f"{place}/folder/x", b"1")
     trashing = FileIO({**hdfs.client_settings, "hdfs.user": "alice", "hdfs.trash": "true"})
     for io in (direct, trashing):
-        with pytest.raises(FileIOError, match="cannot delete"):
+        with pytest.raises(FileIOError, match="Cannot delete"):
             io.delete(f"{place}/folder")
     assert direct.read(f"{place}/folder/x") == b"1"
 

@@ -293,7 +293,7 @@ def test_what_others_wrote_in_lower_case_is_written_as_the_specification_says(tm
         ({"record_count": -1}, ValidationError, "'/t/a' has a negative size"),
         ({"file_path": ""}, ValidationError, "'' has no path"),
         ({"record_count": None}, CorruptFileError, "without a value of record_count"),
-        ({"file_path": None}, ValidationError, "file None has no path"),
+        ({"file_path": None}, ValidationError, "File None has no path"),
     ],
 )
 def test_what_no_manifest_can_hold_is_refused(tmp_path, values, problem, message):
@@ -305,7 +305,7 @@ def test_a_file_without_a_number_to_keep_is_refused(tmp_path):
     copying = Copying(tmp_path, *identity(), version=1)
     source = replace(copying.written([kept(EXISTING, data_file())]), sequence_number=3)
     copying.version = 2
-    with pytest.raises(ValidationError, match="file '/t/a' has no sequence number to keep"):
+    with pytest.raises(ValidationError, match="File '/t/a' has no sequence number to keep"):
         copying.copied(source, [EXISTING])
 
 

@@ -67,7 +67,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(FileIOError, match="cannot write"):
+        with pytest.raises(FileIOError, match="Cannot write"):
             io.create(str(tmp_path / "x"), b"x" * 2000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -277,7 +277,7 @@ def test_a_disk_that_fails_to_store_is_an_error_and_shows_no_file(tmp_path, monk
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(FileIOError, match=f"cannot write {tmp_path}/x: Input/output error"):
+    with pytest.raises(FileIOError, match=f"Cannot write {tmp_path}/x: Input/output error"):
         FileIO().create(str(tmp_path / "x"), b"data")
     assert names(tmp_path) == []
 

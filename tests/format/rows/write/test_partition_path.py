@@ -71,5 +71,5 @@ def test_a_text_becomes_a_value_of_the_column(text, kind, value):
     ],
 )
 def test_a_text_that_is_no_exact_value_is_refused(text, kind):
-    with pytest.raises(ValidationError, match="partition value"):
+    with pytest.raises(ValidationError, match="Partition value"):
         value_of_text(text, NestedField(1, "c", kind))
