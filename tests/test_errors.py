@@ -54,7 +54,7 @@ REASONS = {
 
 PARTS = {
     "format/expressions/literal.py": "put behind the text that is no literal",
-    "format/paimon/type_parser.py": "put behind the field",
+    "catalog/paimon/type_parser.py": "put behind the field",
     "format/spec/name_mapping.py": "put behind the schema, or behind what happened",
     "catalog/hive/thrift/sasl.py": "put behind the metastore's address",
 }

@@ -163,7 +163,10 @@ def _decimal(text: str, field_type: DecimalType) -> Decimal:
     value = Decimal(text)
     if not value.is_finite():
         raise ValidationError("not a finite number")
-    exact = rescaled(value, field_type.scale)
+    try:
+        exact = rescaled(value, field_type.scale)
+    except ValueError as error:
+        raise ValidationError("it does not fit") from error
     if len(exact.as_tuple().digits) > field_type.precision:
         raise ValidationError("it does not fit")
     return exact
