@@ -45,7 +45,6 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         ExpressionError: A column is unknown, or a value does not fit its type.
         ConfigurationError: The mode or the isolation level is unknown.
     """
-    bind(target.metadata.schema(), row_filter, target.case_sensitive)
     with row_level_change(target, "delete") as change:
         _remove_matching(change, row_filter)
         return change.finish(row_filter)
@@ -111,7 +110,6 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
         target.metadata,
         target.io,
         Schema((ROW_POSITION,)),
-        case_sensitive=target.case_sensitive,
         workers=1,
     )
     for task in target.tasks(row_filter):

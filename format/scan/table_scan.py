@@ -342,7 +342,6 @@ class TableScan:
             self.metadata,
             self.io,
             self.projection(),
-            case_sensitive=self.case_sensitive,
             limit=self.limit,
         )
 

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -54,7 +53,6 @@ class ArrowScan:
         table_metadata: The table.
         io: Where its files lie.
         projected_schema: The columns to return; metadata columns by their reserved ids.
-        case_sensitive: Whether names in the tasks' residuals are.
         limit: The most rows to return, None for all.
         ordered: Whether rows come in the order of the tasks.
         batch_size: The most rows in a batch.
@@ -67,7 +65,6 @@ class ArrowScan:
         io: FileIO,
         projected_schema: Schema,
         *,
-        case_sensitive: bool = True,
         limit: int | None = None,
         ordered: bool = True,
         batch_size: int = BATCH_ROWS,
@@ -76,7 +73,6 @@ class ArrowScan:
         self._metadata = table_metadata
         self._io = io
         self._projected = projected_schema
-        self._case_sensitive = case_sensitive
         self._limit = limit
         self._ordered = ordered
         self._batch_size = batch_size
@@ -84,7 +80,6 @@ class ArrowScan:
         self._name_mapping = table_metadata.name_mapping()
         self._deletes = PositionDeletes(io)
         self._equality_deletes = EqualityDeletes(io, table_metadata)
-        self._table_schema = table_metadata.schema()
         places = [f.field_id for f in projected_schema.fields]
         self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
         self._with_partition = PARTITION.field_id in places
@@ -128,7 +123,6 @@ class ArrowScan:
                 self._metadata,
                 self._io,
                 Schema() if self._flag is None else Schema((IS_DELETED,)),
-                case_sensitive=self._case_sensitive,
                 ordered=False,
                 workers=self._workers,
             )
@@ -152,15 +146,14 @@ class ArrowScan:
         positional, equal = _by_content(task.delete_files)
         deleted = self._deletes.of(task.file, positional)
         keys = self._equality_deletes.of(equal)
-        residual = bind(self._table_schema, task.residual, self._case_sensitive)
-        if isinstance(residual, AlwaysFalse):
+        if isinstance(task.residual, AlwaysFalse):
             return
         reader = open_data_file(self._io, task.file, self._name_mapping)
         try:
             parts = partial(
                 reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads
             )
-            yield from self._rows(task, reader, residual, deleted, keys, parts=parts)
+            yield from self._rows(task, reader, deleted, keys, parts=parts)
         finally:
             reader.close()
 
@@ -168,13 +161,12 @@ class ArrowScan:
         self,
         task: FileScanTask,
         reader: DataFileReader,
-        residual: BooleanExpression,
         deleted: Positions | None,
         keys: Sequence[KeySet],
         *,
         parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
     ) -> Iterator[pa.RecordBatch]:
-        constants = file_constants(task.file, task.spec)
+        residual, constants = task.residual, file_constants(task.file, task.spec)
         if self._flag is not None:
             constants[IS_DELETED.field_id] = False
         if self._with_partition:
@@ -224,11 +216,10 @@ class ArrowScan:
             batches.close()  # type: ignore[attr-defined]  # stream is a generator
 
     def _known_count(self, task: FileScanTask) -> int | None:
-        residual = bind(self._table_schema, task.residual, self._case_sensitive)
-        if isinstance(residual, AlwaysFalse):
+        if isinstance(task.residual, AlwaysFalse):
             return 0
         whole = task.start == 0 and task.length >= task.file.file_size_in_bytes
-        if not isinstance(residual, AlwaysTrue) or not whole:
+        if not isinstance(task.residual, AlwaysTrue) or not whole:
             return None
         if self._flag is not None:
             return task.file.record_count

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import CorruptFileError, FileMissingError, SchemaError
+from icecomb.format.errors import CorruptFileError, ExpressionError, FileMissingError, SchemaError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import (
     AlwaysTrue,
@@ -546,6 +546,21 @@ def test_count_looks_at_rows_only_where_a_filter_must(tmp_path):
     assert scan.count([plain]) == 50
     with pytest.raises(FileMissingError):
         scan.count([FileScanTask(plain.file, residual=filtered.residual)])
+
+
+def test_a_task_carries_its_filter_bound_and_no_other_is_passed_over(tmp_path):
+    table = Table(tmp_path, NestedField(1, "id", LongType()))
+    data = pa.table(
+        [pa.array(range(9), pa.int64())], schema=pa.schema([with_id("id", pa.int64(), 1)])
+    )
+    task = table.task(data)
+    bound = FileScanTask(task.file, residual=bind(table.schema, LessThan("ID", 2), False))
+    assert table.read(bound)["id"].to_pylist() == [0, 1]
+    scan = ArrowScan(table.metadata, table.io, table.schema)
+    for ask in (scan.to_table, scan.count):
+        with pytest.raises(ExpressionError, match="Not a bound expression") as caught:
+            ask([FileScanTask(task.file, residual=LessThan("id", 2))])
+        assert "bind" in caught.value.hint
 
 
 def test_a_missing_required_column_is_an_error(tmp_path):
