@@ -43,11 +43,11 @@ REASONS = {
     ),
     "format/spec/metadata_json.py": (
         "metadata_from_json puts them behind the file's name and gives the hint",
-        {"_parse", "_named", "_table_uuid", "_required", "_check", "_check_log", "_unique"},
+        {"_parse", "_named", "_table_uuid", "_check", "_check_log", "_unique"},
     ),
     "format/spec/view_json.py": (
         "view_from_json puts them behind the file's name and gives the hint",
-        {"_metadata", "_required"},
+        {"_metadata"},
     ),
 }  # fmt: skip
 """Functions whose errors never get out: why, and which."""

@@ -22,7 +22,7 @@ from icecomb.catalog.paimon.data_type import (
     VectorType,
 )
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.unknown_member import unknown_members
+from icecomb.format.spec.json_object import unknown_members
 
 NO_ID: Final = -1
 """The id of fields in a parsed ROW: ids are given when the type enters a schema."""

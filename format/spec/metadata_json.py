@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.spec.json_object import optional, required
 from icecomb.format.spec.json_sequence import JsonSequence, json_text, lazily
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionSpec
@@ -153,7 +154,7 @@ def _edge_problem(raw: bytes | str) -> str | None:
 
 
 def _parse(raw: Mapping[str, Any]) -> TableMetadata:
-    version = _required(raw, "format-version", int)
+    version = required(raw, "format-version", int)
     if version < 1:
         raise CorruptFileError(f"the field 'format-version' is {version}")
     if version not in SUPPORTED_FORMAT_VERSIONS:
@@ -166,35 +167,35 @@ def _parse(raw: Mapping[str, Any]) -> TableMetadata:
     schemas, current_schema_id = _schemas(raw, strict=strict)
     specs, default_spec_id = _specs(raw, strict=strict)
     orders, default_order_id = _sort_orders(raw, strict=strict)
-    current = _optional(raw, "current-snapshot-id", int, _NO_SNAPSHOT)
+    current = optional(raw, "current-snapshot-id", int)
     current = None if current == _NO_SNAPSHOT else current
     highest = max((f.field_id for s in specs for f in s.fields), default=_NO_PARTITION_FIELD)
     return TableMetadata(
         format_version=version,
         table_uuid=_table_uuid(raw, strict=strict),
-        location=_required(raw, "location", str),
-        last_updated_ms=_required(raw, "last-updated-ms", int),
-        last_column_id=_required(raw, "last-column-id", int),
+        location=required(raw, "location", str),
+        last_updated_ms=required(raw, "last-updated-ms", int),
+        last_column_id=required(raw, "last-column-id", int),
         schemas=schemas,
         current_schema_id=current_schema_id,
         partition_specs=specs,
         default_spec_id=default_spec_id,
-        last_partition_id=_required(raw, "last-partition-id", int)
+        last_partition_id=required(raw, "last-partition-id", int)
         if strict
-        else max(_optional(raw, "last-partition-id", int, highest), highest),
+        else max(optional(raw, "last-partition-id", int) or highest, highest),
         sort_orders=orders,
         default_sort_order_id=default_order_id,
-        last_sequence_number=_required(raw, "last-sequence-number", int) if strict else 0,
+        last_sequence_number=required(raw, "last-sequence-number", int) if strict else 0,
         properties=MappingProxyType(
-            {key: str(value) for key, value in _optional(raw, "properties", dict, {}).items()}
+            {key: str(value) for key, value in (optional(raw, "properties", dict) or {}).items()}
         ),
         current_snapshot_id=current,
         snapshots=_lazy(raw, "snapshots", Snapshot.from_json, _plain_snapshot),
         snapshot_log=_lazy(raw, "snapshot-log", SnapshotLogEntry.from_json, _plain_log_entry),
         metadata_log=_lazy(raw, "metadata-log", MetadataLogEntry.from_json, _plain_file_entry),
         refs=MappingProxyType(_refs(raw, current)),
-        statistics=tuple(_optional(raw, "statistics", list, [])),
-        partition_statistics=tuple(_optional(raw, "partition-statistics", list, [])),
+        statistics=tuple(optional(raw, "statistics", list) or ()),
+        partition_statistics=tuple(optional(raw, "partition-statistics", list) or ()),
         extra=MappingProxyType({k: v for k, v in raw.items() if k not in _KNOWN}),
     )
 
@@ -209,7 +210,7 @@ def _lazy(
     is_plain: Callable[[dict[str, Any]], bool],
 ) -> JsonSequence[_T]:
     """A long list, its entries checked at sight; what looks odd is decoded to be sure."""
-    items = _optional(raw, key, list, [])
+    items = optional(raw, key, list) or ()
     for item in items:
         if type(item) is not dict or not is_plain(item):
             _named(key, decode, item)
@@ -249,50 +250,37 @@ def _named(key: str, decode: Callable[[Any], _T], item: Any) -> _T:
 
 
 def _table_uuid(raw: Mapping[str, Any], *, strict: bool) -> uuid.UUID | None:
-    text = _required(raw, "table-uuid", str) if strict else _optional(raw, "table-uuid", str, None)
+    text = required(raw, "table-uuid", str) if strict else optional(raw, "table-uuid", str)
     try:
         return None if text is None else uuid.UUID(text)
     except ValueError as error:
         raise CorruptFileError(f"the field 'table-uuid' is {text!r}, not a UUID") from error
 
 
-def _optional(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
-    return default if raw.get(key) is None else _required(raw, key, kind)
-
-
-def _required(raw: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
-    value = raw.get(key)
-    if value is None:
-        raise CorruptFileError(f"the required field {key!r} is missing")
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise CorruptFileError(f"the field {key!r} is {value!r}, not of type {kind.__name__}")
-    return value
-
-
 def _schemas(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[Schema, ...], int]:
     if strict or raw.get("schemas"):
-        items = _required(raw, "schemas", list)
+        items = required(raw, "schemas", list)
         schemas = tuple(_named("schemas", Schema.from_json, item) for item in items)
-        return schemas, _required(raw, "current-schema-id", int)
-    schema = _named("schema", Schema.from_json, _required(raw, "schema", dict))
+        return schemas, required(raw, "current-schema-id", int)
+    schema = _named("schema", Schema.from_json, required(raw, "schema", dict))
     return (schema,), schema.schema_id
 
 
 def _specs(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[PartitionSpec, ...], int]:
     if strict or raw.get("partition-specs"):
-        items = _required(raw, "partition-specs", list)
+        items = required(raw, "partition-specs", list)
         specs = tuple(_named("partition-specs", PartitionSpec.from_json, item) for item in items)
-        return specs, _required(raw, "default-spec-id", int)
-    fields = _required(raw, "partition-spec", list)
+        return specs, required(raw, "default-spec-id", int)
+    fields = required(raw, "partition-spec", list)
     only = _named("partition-spec", PartitionSpec.from_json, {"spec-id": 0, "fields": fields})
     return (only,), 0
 
 
 def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrder, ...], int]:
     if strict or raw.get("sort-orders"):
-        items = _required(raw, "sort-orders", list)
+        items = required(raw, "sort-orders", list)
         orders = tuple(_named("sort-orders", SortOrder.from_json, item) for item in items)
-        default = _required(raw, "default-sort-order-id", int)
+        default = required(raw, "default-sort-order-id", int)
         if default == UNSORTED_SORT_ORDER.order_id and all(o.order_id != default for o in orders):
             orders = (UNSORTED_SORT_ORDER, *orders)
         return orders, default
@@ -302,7 +290,7 @@ def _sort_orders(raw: Mapping[str, Any], *, strict: bool) -> tuple[tuple[SortOrd
 def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
     refs = {
         name: _named("refs", SnapshotRef.from_json, item)
-        for name, item in _optional(raw, "refs", dict, {}).items()
+        for name, item in (optional(raw, "refs", dict) or {}).items()
     }
     if current is not None and MAIN_BRANCH not in refs:
         refs[MAIN_BRANCH] = SnapshotRef(current)

@@ -9,6 +9,7 @@ from urllib.parse import quote_plus
 
 from icecomb.format.argument import any_text, checked_int, checked_members, members_or_named
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.spec.json_object import extra_field, required, unknown_members
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
@@ -20,7 +21,6 @@ from icecomb.format.spec.transform import (
     parse_transform,
 )
 from icecomb.format.spec.types import IcebergType, NestedField, StringType, StructType
-from icecomb.format.spec.unknown_member import extra_field, unknown_members
 
 PARTITION_FIELD_ID_START = 1000
 INITIAL_PARTITION_SPEC_ID = 0
@@ -82,22 +82,11 @@ class PartitionField:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: The field has several sources (format version 3).
         """
-        if not isinstance(raw, dict):
-            raise ValidationError(
-                f"Invalid partition field, not an object: {raw!r}", hint="Write it as to_json does."
-            )
-        name, transform = raw.get("name"), raw.get("transform")
-        field_id = raw.get("field-id", default_field_id)
-        if not isinstance(name, str) or not isinstance(transform, str):
-            raise ValidationError(
-                f"Invalid partition field, name or transform is missing: {raw!r}",
-                hint="Give both as text.",
-            )
-        if type(field_id) is not int:
-            raise ValidationError(
-                f"Invalid partition field {name!r}: field-id is missing",
-                hint="Give a whole number from 1000 on.",
-            )
+        name = required(raw, "name", str, "partition field")
+        transform = required(raw, "transform", str, "partition field")
+        if default_field_id is not None:
+            raw = {"field-id": default_field_id, **raw}
+        field_id = required(raw, "field-id", int, "partition field")
         return cls(
             source_id(raw, "partition field"),
             field_id,
@@ -245,7 +234,8 @@ class PartitionSpec:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: A field has several sources (format version 3).
         """
-        spec_id, fields = id_and_fields(raw, "partition spec", "spec-id")
+        spec_id = required(raw, "spec-id", int, "partition spec")
+        fields = required(raw, "fields", list, "partition spec")
         return cls(spec_id, fields_from_json(fields), unknown_members(raw, _SPEC))
 
 
@@ -268,24 +258,6 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
     return tuple(
         PartitionField.from_json(f, PARTITION_FIELD_ID_START + i) for i, f in enumerate(raw)
     )
-
-
-def id_and_fields(raw: Any, what: str, id_name: str) -> tuple[int, list[Any]]:
-    """The members of a partition spec or sort order.
-
-    Raises:
-        ValidationError: One is missing or has the wrong shape.
-    """
-    if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
-        raise ValidationError(
-            f"Invalid {what}, fields are missing: {raw!r}",
-            hint="Give an array of fields, which may be empty.",
-        )
-    if type(raw.get(id_name)) is not int:
-        raise ValidationError(
-            f"Invalid {what}: {id_name} is missing", hint="Give a whole number from 0 on."
-        )
-    return raw[id_name], raw["fields"]
 
 
 def source_name(schema: Schema, field_id: int, what: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from icecomb.format.argument import MAX_INT, MAX_LONG, any_text, checked_int
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.unknown_member import extra_field, unknown_members
+from icecomb.format.spec.json_object import extra_field, optional, required, unknown_members
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
@@ -148,31 +148,24 @@ class Snapshot:
         Raises:
             ValidationError: A required member is missing or has the wrong shape.
         """
-        if not isinstance(raw, dict):
-            raise ValidationError(
-                f"Invalid snapshot, not an object: {raw!r}", hint="Write it as to_json does."
-            )
-        summary = raw.get("summary") or {}
-        if not isinstance(summary, dict):
-            raise ValidationError(
-                "Invalid snapshot: summary is not an object", hint="Write it as to_json does."
-            )
-        manifest_list = _optional(raw, "manifest-list", str, "snapshot")
-        manifests = _optional(raw, "manifests", list, "snapshot")
+        snapshot_id = required(raw, "snapshot-id", int, "snapshot")
+        summary = optional(raw, "summary", dict, "snapshot") or {}
+        manifest_list = optional(raw, "manifest-list", str, "snapshot")
+        manifests = optional(raw, "manifests", list, "snapshot")
         if manifest_list is None and manifests is None:
             raise ValidationError(
-                f"Invalid snapshot {raw.get('snapshot-id')}: manifest-list is missing",
+                f"Invalid snapshot {snapshot_id}: manifest-list is missing",
                 hint="Give the location of its manifest list.",
             )
-        parent = _optional(raw, "parent-snapshot-id", int, "snapshot")
+        parent = optional(raw, "parent-snapshot-id", int, "snapshot")
         return cls(
-            _required(raw, "snapshot-id", int, "snapshot"),
+            snapshot_id,
             None if parent == -1 else parent,
-            _optional(raw, "sequence-number", int, "snapshot") or INITIAL_SEQUENCE_NUMBER,
-            _required(raw, "timestamp-ms", int, "snapshot"),
+            optional(raw, "sequence-number", int, "snapshot") or INITIAL_SEQUENCE_NUMBER,
+            required(raw, "timestamp-ms", int, "snapshot"),
             manifest_list,
             {str(key): str(value) for key, value in summary.items()},
-            _optional(raw, "schema-id", int, "snapshot"),
+            optional(raw, "schema-id", int, "snapshot"),
             None if manifests is None or manifest_list is not None else tuple(manifests),
             unknown_members(raw, _SNAPSHOT_MEMBERS),
         )
@@ -254,16 +247,12 @@ class SnapshotRef:
         Raises:
             ValidationError: A required member is missing or has the wrong shape.
         """
-        if not isinstance(raw, dict):
-            raise ValidationError(
-                f"Invalid reference, not an object: {raw!r}", hint="Write it as to_json does."
-            )
         return cls(
-            _required(raw, "snapshot-id", int, "reference"),
+            required(raw, "snapshot-id", int, "reference"),
             ref_type(raw.get("type")),
-            _optional(raw, "min-snapshots-to-keep", int, "reference"),
-            _optional(raw, "max-snapshot-age-ms", int, "reference"),
-            _optional(raw, "max-ref-age-ms", int, "reference"),
+            optional(raw, "min-snapshots-to-keep", int, "reference"),
+            optional(raw, "max-snapshot-age-ms", int, "reference"),
+            optional(raw, "max-ref-age-ms", int, "reference"),
             unknown_members(raw, _REF),
         )
 
@@ -296,14 +285,9 @@ class SnapshotLogEntry:
         Raises:
             ValidationError: A required member is missing or has the wrong shape.
         """
-        if not isinstance(raw, dict):
-            raise ValidationError(
-                f"Invalid snapshot-log entry, not an object: {raw!r}",
-                hint="Write it as to_json does.",
-            )
         return cls(
-            _required(raw, "snapshot-id", int, "snapshot-log entry"),
-            _required(raw, "timestamp-ms", int, "snapshot-log entry"),
+            required(raw, "snapshot-id", int, "snapshot-log entry"),
+            required(raw, "timestamp-ms", int, "snapshot-log entry"),
             unknown_members(raw, _SNAPSHOT_LOG_ENTRY),
         )
 
@@ -338,14 +322,9 @@ class MetadataLogEntry:
         Raises:
             ValidationError: A required member is missing or has the wrong shape.
         """
-        if not isinstance(raw, dict):
-            raise ValidationError(
-                f"Invalid metadata-log entry, not an object: {raw!r}",
-                hint="Write it as to_json does.",
-            )
         return cls(
-            _required(raw, "metadata-file", str, "metadata-log entry"),
-            _required(raw, "timestamp-ms", int, "metadata-log entry"),
+            required(raw, "metadata-file", str, "metadata-log entry"),
+            required(raw, "timestamp-ms", int, "metadata-log entry"),
             unknown_members(raw, _METADATA_LOG_ENTRY),
         )
 
@@ -359,23 +338,3 @@ def _check_longs(value: Any, *names: str) -> None:
     for name in names:
         number = checked_int(name, getattr(value, name), -MAX_LONG - 1, MAX_LONG)
         object.__setattr__(value, name, number)
-
-
-def _required(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
-    value = _optional(raw, key, kind, owner)
-    if value is None:
-        raise ValidationError(
-            f"Invalid {owner}: {key} is missing",
-            hint="Give all required members of the specification.",
-        )
-    return value
-
-
-def _optional(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
-    value = raw.get(key)
-    if value is not None and type(value) is not kind:
-        raise ValidationError(
-            f"Invalid {owner}: {key} is not of type {kind.__name__}: {value!r}",
-            hint="Give a value of that type.",
-        )
-    return value

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec.partition import id_and_fields, source_id, source_name
+from icecomb.format.spec.json_object import extra_field, required, unknown_members
+from icecomb.format.spec.partition import source_id, source_name
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import (
     IdentityTransform,
@@ -17,7 +18,6 @@ from icecomb.format.spec.transform import (
     as_transform,
     parse_transform,
 )
-from icecomb.format.spec.unknown_member import extra_field, unknown_members
 
 UNSORTED_SORT_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1
@@ -94,14 +94,10 @@ class SortField:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: The field has several sources (format version 3).
         """
-        if not isinstance(raw, dict) or not isinstance(raw.get("transform"), str):
-            raise ValidationError(
-                f"Invalid sort field, transform is missing: {raw!r}",
-                hint="Give the transform as text, such as identity.",
-            )
+        transform = required(raw, "transform", str, "sort field")
         return cls(
             source_id(raw, "sort field"),
-            parse_transform(raw["transform"]),
+            parse_transform(transform),
             _one_of(SortDirection, raw.get("direction")),
             _one_of(NullOrder, raw.get("null-order")),
             unknown_members(raw, _FIELD),
@@ -202,7 +198,8 @@ class SortOrder:
             ValidationError: A member is missing or has the wrong shape.
             UnsupportedError: A field has several sources (format version 3).
         """
-        order_id, fields = id_and_fields(raw, "sort order", "order-id")
+        order_id = required(raw, "order-id", int, "sort order")
+        fields = required(raw, "fields", list, "sort order")
         return cls(order_id, map(SortField.from_json, fields), unknown_members(raw, _ORDER))
 
 

@@ -20,7 +20,7 @@ from icecomb.format.argument import (
     members_or_named,
 )
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.spec.unknown_member import extra_field, unknown_members
+from icecomb.format.spec.json_object import extra_field, optional, required, unknown_members
 
 MAX_DECIMAL_PRECISION = 38
 
@@ -291,29 +291,20 @@ class NestedField:
             SchemaError: A required member is missing or has the wrong shape.
             UnsupportedError: The type belongs to a later format version.
         """
-        if not isinstance(raw, dict):
-            raise SchemaError(
-                f"Invalid field, not an object: {raw!r}", hint="Write it as to_json does."
-            )
-        field_id = _member(raw, "id", int, "field")
-        name = _member(raw, "name", str, "field")
+        field_id = required(raw, "id", int, "field", SchemaError)
+        name = required(raw, "name", str, "field", SchemaError)
         if "type" not in raw:
             raise SchemaError(
                 f"Invalid field {name!r}: type is missing", hint='Give its type, such as "long".'
             )
         field_type = parse_type(raw["type"])
-        doc = raw.get("doc")
-        if doc is not None and not isinstance(doc, str):
-            raise SchemaError(
-                f"Invalid field {name!r}: doc is not a string",
-                hint="Give it as text, or leave it out.",
-            )
+        what = f"field {name!r}"
         return cls(
             field_id,
             name,
             field_type,
-            _member(raw, "required", bool, "field"),
-            doc,
+            required(raw, "required", bool, what, SchemaError),
+            optional(raw, "doc", str, what, SchemaError),
             _value_from_json(field_type, raw.get("initial-default")),
             _value_from_json(field_type, raw.get("write-default")),
             unknown_members(raw, _FIELD),
@@ -570,18 +561,18 @@ def parse_type(raw: Any) -> IcebergType:
         return StructType(tuple(map(NestedField.from_json, fields)), unknown_members(raw, _STRUCT))
     if kind == "list":
         return ListType(
-            _member(raw, "element-id", int, "list"),
+            required(raw, "element-id", int, "list", SchemaError),
             parse_type(raw.get("element")),
-            _member(raw, "element-required", bool, "list"),
+            required(raw, "element-required", bool, "list", SchemaError),
             unknown_members(raw, _LIST),
         )
     if kind == "map":
         return MapType(
-            _member(raw, "key-id", int, "map"),
+            required(raw, "key-id", int, "map", SchemaError),
             parse_type(raw.get("key")),
-            _member(raw, "value-id", int, "map"),
+            required(raw, "value-id", int, "map", SchemaError),
             parse_type(raw.get("value")),
-            _member(raw, "value-required", bool, "map"),
+            required(raw, "value-required", bool, "map", SchemaError),
             unknown_members(raw, _MAP),
         )
     if isinstance(kind, str):
@@ -616,18 +607,6 @@ def later_type(text: str) -> UnsupportedError:
         f"Type {text} belongs to format version 3 (v3), which is not supported yet",
         hint="Use a type of format version 2; for timestamp_ns that is timestamp.",
     )
-
-
-def _member(raw: dict[str, Any], key: str, kind: type, owner: str) -> Any:
-    value = raw.get(key)
-    if type(value) is not kind:
-        found = "is missing" if key not in raw else f"is not of type {kind.__name__}: {value!r}"
-        name = raw.get("name")
-        raise SchemaError(
-            f"Invalid {owner}{f' {name!r}' if name else ''}: {key} {found}",
-            hint="Write it as to_json does.",
-        )
-    return value
 
 
 def _value_to_json(field_type: IcebergType, value: Any) -> Any:

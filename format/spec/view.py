@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from icecomb.format.argument import checked_members, checked_text, property_texts
 from icecomb.format.errors import ValidationError
+from icecomb.format.spec.json_object import extra_field
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.table_property import (
     VIEW_DROP_DIALECT,
     VIEW_HISTORY_SIZE,
     check_no_entry_properties,
 )
-from icecomb.format.spec.unknown_member import extra_field
 
 VIEW_FORMAT_VERSION: Final = 1
 _FIRST_VERSION: Final = 1

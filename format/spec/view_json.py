@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import (
     CorruptFileError,
@@ -16,11 +16,11 @@ from icecomb.format.errors import (
     ValidationError,
     reason_of,
 )
+from icecomb.format.spec.json_object import optional, required, unknown_members
 from icecomb.format.spec.metadata_file import COMPRESSION_MARKERS, read_metadata_json
 from icecomb.format.spec.read_back import unreadable
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import METADATA_CODEC, METADATA_PATH
-from icecomb.format.spec.unknown_member import unknown_members
 from icecomb.format.spec.view import (
     VIEW_FORMAT_VERSION,
     SQLViewRepresentation,
@@ -34,7 +34,6 @@ from icecomb.format.spec.view import (
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
-_T = TypeVar("_T")
 _METADATA: Final = frozenset(
     (
         "view-uuid",
@@ -172,23 +171,21 @@ def _version_to_json(version: ViewVersion) -> dict[str, Any]:
 
 
 def _metadata(raw: Any) -> ViewMetadata:
-    if not isinstance(raw, dict):
-        raise ValidationError("it is not a JSON object")
-    number = _required(raw, "format-version", int)
+    number = required(raw, "format-version", int)
     if number != VIEW_FORMAT_VERSION:
         raise UnsupportedError(
             f"view format version {number} is not supported",
             hint=f"icecomb reads version {VIEW_FORMAT_VERSION}",
         )
     metadata = ViewMetadata(
-        view_uuid=_required(raw, "view-uuid", str),
-        location=_required(raw, "location", str).rstrip("/"),
-        schemas=tuple(Schema.from_json(item) for item in _required(raw, "schemas", list)),
-        current_version_id=_required(raw, "current-version-id", int),
-        versions=tuple(_version(item) for item in _required(raw, "versions", list)),
+        view_uuid=required(raw, "view-uuid", str),
+        location=required(raw, "location", str).rstrip("/"),
+        schemas=tuple(Schema.from_json(item) for item in required(raw, "schemas", list)),
+        current_version_id=required(raw, "current-version-id", int),
+        versions=tuple(_version(item) for item in required(raw, "versions", list)),
         version_log=tuple(
-            ViewLogEntry(_required(item, "timestamp-ms", int), _required(item, "version-id", int))
-            for item in _required(raw, "version-log", list)
+            ViewLogEntry(required(item, "timestamp-ms", int), required(item, "version-id", int))
+            for item in required(raw, "version-log", list)
         ),
         properties=_texts(raw, "properties"),
         extra=unknown_members(raw, _METADATA),
@@ -204,17 +201,15 @@ def _metadata(raw: Any) -> ViewMetadata:
 
 def _version(raw: Any) -> ViewVersion:
     version = ViewVersion(
-        version_id=_required(raw, "version-id", int),
-        schema_id=_required(raw, "schema-id", int),
-        timestamp_ms=_required(raw, "timestamp-ms", int),
+        version_id=required(raw, "version-id", int),
+        schema_id=required(raw, "schema-id", int),
+        timestamp_ms=required(raw, "timestamp-ms", int),
         summary=_texts(raw, "summary"),
         representations=tuple(
-            _representation(item) for item in _required(raw, "representations", list)
+            _representation(item) for item in required(raw, "representations", list)
         ),
-        default_namespace=tuple(map(str, _required(raw, "default-namespace", list))),
-        default_catalog=None
-        if raw.get("default-catalog") is None
-        else _required(raw, "default-catalog", str),
+        default_namespace=tuple(map(str, required(raw, "default-namespace", list))),
+        default_catalog=optional(raw, "default-catalog", str),
         extra=unknown_members(raw, _VERSION),
     )
     check_dialects(
@@ -224,19 +219,12 @@ def _version(raw: Any) -> ViewVersion:
 
 
 def _representation(raw: Any) -> SQLViewRepresentation | UnknownRepresentation:
-    if _required(raw, "type", str) != "sql":
+    if required(raw, "type", str) != "sql":
         return UnknownRepresentation(MappingProxyType(dict(raw)))
-    sql, dialect = _required(raw, "sql", str), _required(raw, "dialect", str)
+    sql, dialect = required(raw, "sql", str), required(raw, "dialect", str)
     return SQLViewRepresentation(sql, dialect, unknown_members(raw, _SQL))
 
 
 def _texts(raw: Mapping[str, Any], key: str) -> Mapping[str, str]:
-    found = {} if raw.get(key) is None else _required(raw, key, dict)
+    found = optional(raw, key, dict) or {}
     return MappingProxyType({str(name): str(value) for name, value in found.items()})
-
-
-def _required(raw: Any, key: str, kind: type[_T]) -> _T:
-    value = raw.get(key) if isinstance(raw, dict) else None
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValidationError(f"the field {key!r} is {value!r}, not of type {kind.__name__}")
-    return value

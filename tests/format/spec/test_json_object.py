@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.format.errors import SchemaError, ValidationError
+from icecomb.format.spec.json_object import optional, required
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.update import (
     AddPartitionSpecUpdate,
@@ -221,3 +223,30 @@ def test_unknown_members_do_not_make_another_schema_or_spec(version):
         rich, (AddSchemaUpdate(plain.schema()), AddPartitionSpecUpdate(plain.spec()))
     )
     assert same is rich
+
+
+OBJECT = {"name": "x", "number": 1, "null": None}
+
+
+@pytest.mark.parametrize(
+    ("raw", "key", "kind", "message"),
+    [
+        ([], "name", str, "Invalid thing: no object with 'name': []"),
+        (OBJECT, "other", str, "Invalid thing: 'other' is missing"),
+        (OBJECT, "null", str, "Invalid thing: 'null' is missing"),
+        (OBJECT, "name", int, "Invalid thing: 'name' is 'x', not of type int"),
+        ({"number": True}, "number", int, "Invalid thing: 'number' is True, not of type int"),
+    ],
+)
+def test_a_member_that_an_object_lacks_is_named(raw, key, kind, message):
+    with pytest.raises(SchemaError) as refused:
+        required(raw, key, kind, "thing", SchemaError)
+    assert refused.value.message == message
+    assert refused.value.hint
+
+
+def test_members_are_given_and_optional_ones_may_be_null():
+    assert required(OBJECT, "number", int) == 1
+    assert (optional(OBJECT, "name", str), optional(OBJECT, "null", str)) == ("x", None)
+    with pytest.raises(ValidationError, match="'name' is 'x', not of type int"):
+        optional(OBJECT, "name", int)
