@@ -458,5 +458,4 @@ class Catalog(ViewCatalog, ABC):
 
     def properties_below(self, prefix: str) -> dict[str, str]:
         """The catalog's properties whose keys begin so, without that beginning."""
-        found = self.properties.items()
-        return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}
+        return self.properties.below(prefix)

@@ -25,3 +25,8 @@ class Properties(dict[str, str]):
 
     def __repr__(self) -> str:
         return repr({key: shown(key, value) for key, value in self.items()})
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Those whose keys begin so, without that beginning."""
+        found = self.items()
+        return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}

@@ -1,14 +1,15 @@
-"""What a catalog does with views; one without a metastore refuses it."""
-
-# ruff: noqa: ARG002 - a refusal has the arguments of what it refuses
+"""What a catalog does with views."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from icecomb.catalog.identifier import Identifier
+from icecomb.catalog.definition import iceberg_schema
+from icecomb.catalog.identifier import Identifier, parts_of
+from icecomb.catalog.setting import Properties
 from icecomb.catalog.view import View
+from icecomb.format.argument import property_texts
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -17,12 +18,46 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Name
     from icecomb.catalog.commit_status import CommitFate
     from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.view import ViewDefinition
+
+
+class Views(Protocol):
+    """The views of one catalog; each method is that of `ViewCatalog`."""
+
+    def listed(self, namespace: Name) -> list[Identifier]:
+        """See `ViewCatalog.list_views`."""
+
+    def load(self, identifier: Name) -> View:
+        """See `ViewCatalog.load_view`."""
+
+    def exists(self, identifier: Name) -> bool:
+        """See `ViewCatalog.view_exists`."""
+
+    def create(
+        self,
+        identifier: Name,
+        definition: ViewDefinition,
+        location: str | None,
+        properties: Mapping[str, str],
+    ) -> View:
+        """See `ViewCatalog.create_view`."""
+
+    def rename(self, from_identifier: Name, to_identifier: Name) -> View:
+        """See `ViewCatalog.rename_view`."""
+
+    def drop(self, identifier: Name) -> None:
+        """See `ViewCatalog.drop_view`."""
+
+    def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
+        """See `ViewCatalog.view_fate`."""
 
 
 class ViewCatalog:
-    """The part of `Catalog` that is about views: here each call is refused."""
+    """What users of a `Catalog` call for views; one without a metastore refuses it."""
 
     name: str
+    properties: Properties
+    _views: Views | None = None
 
     def list_views(self, namespace: Name) -> list[Identifier]:
         """The Iceberg views of a namespace; no metadata file is opened.
@@ -31,7 +66,7 @@ class ViewCatalog:
             NoSuchNamespaceError: there is no such namespace.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        return self._kept_views().listed(namespace)
 
     def load_view(self, identifier: Name) -> View:
         """A view in its current state.
@@ -41,7 +76,7 @@ class ViewCatalog:
             NoSuchIcebergViewError: there is something else of this name.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        return self._kept_views().load(identifier)
 
     def view_exists(self, identifier: Name) -> bool:
         """Whether there is an Iceberg view of this name.
@@ -49,7 +84,7 @@ class ViewCatalog:
         Raises:
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        return self._kept_views().exists(identifier)
 
     def create_view(
         self,
@@ -81,7 +116,13 @@ class ViewCatalog:
             ValidationError: there is no query, or two in one dialect.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        definition = _definition(identifier, schema, queries, default_namespace, default_catalog)
+        given = {
+            **self.properties.below("view-default."),
+            **property_texts("property", properties),
+            **self.properties.below("view-override."),
+        }
+        return self._kept_views().create(identifier, definition, location, given)
 
     def replace_view(
         self,
@@ -106,7 +147,13 @@ class ViewCatalog:
             CommitStateUnknownError: it cannot be told whether it was replaced.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        from icecomb.format.spec.view import replace_view
+
+        view = self.load_view(identifier)
+        definition = _definition(view.name(), schema, queries, default_namespace, default_catalog)
+        given = property_texts("property", properties)
+        wanted = {**given, **self.properties.below("view-override.")}
+        return view.change(lambda base: replace_view(base, definition, wanted, location))
 
     def create_or_replace_view(
         self,
@@ -140,7 +187,7 @@ class ViewCatalog:
             CommitFailedError: another writer changed it meanwhile; nothing was renamed.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        return self._kept_views().rename(from_identifier, to_identifier)
 
     def drop_view(self, identifier: Name) -> None:
         """Take a view out of the catalog; its metadata files stay.
@@ -150,7 +197,7 @@ class ViewCatalog:
             NoSuchIcebergViewError: there is something else of this name; it is left alone.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        self._kept_views().drop(identifier)
 
     def view_fate(
         self, identifier: Name, metadata_location: str, *, told: bool = False
@@ -162,10 +209,30 @@ class ViewCatalog:
             ValidationError: the file is another view's.
             UnsupportedError: the catalog keeps no views.
         """
-        raise self._without_views()
+        return self._kept_views().fate(identifier, metadata_location, told=told)
 
-    def _without_views(self) -> UnsupportedError:
-        return UnsupportedError(
-            f"Catalog {self.name} keeps no views: only a metastore does",
-            hint="use a catalog with a metastore, uri=thrift://host:9083",
-        )
+    def _kept_views(self) -> Views:
+        if self._views is None:
+            raise UnsupportedError(
+                f"Catalog {self.name} keeps no views: only a metastore does",
+                hint="use a catalog with a metastore, uri=thrift://host:9083",
+            )
+        return self._views
+
+
+def _definition(
+    identifier: Name,
+    schema: Schema | pa.Schema,
+    queries: Mapping[str, str],
+    default_namespace: Name | None,
+    default_catalog: str | None,
+) -> ViewDefinition:
+    from importlib.metadata import version
+
+    from icecomb.format.spec.view import ViewDefinition
+
+    namespace = (
+        parts_of(identifier)[:-1] if default_namespace is None else parts_of(default_namespace)
+    )
+    summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}
+    return ViewDefinition(iceberg_schema(schema), queries, namespace, default_catalog, summary)

@@ -12,7 +12,7 @@ from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.settlement import Look, Seen, Sight
 from icecomb.catalog.pointer import Conflict, Described, Outcome, Version
-from icecomb.format.errors import IcecombError
+from icecomb.format.errors import IcecombError, UnsupportedError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.lock import TableLock
@@ -65,6 +65,16 @@ class EntryPointer(ABC, Generic[V]):
     def name(self) -> str:
         """As ``db.table``."""
         return self.change.name
+
+    @abstractmethod
+    def load(self) -> V:
+        """See `MetadataPointer.load`."""
+
+    def known(self) -> V | None:
+        """`load`; None if the file is lost, or of a version that is not known."""
+        with suppress(OSError, ValueError, UnsupportedError):
+            return self.load()
+        return None
 
     @abstractmethod
     def new_entry(self, new: V) -> HiveTable:

@@ -66,7 +66,7 @@ def load(catalog, name):
 def files(catalog, name):
     """All files in the folder that a table of this name has, or would have."""
     database, table = name.removeprefix("lake.").split(".")
-    folder = catalog.default_location((database, table)).removeprefix("file:")
+    folder = catalog.entries.default_location((database, table)).removeprefix("file:")
     return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
 
 
@@ -394,7 +394,7 @@ def test_files_are_spread_over_an_object_store_as_python_spreads_them(spark, cat
     for properties in (
         "'write.object-storage.partitioned-paths'='true'",
         "'write.object-storage.partitioned-paths'='false'",
-        f"'write.object-storage.partitioned-paths'='true', 'write.data.path'='{catalog.default_location((NAMESPACE, 'outside'))}/ä'",
+        f"'write.object-storage.partitioned-paths'='true', 'write.data.path'='{catalog.entries.default_location((NAMESPACE, 'outside'))}/ä'",
     ):
         spark.sql(
             f"CREATE OR REPLACE TABLE {name} PARTITIONED BY (s) TBLPROPERTIES "

@@ -1,0 +1,114 @@
+"""A database of a Hive metastore as a namespace: its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from icecomb.catalog.hive.thrift.entity import HiveDatabase
+from icecomb.catalog.hive.thrift.user import current_user
+from icecomb.format.argument import checked_members, property_texts
+from icecomb.format.errors import ValidationError
+
+_COMMENT: Final = "comment"
+_LOCATION: Final = "location"
+_OWNER: Final = "hive.metastore.database.owner"
+_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
+_OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
+
+
+def new_database(
+    name: str, properties: Mapping[str, str] | None, warehouse: str | None
+) -> HiveDatabase:
+    """The database of a namespace to be made, by default in a folder of its own in ``warehouse``.
+
+    Raises:
+        ValidationError: there is an owner's type without an owner, or one that there is not.
+    """
+    given = property_texts("property of a namespace", properties)
+    owner, owner_type = _owner(given)
+    location = given.pop(_LOCATION, None)
+    if location is None and warehouse:
+        location = f"{warehouse.rstrip('/')}/{name}.db"
+    return HiveDatabase(
+        name=name,
+        description=given.pop(_COMMENT, None),
+        location=location,
+        parameters=given,
+        owner=owner or current_user(),
+        owner_type=owner_type or "USER",
+    )
+
+
+def namespace_properties(database: HiveDatabase) -> dict[str, str]:
+    """See `Catalog.load_namespace_properties`."""
+    comment = database.parameters.get(_COMMENT, database.description)
+    shown = {key: value for key, value in database.parameters.items() if key != _COMMENT}
+    if database.location:
+        shown[_LOCATION] = database.location
+    if comment:
+        shown[_COMMENT] = comment
+    if database.owner:
+        shown[_OWNER] = database.owner
+        shown[_OWNER_TYPE] = database.owner_type or "USER"
+    return shown
+
+
+def altered_database(
+    found: HiveDatabase, removals: Iterable[str], updates: Mapping[str, str] | None
+) -> HiveDatabase:
+    """What a database becomes; see `Catalog.update_namespace_properties`.
+
+    Raises:
+        ValidationError: a property is set and removed at once, the location would change, or there
+            is an owner's type without an owner.
+    """
+    removed = set(checked_members("properties to remove", removals, str))
+    changed = property_texts("property of a namespace", updates)
+    if both := sorted(removed & changed.keys()):
+        raise ValidationError(
+            f"{', '.join(both)}: cannot be set and removed at once",
+            hint="name each property once: to be set, or to be removed",
+        )
+    if _LOCATION in removed | changed.keys():
+        raise ValidationError(
+            "The location of a namespace of a metastore cannot be changed",
+            hint="create a namespace at the other location, and its tables in it",
+        )
+    if (_OWNER in removed) != (_OWNER_TYPE in removed):
+        raise ValidationError(
+            f"{_OWNER} and {_OWNER_TYPE} can only be removed together", hint="name both"
+        )
+    owner, owner_type = _owner(changed)
+    if _OWNER in removed:
+        owner, owner_type = current_user(), "USER"
+    about_comment = _COMMENT in removed | changed.keys()
+    comment = changed.pop(_COMMENT, None if about_comment else found.description)
+    gone = removed | ({_COMMENT} if about_comment else set())
+    kept = {key: value for key, value in found.parameters.items() if key not in gone}
+    return replace(
+        found,
+        description=comment,
+        parameters={**kept, **changed},
+        owner=owner or found.owner,
+        owner_type=owner_type or found.owner_type,
+    )
+
+
+def with_comment(database: HiveDatabase) -> HiveDatabase:
+    """With the comment as a parameter, for a metastore that keeps the description it had."""
+    comment = {_COMMENT: database.description or ""}
+    return replace(database, parameters={**database.parameters, **comment})
+
+
+def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
+    """Take the pair of owner properties out of ``properties``."""
+    owner, kind = properties.pop(_OWNER, None), properties.pop(_OWNER_TYPE, None)
+    if kind is not None and owner is None:
+        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="set both")
+    if kind is not None and kind.upper() not in _OWNER_TYPES:
+        raise ValidationError(
+            f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}", hint="set one of these"
+        )
+    return owner, kind.upper() if kind else None

@@ -1,0 +1,122 @@
+"""Iceberg views in a Hive metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.hive.entries import Entries
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.view_pointer import (
+    ICEBERG_VIEW,
+    HiveViewPointer,
+    view_named,
+    view_pointed_at,
+)
+from icecomb.catalog.identifier import Identifier, database_and_table, parts_of
+from icecomb.catalog.setting import Properties
+from icecomb.catalog.view import View
+from icecomb.format.errors import NoSuchViewError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Name
+    from icecomb.catalog.commit_status import CommitFate
+    from icecomb.format.spec.view import ViewDefinition
+    from icecomb.format.storage.file_io import FileIO
+
+
+class HiveViews:
+    """See `icecomb.catalog.view_catalog.Views`.
+
+    Args:
+        client: The metastore.
+        io: Where metadata files are.
+        properties: The catalog's properties.
+        entries: The metastore's entries.
+    """
+
+    def __init__(
+        self, client: HiveClient, io: FileIO, properties: Properties, entries: Entries
+    ) -> None:
+        self._client = client
+        self._io = io
+        self._properties = properties
+        self._entries = entries
+
+    def listed(self, namespace: Name) -> list[Identifier]:
+        """See `ViewCatalog.list_views`."""
+
+        def views(database: str) -> list[str]:
+            return self._client.table_names_of_type(database, "VIRTUAL_VIEW")
+
+        return self._entries.listed(namespace, ICEBERG_VIEW, views)
+
+    def load(self, identifier: Name) -> View:
+        """See `ViewCatalog.load_view`: one call to the metastore, one file."""
+        place = _place(identifier)
+        pointer = self._pointer(place)
+        return View(place, pointer.load(), pointer)
+
+    def exists(self, identifier: Name) -> bool:
+        """See `ViewCatalog.view_exists`; its metadata may be lost."""
+        try:
+            place = _place(identifier)
+            with view_named(".".join(place)):
+                view_pointed_at(self._client.table(*place))
+        except NoSuchViewError:
+            return False
+        return True
+
+    def create(
+        self,
+        identifier: Name,
+        definition: ViewDefinition,
+        location: str | None,
+        properties: Mapping[str, str],
+    ) -> View:
+        """See `ViewCatalog.create_view`."""
+        from icecomb.format.spec.view import new_view_metadata
+
+        place = _place(identifier)
+        self._entries.check_free(place)
+        location = location or self._entries.default_location(place)
+        metadata = new_view_metadata(definition, location, properties)
+        pointer = self._pointer(place)
+        return View(place, self._entries.make(place, pointer, metadata), pointer)
+
+    def rename(self, from_identifier: Name, to_identifier: Name) -> View:
+        """See `ViewCatalog.rename_view`: under its lock, checked like a commit."""
+        source, target = _place(from_identifier), _place(to_identifier)
+        with view_named(".".join(source)):
+            known = self._entries.move(source, target, self._pointer(source), view_pointed_at)
+        return View(target, known, self._pointer(target)) if known else self.load(target)
+
+    def drop(self, identifier: Name) -> None:
+        """See `ViewCatalog.drop_view`: under its lock; works when the metadata file is lost."""
+        place = _place(identifier)
+        pointer = self._pointer(place)
+        with view_named(".".join(place)):
+            view_pointed_at(self._client.table(*place))
+            with pointer.queue(), pointer.guard(None):
+                entry = self._client.table(*place)
+                view_pointed_at(entry)
+                self._entries.remove(entry, pointer)
+
+    def fate(self, identifier: Name, metadata_location: str, *, told: bool) -> CommitFate:
+        """See `ViewCatalog.view_fate`."""
+        from icecomb.catalog.hive.view_commit_status import view_fate
+
+        place = _place(identifier)
+        with view_named(".".join(place)):
+            entry = self._client.table(*place)
+        checked = told and self._pointer(place).change.enforces()
+        return view_fate(self._io, entry, metadata_location, checked=checked)
+
+    def _pointer(self, place: tuple[str, str]) -> HiveViewPointer:
+        return HiveViewPointer(self._client, *place, self._io, self._properties)
+
+
+def _place(identifier: Name) -> tuple[str, str]:
+    parts = parts_of(identifier)
+    with view_named(".".join(parts) or "without a name"):
+        return database_and_table(parts)
