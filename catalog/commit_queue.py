@@ -55,6 +55,7 @@ class Turns:
                     self._waiting[0][0].set()
 
 
+# Of the process, not of a catalog: two catalogs of one metastore or folder have the same tables.
 _ALL: Final[WeakValueDictionary[Hashable, Turns]] = WeakValueDictionary()
 _ALL_GUARD: Final = threading.Lock()
 

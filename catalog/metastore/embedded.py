@@ -41,7 +41,7 @@ _JVM: Final = (
 )
 _LOG: Final = logging.getLogger(__name__)
 _CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
-"""Servers this process started: they stay zombies until it asks for their end."""
+"""Servers this process started: they stay zombies until it asks for their end; nobody else can."""
 
 
 def default_warehouse() -> Path:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import ManifestFile
@@ -119,21 +119,16 @@ def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
     """
     if not CACHE_ENABLED.of(properties):
         return None
-    limit = CACHE_BYTES.of(properties)
     folder = CACHE_FOLDER.of(properties)
-    if not folder:
-        return MANIFEST_CACHE if limit == CACHE_BYTES.default else _cache(limit, None, 0)
-    return _cache(limit, folder, STORE_BYTES.of(properties))
+    return _cache(CACHE_BYTES.of(properties), folder, STORE_BYTES.of(properties) if folder else 0)
 
 
+# Of the process, not of a FileIO: manifests are the same whoever reads them, the bytes are a bound
+# on the process's memory, and tables loaded by path have a FileIO each.
 @cache
 def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
-    if folder is None:
+    if not folder:
         return ManifestCache(limit)
     from icecomb.format.manifests.store import ManifestStore
 
     return ManifestCache(limit, ManifestStore(folder, stored))
-
-
-MANIFEST_CACHE: Final = ManifestCache()
-"""What this process has decoded, with the default properties."""

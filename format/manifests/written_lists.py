@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from icecomb.format.manifests.cache import manifest_cache
 
@@ -56,13 +55,8 @@ class WrittenLists:
             self._count -= dropped[1].count()
 
 
-_BY_IO: Final[WeakKeyDictionary[FileIO, WrittenLists]] = WeakKeyDictionary()
-_LOCK: Final = Lock()
-
-
 def written_lists(io: FileIO) -> WrittenLists:
     """The lists written through a `FileIO`; none are kept without `io.manifest.cache-enabled`."""
     if manifest_cache(io.properties) is None:
         return WrittenLists(limit=0)
-    with _LOCK:
-        return _BY_IO.setdefault(io, WrittenLists())
+    return io.companion(WrittenLists)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLock
@@ -22,6 +22,8 @@ from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLoc
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
+
+T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 
@@ -67,12 +69,18 @@ class FileIO:
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
         self._open: dict[str, FileSystem] = {}
+        self._companions: dict[type[Any], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"properties": dict(self.properties)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["properties"])  # type: ignore[misc]
+
+    def companion(self, kind: type[T]) -> T:
+        """The one object of this type that lives as long as this `FileIO`; a copy has its own."""
+        found: T = self._companions.get(kind) or self._companions.setdefault(kind, kind())
+        return found
 
     def read(self, location: str) -> bytes:
         """The whole file."""

@@ -21,7 +21,7 @@ from icecomb.format.errors import (
 from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.inspect import Inspect
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
-from icecomb.format.manifests.cache import MANIFEST_CACHE
+from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.append import FastAppend
@@ -140,7 +140,7 @@ class Story:
 
     def reads(self, question) -> list[str]:
         """What answering a question reads, by the kind of file, with nothing in memory."""
-        MANIFEST_CACHE.clear()
+        manifest_cache({}).clear()
         self.io.reads.clear()
         question(self.inspect)
         return sorted(path.rpartition("/")[2] for path in self.io.reads)
@@ -540,10 +540,10 @@ def test_position_deletes_open_only_files_that_can_match(story):
 
 def test_statistics_are_decoded_only_for_columns_made_of_them(story):
     def decoded(**options):
-        MANIFEST_CACHE.clear()
+        manifest_cache({}).clear()
         story.inspect.files(**options)
         manifests = read_manifests(story.io, story.metadata.current_snapshot())
-        found = {MANIFEST_CACHE.find(m, frozenset()).statistics for m in manifests}
+        found = {manifest_cache({}).find(m, frozenset()).statistics for m in manifests}
         assert len(found) == 1
         return set(found.pop())
 
@@ -558,10 +558,10 @@ def test_statistics_are_decoded_only_for_columns_made_of_them(story):
 
 @pytest.mark.parametrize(("text", "used"), [("pos >= 0", True), ("spec_id = 0", False)])
 def test_bounds_of_delete_files_are_decoded_only_for_filters_on_their_rows(story, text, used):
-    MANIFEST_CACHE.clear()
+    manifest_cache({}).clear()
     assert len(story.inspect.position_deletes(row_filter=text)) == 3
     manifests = read_manifests(story.io, story.metadata.current_snapshot())
-    kept = [MANIFEST_CACHE.find(m, frozenset()) for m in manifests]
+    kept = [manifest_cache({}).find(m, frozenset()) for m in manifests]
     assert ["lower_bounds" in columns.statistics for columns in kept if columns] == [used]
 
 
@@ -729,7 +729,7 @@ def test_a_damaged_manifest_is_named(tmp_path):
     (manifest,) = read_manifests(table.io, table.metadata.current_snapshot())
     with open(manifest.manifest_path, "r+b") as file:  # noqa: PTH123 - a location is text
         file.truncate(20)
-    MANIFEST_CACHE.clear()
+    manifest_cache({}).clear()
     with pytest.raises(CorruptFileError, match="truncated"):
         table.inspect.files()
 

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 _AT_ONCE: Final = 8
-_SETTINGS: Final = ("hdfs.", "fs.", "dfs.", "hadoop.", "ipc.")
-"""What a connection may depend on; hdfs-native is told them all."""
-
 _IDENTITY: Final = (
     "HADOOP_USER_NAME",
     "HADOOP_PROXY_USER",
@@ -48,9 +45,6 @@ _IDENTITY: Final = (
     "KRB5CCNAME",
 )
 """Variables that say who asks, where properties do not."""
-
-_CLUSTERS: dict[Hashable, WebHdfs] = {}
-_LOCK: Final = Lock()
 
 
 class HdfsFileSystem(FileSystem):
@@ -65,9 +59,8 @@ class HdfsFileSystem(FileSystem):
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = hadoop_properties(properties or {})
-        self._settings = frozenset(
-            item for item in self._properties.items() if item[0].startswith(_SETTINGS)
-        )
+        self._clusters: dict[Hashable, WebHdfs] = {}
+        self._guard = Lock()
         self._creations = HdfsCreations()
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
@@ -79,12 +72,11 @@ class HdfsFileSystem(FileSystem):
         native = address.cluster if self._engine == "native" else ""
         # a forked process must not share its parent's connections
         who = tuple(os.environ.get(name) for name in _IDENTITY)
-        key = (os.getpid(), address.name_nodes, address.secure, native, who, self._settings)
-        with _LOCK:
-            web = _CLUSTERS.get(key)
+        key = (os.getpid(), address.name_nodes, address.secure, native, who)
+        with self._guard:
+            web = self._clusters.get(key)
             if web is None:
-                web = self._connect(address, native)
-                _CLUSTERS[key] = web
+                web = self._clusters[key] = self._connect(address, native)
         return web, address
 
     def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.manifests.cache import MANIFEST_CACHE, ManifestCache, manifest_cache
+from icecomb.format.manifests.cache import ManifestCache, manifest_cache
 from icecomb.format.manifests.manifest import (
     DataFile,
     FileFormat,
@@ -282,7 +282,7 @@ def test_several_processes_share_a_folder(tmp_path):
 
 def test_the_properties_of_the_file_io_choose_the_cache(tmp_path):
     name = "io.manifest.cache"
-    assert manifest_cache({}) is MANIFEST_CACHE
+    assert manifest_cache({}) is manifest_cache({f"{name}.max-total-bytes": str(256 << 20)})
     assert manifest_cache({f"{name}-enabled": "false"}) is None
     small = manifest_cache({f"{name}.max-total-bytes": "1000"})
     assert (small.limit, small.store) == (1000, None)

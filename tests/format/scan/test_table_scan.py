@@ -30,7 +30,7 @@ from icecomb.format.expressions.bound import (
 )
 from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Operation, Or
 from icecomb.format.expressions.manifest_metrics import BOUNDS, METRICS
-from icecomb.format.manifests.cache import MANIFEST_CACHE
+from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -351,13 +351,13 @@ def test_counts_are_not_decoded_for_files_with_bounds(tmp_path):
     table.commit()
     manifest = table.manifests[0]
     assert len(list(table.scan("id = 1 and s like 'a%'").plan_files())) == 1
-    assert MANIFEST_CACHE.find(manifest, frozenset()).statistics == set(BOUNDS)
+    assert manifest_cache({}).find(manifest, frozenset()).statistics == set(BOUNDS)
     assert list(table.scan("id is null").plan_files()) == []
-    assert MANIFEST_CACHE.find(manifest, frozenset()).statistics == set(METRICS)
+    assert manifest_cache({}).find(manifest, frozenset()).statistics == set(METRICS)
 
 
 def test_tasks_come_before_all_manifests_are_read(tmp_path):
-    MANIFEST_CACHE.clear()
+    manifest_cache({}).clear()
     table = TableMaker(tmp_path)
     for n in range(40):
         table.manifest([data_file(f"f{n}", [(n, n, "a")], SPECS[0])], SPECS[0])
@@ -382,7 +382,7 @@ def test_a_limit_stops_planning_when_enough_rows_are_sure(tmp_path):
 
 
 def test_a_truncated_manifest_is_named(tmp_path):
-    MANIFEST_CACHE.clear()
+    manifest_cache({}).clear()
     table = TableMaker(tmp_path)
     table.manifest([data_file("f", [(1, 1, "a")], SPECS[0])], SPECS[0])
     table.commit()
