@@ -78,6 +78,8 @@ _FROM_SPARK: Final[Mapping[str, IcebergType]] = {
     "timestamp": TimestamptzType(),
     "timestamp_ntz": TimestampType(),
     "string": StringType(),
+    # what SHOW CREATE TABLE prints of a string: the collation that every string has
+    "string collate UTF8_BINARY": StringType(),
     "binary": BinaryType(),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.spark.planner.statements.change import change_by_statement
+from icecomb.spark.planner.table_definition import check_has_no_statement
 from icecomb.spark.schema import iceberg_type, spark_type
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.evolution.schema_update import UpdateSchema
 
-_LOCATION: Final = "location"
 _PROPERTIES: Final = frozenset({"set_property", "remove_property"})
 _STATEMENT: Final = "statement"
 _COLUMNS: Final = frozenset(
@@ -82,13 +82,43 @@ def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
 def _alter_properties(transaction: Transaction, changes: Sequence[Mapping[str, Any]]) -> None:
     with transaction.update_properties() as update:
         for change in changes:
+            key = change["key"]
             if change["action"] == "remove_property":
-                update.remove(change["key"])
-            elif change["key"] != _LOCATION:
-                update.set(change["key"], change["value"])
+                update.remove(key)
+            elif key not in _ACTIONS:
+                check_has_no_statement(key)
+                update.set(key, change["value"])
     for change in changes:
-        if change["action"] == "set_property" and change["key"] == _LOCATION:
-            transaction.update_location(change["value"])
+        if change["action"] == "set_property" and change["key"] in _ACTIONS:
+            _ACTIONS[change["key"]](transaction, change["value"])
+
+
+def _set_current_snapshot(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.set_current_snapshot(_snapshot_id(snapshot_id))
+
+
+def _cherry_pick(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.cherry_pick(_snapshot_id(snapshot_id))
+
+
+def _snapshot_id(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValidationError(
+            f"{text!r} is no id of a snapshot",
+            hint="ids are numbers: look at the table's snapshots",
+        ) from None
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
+    "location": lambda transaction, location: transaction.update_location(location),
+    "current-snapshot-id": _set_current_snapshot,
+    "cherry-pick-snapshot-id": _cherry_pick,
+}
+"""What is done when these are set, as Iceberg Java does it: they are no properties."""
 
 
 def _alter_column(

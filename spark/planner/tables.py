@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from icecomb.format.errors import NoSuchTableError, UnsupportedError
+from icecomb.format.errors import NoSuchTableError
 from icecomb.format.spec.table_property import DATA_FORMAT
-from icecomb.spark.partitioning import partition_spec, spark_transforms
+from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.alterations import alter_table
 from icecomb.spark.planner.audit import branch_to_read
 from icecomb.spark.planner.catalogs import Catalogs, one_level
@@ -23,7 +22,6 @@ from icecomb.spark.planner.protocol import (
     LoadTable,
     RenameTable,
     StageTable,
-    TableDefinition,
     TableDescription,
     TableExists,
     TableName,
@@ -31,16 +29,8 @@ from icecomb.spark.planner.protocol import (
 )
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version, identifier
-from icecomb.spark.schema import iceberg_schema, spark_schema
-
-if TYPE_CHECKING:
-    from icecomb.format.spec.partition import PartitionSpec
-    from icecomb.format.spec.schema import Schema
-
-# what Spark says about a new table beside the user's own properties; owner and comment stay
-# properties
-_SPARKS_OWN: Final = frozenset({"provider", "location", "external", "is_managed_location"})
-_OPTION_COPY: Final = "option."
+from icecomb.spark.planner.table_definition import parsed_definition
+from icecomb.spark.schema import spark_schema
 
 
 class Tables:
@@ -74,7 +64,7 @@ class Tables:
     def create_table(self, request: CreateTable) -> TableDescription:
         """See `CreateTable`."""
         catalog = self._catalogs[request.catalog]
-        table = catalog.create_table(*_definition(request.definition))
+        table = catalog.create_table(*parsed_definition(request.definition))
         return described(self._states.pin(request.catalog, table))
 
     def stage_table(self, request: StageTable) -> TableDescription:
@@ -85,18 +75,15 @@ class Tables:
             "replace": catalog.replace_table_transaction,
             "create_or_replace": catalog.create_or_replace_table_transaction,
         }[request.operation]
-        definition = _definition(request.definition)
+        definition = parsed_definition(request.definition)
         return described(self._staged.add(request.catalog, definition[0], begin(*definition)))
 
     def drop_table(self, request: DropTable) -> Dropped:
         """See `DropTable`."""
-        if request.purge:
-            raise UnsupportedError(
-                "DROP TABLE … PURGE is not there yet",
-                hint="DROP TABLE takes the table out of the catalog and keeps its files",
-            )
         try:
-            self._catalogs[request.catalog].drop_table(identifier(request.table))
+            self._catalogs[request.catalog].drop_table(
+                identifier(request.table), purge_requested=request.purge
+            )
         except NoSuchTableError as error:
             if type(error) is not NoSuchTableError:
                 raise
@@ -151,38 +138,3 @@ def _shown_properties(state: TableState) -> dict[str, str]:
 
 def _version(state: TableState) -> str:
     return "none" if state.snapshot_id is None else str(state.snapshot_id)
-
-
-def _definition(
-    definition: TableDefinition,
-) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
-    """What a catalog makes tables of: the arguments of `Catalog.create_table`.
-
-    Raises:
-        UnsupportedError: The statement says USING something else.
-    """
-    properties = definition.properties
-    provider = properties.get("provider", "iceberg")
-    if provider.lower() != "iceberg":
-        raise UnsupportedError(
-            f"This catalog creates Iceberg tables, not {provider}",
-            hint="write USING iceberg, or create the table in spark_catalog",
-        )
-    schema = iceberg_schema(definition.schema)
-    unsorted = None
-    return (
-        identifier(definition.table),
-        schema,
-        properties.get("location"),
-        partition_spec(definition.partitioning, schema),
-        unsorted,
-        _own_properties(properties),
-    )
-
-
-def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in properties.items()
-        if key not in _SPARKS_OWN and not key.startswith(_OPTION_COPY)
-    }

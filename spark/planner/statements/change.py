@@ -145,8 +145,8 @@ class _Change:
         if snapshot_id is None:
             if moves or statement.kind == "tag":
                 raise ValidationError(
-                    f"{statement.kind} {statement.name!r} has nothing to point to: the table has "
-                    "no snapshot",
+                    f"{statement.kind.title()} {statement.name!r} has nothing to point to: "
+                    "the table has no snapshot",
                     hint="insert rows first, or name a snapshot by AS OF VERSION",
                 )
             # as Iceberg Java does: a branch of a table without rows begins with a snapshot of none

@@ -215,7 +215,7 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
 
 
 @pytest.mark.jvm
-def test_unknown_changes_and_purging_are_refused_and_change_nothing(planner, name):
+def test_unknown_changes_are_refused_and_change_nothing(planner, name):
     before = planner.load(name)["reference"]
     changes = [
         {"action": "set_property", "key": "a", "value": "c"},
@@ -225,9 +225,6 @@ def test_unknown_changes_and_purging_are_refused_and_change_nothing(planner, nam
     with pytest.raises(UnsupportedError, match="cannot do this here: ClusterBy"):
         planner.ask("alter_table", **identifier, changes=changes)
     assert planner.load(name)["reference"] == before
-    with pytest.raises(UnsupportedError, match="PURGE"):
-        planner.ask("drop_table", **identifier, purge=True)
-    assert planner.ask("table_exists", **identifier) == {"exists": True}
 
 
 def test_elements_that_spark_knows_only_as_binary_are_not_written(planner, catalog):

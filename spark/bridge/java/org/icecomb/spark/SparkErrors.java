@@ -77,7 +77,9 @@ public final class SparkErrors {
         values[types.length - 1] =
             new Map.Map2<>("error", String.valueOf(error.getMessage()), "hint", "");
         try {
-          return ((Throwable) constructor.newInstance(values)).initCause(error);
+          Throwable declared = (Throwable) constructor.newInstance(values);
+          declared.addSuppressed(error);
+          return declared;
         } catch (ReflectiveOperationException e) {
           return new IllegalStateException(error);
         }

@@ -12,8 +12,6 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.icecomb.spark.SparkErrors;
@@ -58,6 +56,14 @@ public final class StatementParser implements InvocationHandler {
 
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    try {
+      return answer(method, arguments);
+    } catch (Throwable e) {
+      throw SparkErrors.declared(e);
+    }
+  }
+
+  private Object answer(Method method, Object[] arguments) throws Throwable {
     if (method.getName().startsWith("parsePlan") && arguments[0] instanceof String text) {
       AlterStatement statement =
           AlterStatement.find(new VariableSubstitution().substitute(text));
@@ -70,7 +76,7 @@ public final class StatementParser implements InvocationHandler {
 
   private LogicalPlan plan(AlterStatement statement, Method method, Object[] arguments)
       throws Throwable {
-    if (!isOurs(statement.table())) {
+    if (!StatementCatalog.serves(session, delegate.parseMultipartIdentifier(statement.table()))) {
       try {
         return (LogicalPlan) call(method, arguments);
       } catch (ParseException e) {
@@ -89,20 +95,11 @@ public final class StatementParser implements InvocationHandler {
     return new Alteration(((SetTableProperties) frame).table(), change);
   }
 
-  /** Whether a table's name leads to a catalog of ours, by Spark's rules. */
-  private boolean isOurs(String table) throws ParseException {
-    scala.collection.Seq<String> parts = delegate.parseMultipartIdentifier(table);
-    CatalogManager catalogs = session.sessionState().catalogManager();
-    boolean named = parts.size() > 1 && catalogs.isCatalogRegistered(parts.head());
-    CatalogPlugin catalog = named ? catalogs.catalog(parts.head()) : catalogs.currentCatalog();
-    return catalog instanceof StatementCatalog;
-  }
-
   private Object call(Method method, Object[] arguments) throws Throwable {
     try {
       return method.invoke(delegate, arguments);
     } catch (InvocationTargetException e) {
-      throw SparkErrors.declared(e.getCause());
+      throw e.getCause();
     }
   }
 }

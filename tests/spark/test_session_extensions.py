@@ -1,0 +1,106 @@
+"""One line is enough: the extension brings a catalog, and lives beside Iceberg's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from icecomb.spark.jar import bridge_jar, spark_home
+from tests.conftest import ROOT, VENV
+
+pytestmark = pytest.mark.jvm
+
+OURS = "org.icecomb.spark.IcecombSessionExtensions"
+ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+
+def run_sessions(metastore, sessions):
+    """What the statements of some sessions answer, each a list of rows or an error's text.
+
+    They run one after the other in a Spark that has Iceberg's runtime; its catalog is ``ice``.
+    """
+    [iceberg] = (VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
+    [home] = VENV.glob("lib/python3*/site-packages/pyspark")
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.jars": f"{bridge_jar(spark_home(home))},{iceberg}",
+        "spark.hadoop.hive.metastore.uris": metastore.uri,
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hive",
+        **{f"spark.hadoop.{key}": value for key, value in metastore.client_settings.items()},
+    }
+    done = subprocess.run(
+        [str(VENV / "bin" / "python"), str(ROOT / "tests" / "peers" / "spark_sessions.py")],
+        env={
+            **os.environ,
+            "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file),
+            "ICECOMB_PYTHON": sys.executable,
+        },
+        input=json.dumps({"settings": settings, "sessions": sessions}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_extension_brings_a_catalog_and_lives_beside_icebergs_own(
+    metastore, iceberg_java, catalog
+):
+    """`iceberg_java` fetches the runtime's jar."""
+    catalog.create_namespace("extension_tests")
+    alter = "ALTER TABLE {}.extension_tests.{} "
+    [(rows, *changed, misspelt), (refused, theirs), (unknown,)] = run_sessions(
+        metastore,
+        [
+            {
+                "conf": {"spark.sql.extensions": f"{ICEBERGS},{OURS}"},
+                "statements": [
+                    "SELECT 1",
+                    "CREATE TABLE lake.extension_tests.ours (id INT)",
+                    alter.format("lake", "ours") + "ADD PARTITION FIELD bucket(4, id)",
+                    "CREATE TABLE ice.extension_tests.theirs (id INT) USING iceberg",
+                    alter.format("ice", "theirs") + "ADD PARTITION FIELD bucket(8, id)",
+                    (
+                        "CALL ice.system.rewrite_data_files(table => 'extension_tests.theirs', "
+                        "strategy => 'sort', sort_order => 'id DESC')"
+                    ),
+                    alter.format("ice", "theirs") + "ADD PARTITION FIELD bucket(8 id)",
+                ],
+            },
+            {
+                "conf": {"spark.sql.extensions": f"{OURS},{ICEBERGS}"},
+                "statements": [
+                    alter.format("lake", "ours") + "CREATE BRANCH b",
+                    alter.format("ice", "theirs") + "DROP PARTITION FIELD bucket(8, id)",
+                ],
+            },
+            {
+                "conf": {
+                    "spark.sql.extensions": OURS,
+                    "spark.sql.catalog.other": "org.icecomb.spark.IcecombCatalog",
+                },
+                "statements": ["SHOW TABLES IN lake.extension_tests"],
+            },
+        ],
+    )
+    assert rows == [[1]]
+    assert [type(answer) for answer in changed] == [list] * 5, changed
+    assert [f.name for f in catalog.load_table("extension_tests.ours").spec().fields] == [
+        "id_bucket_4"
+    ]
+    # Iceberg's own message, as it is
+    assert "expecting ')'" in misspelt or "'id'" in misspelt
+    assert "Iceberg's own SQL extensions took this statement" in refused
+    assert f"spark.sql.extensions={ICEBERGS},{OURS}" in refused
+    assert theirs == []
+    # who has configured a catalog gets no other
+    assert "not supported by v1 session catalog: lake.extension_tests" in unknown
