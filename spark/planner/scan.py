@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
 from icecomb.format.spec.partition import PartitionSpec
-from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
+from icecomb.spark.planner.equality_deletes import ScanEqualityDeletes
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.protocol import (
@@ -56,8 +56,8 @@ class Scans:
         """See `PlanScan`.
 
         Raises:
-            UnsupportedError: A data file is where Spark cannot open it, or equality deletes apply
-                to one; or a read option asks for other rows.
+            UnsupportedError: A data or delete file is where Spark cannot open it, or a read option
+                asks for other rows.
         """
         state = self._states.find(request.reference)
         _check_options(state, request.options)
@@ -73,6 +73,8 @@ class Scans:
             files=tuple(files.planned),
             partitions=partitions,
             deletes=tuple(deletes.encoded),
+            delete_files=tuple(files.equality_deletes.files),
+            keys=tuple(files.equality_deletes.keys),
             name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
             statistics=ScanStatistics(
                 rows=sum(task.file.record_count for task in tasks) - deletes.count, bytes=total
@@ -95,20 +97,7 @@ def _tasks(
     state: TableState, filters: Sequence[Mapping[str, Any]], *, case_sensitive: bool
 ) -> list[FileScanTask]:
     predicate = row_filter(filters, state.schema, case_sensitive=case_sensitive)
-    tasks = list(state.scan().filter(predicate).plan_files())
-    for task in tasks:
-        _check(state, task)
-    return tasks
-
-
-def _check(state: TableState, task: FileScanTask) -> None:
-    if any(file.content is DataFileContent.EQUALITY_DELETES for file in task.delete_files):
-        raise UnsupportedError(
-            f"Table {state.name} has equality deletes, which Spark cannot apply here yet",
-            hint="compact the table with the engine that wrote them (rewrite_data_files)",
-            table=state.name,
-            path=task.file.file_path,
-        )
+    return list(state.scan().filter(predicate).plan_files())
 
 
 class _Files:
@@ -118,10 +107,11 @@ class _Files:
         self.planned: list[PlannedFile] = []
         self._metadata = state.metadata
         self._types: dict[int, list[IcebergType]] = {}
-        self._constants = _Constants(state, request.field_ids)
         self._deletes = deletes
         self._rewrite = request.rewrite
         self._locations = HadoopLocations(state.io.properties)
+        self.equality_deletes = ScanEqualityDeletes(state, self._locations)
+        self._constants = _Constants(state, request.field_ids)
         # by identity: a task's parts share its file, and every file lives as long as the tasks
         self._places: dict[int, int] = {}
 
@@ -135,12 +125,15 @@ class _Files:
 
     def _plan(self, task: FileScanTask) -> PlannedFile:
         file = task.file
+        by_value = self.equality_deletes.of(task)
+        compared = (i for d in by_value for i in self.equality_deletes.keys[d.keys].field_ids)
         return PlannedFile(
             path=self._locations.of(file.file_path),
             format=file.file_format.value.lower(),
             spec_id=file.spec_id,
-            constants=self._constants.of(file),
+            constants=self._constants.of(file, compared),
             deletes=self._deletes.index(file),
+            equality_deletes=by_value,
             entry=self._entry(task) if self._rewrite else None,
         )
 
@@ -162,26 +155,40 @@ class _Constants:
     """Values of identity partition columns, from the manifest: files may lack the column."""
 
     def __init__(self, state: TableState, read_ids: Sequence[int]) -> None:
-        self._schema: Schema = state.schema
+        self._state = state
         self._read_ids = frozenset(read_ids)
         self._specs = state.metadata.specs()
         self._sources: dict[int, list[tuple[int, int]]] = {}
 
-    def of(self, file: DataFile) -> dict[str, Any]:
-        """The constants of a file, by field id as text."""
+    def of(self, file: DataFile, more: Iterable[int] = ()) -> dict[str, Any]:
+        """The constants of a file, by field id as text.
+
+        Args:
+            file: The file.
+            more: Ids of columns that are read besides; they may have been dropped.
+        """
         if file.spec_id not in self._sources:
-            self._sources[file.spec_id] = self._identities(self._specs[file.spec_id])
+            self._sources[file.spec_id] = _identities(self._specs[file.spec_id])
+        wanted = self._read_ids.union(more)
         return {
-            str(source): value_to_json(self._schema.find_type(source), file.partition[position])
+            str(source): value_to_json(self._type(source), file.partition[position])
             for position, source in self._sources[file.spec_id]
+            if source in wanted
         }
 
-    def _identities(self, spec: PartitionSpec) -> list[tuple[int, int]]:
-        return [
-            (position, field.source_id)
-            for position, field in enumerate(spec.fields)
-            if isinstance(field.transform, IdentityTransform) and field.source_id in self._read_ids
-        ]
+    def _type(self, field_id: int) -> IcebergType:
+        schema = self._state.schema
+        if not schema.contains(field_id):
+            schema = self._state.metadata.schema_with(field_id)
+        return schema.find_type(field_id)
+
+
+def _identities(spec: PartitionSpec) -> list[tuple[int, int]]:
+    return [
+        (position, field.source_id)
+        for position, field in enumerate(spec.fields)
+        if isinstance(field.transform, IdentityTransform)
+    ]
 
 
 class _Deletes:
@@ -204,7 +211,8 @@ class _Deletes:
 
         reader = PositionDeletes(state.io)
         for task in tasks:
-            positions = reader.of(task.file, task.delete_files) if task.delete_files else None
+            files = [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
+            positions = reader.of(task.file, files) if files else None
             if positions is not None:
                 self._index[id(task.file)] = len(self.encoded)
                 self.encoded.append(encode_positions(positions))

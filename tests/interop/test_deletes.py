@@ -7,7 +7,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException
 
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
@@ -64,7 +63,7 @@ def test_position_deletes_of_iceberg_java_are_seen(java_deletes, readers):
     "where", ["id = 7", "k = 1", "k = 9 and id > 100", "s = 'updated'", "k is null", "id >= 650"]
 )
 def test_deletes_and_filters_go_together(java_deletes, readers, where):
-    but = ["spark", "peer"] if java_deletes.endswith("file") else []
+    but = ["peer"] if java_deletes.endswith("file") else []
     assert readers.agree(java_deletes, where, but=but)
     assert readers.plan(java_deletes, where) == readers.java_plan(java_deletes, where)
 
@@ -137,7 +136,7 @@ def deleted_by_keys(readers):
 
 
 def test_equality_deletes_are_applied_as_iceberg_java_applies_them(deleted_by_keys, readers):
-    found = readers.agree(deleted_by_keys, but=["peer", "spark"])
+    found = readers.agree(deleted_by_keys, but=["peer"])
     ids = sorted(row[0] for row in found)
     assert ids.count(2) == 1
     assert ids.count(3) == 2
@@ -152,12 +151,7 @@ def test_equality_deletes_are_applied_as_iceberg_java_applies_them(deleted_by_ke
     "where", ["id = 2", "k = 1", "s is null", "d < 10 and k = 1", "id < 70 and k = 0"]
 )
 def test_equality_deletes_and_filters_go_together(deleted_by_keys, readers, where):
-    assert readers.agree(deleted_by_keys, where, "id, d", but=["peer", "spark"])
-
-
-def test_spark_refuses_equality_deletes_rather_than_show_deleted_rows(deleted_by_keys, readers):
-    with pytest.raises(AnalysisException, match="equality deletes"):
-        readers.spark(deleted_by_keys)
+    assert readers.agree(deleted_by_keys, where, "id, d", but=["peer"])
 
 
 def test_pyiceberg_reads_and_deletes_from_what_we_write(readers):

@@ -27,8 +27,11 @@ from icecomb.spark.planner.protocol.catalogs import (
     OpenedCatalog,
 )
 from icecomb.spark.planner.protocol.scans import (
+    DeleteFile,
+    EqualityDeletes,
     FileEntry,
     FileRange,
+    KeyColumns,
     PlannedFile,
     PlanScan,
     ScanPlan,
@@ -70,7 +73,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 4
+PROTOCOL: Final = 5
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -87,15 +90,18 @@ __all__ = [
     "CreateNamespace",
     "CreateTable",
     "DataLocation",
+    "DeleteFile",
     "DeleteWhere",
     "Done",
     "DropNamespace",
     "DropTable",
     "Dropped",
     "Environment",
+    "EqualityDeletes",
     "Exists",
     "FileEntry",
     "FileRange",
+    "KeyColumns",
     "ListNamespaces",
     "ListTables",
     "LoadNamespace",

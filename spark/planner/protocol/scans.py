@@ -70,6 +70,48 @@ class FileEntry(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class KeyColumns(Message):
+    """The columns that equality deletes compare.
+
+    Args:
+        field_ids: Their ids, also of fields in structs.
+        schema: The table's columns that they are or are in, with nothing else inside, as Spark has
+            them; a column that was dropped as the table had it last.
+    """
+
+    field_ids: tuple[int, ...]
+    schema: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile(Message):
+    """A delete file that tasks read.
+
+    Args:
+        path: Spark's name for it.
+        format: ``parquet``, ``orc`` or ``avro``.
+        size: In bytes.
+    """
+
+    path: str
+    format: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeletes(Message):
+    """Delete files that apply to a data file and compare the same columns.
+
+    Args:
+        keys: The place of the columns in `ScanPlan.keys`.
+        files: The places of the files in `ScanPlan.delete_files`.
+    """
+
+    keys: int
+    files: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedFile(Message):
     """A file of a plan, named by its place in the list.
 
@@ -77,8 +119,9 @@ class PlannedFile(Message):
         path: Spark's name for it.
         format: ``parquet``, ``orc`` or ``avro``.
         spec_id: Its partition spec.
-        constants: Columns that have one value in it, by field id.
+        constants: Columns that have one value in it, by field id; also those that deletes compare.
         deletes: Where its deleted positions are in `ScanPlan.deletes`.
+        equality_deletes: What deletes rows of it by their values.
         entry: What the bridge hands back when the file is replaced; only where that was asked for.
     """
 
@@ -87,6 +130,7 @@ class PlannedFile(Message):
     spec_id: int
     constants: Mapping[str, Any]
     deletes: int | None
+    equality_deletes: tuple[EqualityDeletes, ...]
     entry: FileEntry | None
 
 
@@ -107,7 +151,7 @@ class FileRange(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanStatistics(Message):
-    """The size of a scan: rows without deleted ones, and bytes."""
+    """The size of a scan: rows without those deleted by position, and bytes."""
 
     rows: int
     bytes: int
@@ -121,6 +165,8 @@ class ScanPlan(Message):
         files: The files.
         partitions: The parts of files that each task reads.
         deletes: Deleted positions, base64 of compressed differences.
+        delete_files: The delete files that tasks read.
+        keys: What equality deletes compare.
         name_mapping: Iceberg's name mapping for files without ids.
         statistics: Of all together.
     """
@@ -128,5 +174,7 @@ class ScanPlan(Message):
     files: tuple[PlannedFile, ...]
     partitions: tuple[tuple[FileRange, ...], ...]
     deletes: tuple[str, ...]
+    delete_files: tuple[DeleteFile, ...]
+    keys: tuple[KeyColumns, ...]
     name_mapping: Any
     statistics: ScanStatistics

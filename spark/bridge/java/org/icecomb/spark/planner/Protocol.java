@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 4;
+  static final int VERSION = 5;
 
   private Protocol() {}
 
@@ -108,12 +108,19 @@ public final class Protocol {
       boolean rewrite)
       implements Request {}
 
+  public record KeyColumns(List<Integer> fieldIds, JsonNode schema) {}
+
+  public record DeleteFile(String path, String format, long size) implements Serializable {}
+
+  public record EqualityDeletes(int keys, List<Integer> files) {}
+
   public record PlannedFile(
       String path,
       String format,
       int specId,
       Map<String, JsonNode> constants,
       Integer deletes,
+      List<EqualityDeletes> equalityDeletes,
       JsonNode entry) {}
 
   public record FileRange(int file, long start, long length) {}
@@ -124,6 +131,8 @@ public final class Protocol {
       List<PlannedFile> files,
       List<List<FileRange>> partitions,
       List<String> deletes,
+      List<DeleteFile> deleteFiles,
+      List<KeyColumns> keys,
       JsonNode nameMapping,
       ScanStatistics statistics) {}
 

@@ -47,6 +47,11 @@ record ColumnarReaderFactory(
     return new FilesReader(this, ((FileTask.Group) partition).files().iterator());
   }
 
+  /** The table's name mapping, or null. */
+  NameMapping nameMapping() {
+    return mapping == null ? null : NameMapping.parse(mapping);
+  }
+
   Configuration configuration() {
     return hadoop.value().value();
   }

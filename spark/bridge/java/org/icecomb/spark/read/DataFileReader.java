@@ -4,9 +4,11 @@ import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -18,6 +20,7 @@ final class DataFileReader implements Closeable {
   private final FormatReader reader;
   private final PositionDeletes deletes;
   private final List<Source> sources;
+  private final List<ByValue> byValue;
   private ColumnVector[] vectors;
   private ColumnarBatch allRows;
   private ColumnarBatch batch;
@@ -35,10 +38,27 @@ final class DataFileReader implements Closeable {
     }
   }
 
-  private DataFileReader(FormatReader reader, PositionDeletes deletes, List<Source> sources) {
+  /** Deletes of rows by their values, and where the values of a row come from. */
+  private static final class ByValue {
+
+    private final KeySet keys;
+    private final List<Source> columns;
+    private final List<List<Integer>> paths;
+    private KeyReader rows;
+
+    ByValue(KeySet keys, List<Source> columns, List<List<Integer>> paths) {
+      this.keys = keys;
+      this.columns = columns;
+      this.paths = paths;
+    }
+  }
+
+  private DataFileReader(
+      FormatReader reader, PositionDeletes deletes, List<Source> sources, List<ByValue> byValue) {
     this.reader = reader;
     this.deletes = deletes;
     this.sources = sources;
+    this.byValue = byValue;
   }
 
   static DataFileReader open(ColumnarReaderFactory factory, FileTask task) throws IOException {
@@ -54,29 +74,18 @@ final class DataFileReader implements Closeable {
 
   private static DataFileReader openFile(ColumnarReaderFactory factory, FileTask task)
       throws IOException {
-    List<StructField> read = new ArrayList<>();
+    StructType read = withoutConstants(factory.columns(), task);
+    for (EqualityDeletes equality : task.equalityDeletes()) {
+      read = ReadColumns.widened(read, withoutConstants(equality.columns(), task));
+    }
+    boolean positions = factory.output().getFieldIndex(MetadataColumns.POSITION).isDefined();
     List<Source> sources = new ArrayList<>();
-    boolean positions = false;
     for (StructField output : factory.output().fields()) {
-      if (factory.columns().getFieldIndex(output.name()).isDefined()) {
-        StructField column = factory.columns().apply(output.name());
-        int id = Schemas.id(column);
-        if (task.constants().containsKey(id)) {
-          sources.add(new Source(Source.Kind.CONSTANT, -1, column, task.constants().get(id)));
-        } else {
-          sources.add(new Source(Source.Kind.COLUMN, read.size(), column, null));
-          read.add(column);
-        }
-      } else if (output.name().equals(MetadataColumns.POSITION)) {
-        sources.add(new Source(Source.Kind.POSITION, -1, output, null));
-        positions = true;
-      } else {
-        Object value =
-            output.name().equals(MetadataColumns.FILE)
-                ? UTF8String.fromString(task.path())
-                : (Object) task.specId();
-        sources.add(new Source(Source.Kind.CONSTANT, -1, output, value));
-      }
+      sources.add(source(factory, task, read, output));
+    }
+    List<ByValue> byValue = new ArrayList<>();
+    for (EqualityDeletes equality : task.equalityDeletes()) {
+      byValue.add(byValue(factory, task, read, equality));
     }
     PositionDeletes deletes = task.deletes() == null ? null : PositionDeletes.unpack(task.deletes());
     FormatReader reader =
@@ -88,29 +97,90 @@ final class DataFileReader implements Closeable {
                 new Path(task.path()),
                 task.start(),
                 task.length(),
-                Schemas.struct(read),
+                read,
                 positions,
                 deletes,
                 factory.conditions(),
-                factory.mapping() == null ? null : NameMapping.parse(factory.mapping())));
-    return new DataFileReader(reader, reader.skipsDeleted() ? null : deletes, sources);
+                factory.nameMapping()));
+    return new DataFileReader(reader, reader.skipsDeleted() ? null : deletes, sources, byValue);
+  }
+
+  private static StructType withoutConstants(StructType columns, FileTask task) {
+    return Schemas.struct(
+        Arrays.stream(columns.fields())
+            .filter(column -> !task.constants().containsKey(Schemas.id(column)))
+            .toList());
+  }
+
+  private static Source source(
+      ColumnarReaderFactory factory, FileTask task, StructType read, StructField output) {
+    if (factory.columns().getFieldIndex(output.name()).isDefined()) {
+      return source(task, read, factory.columns().apply(output.name()));
+    }
+    if (output.name().equals(MetadataColumns.POSITION)) {
+      return new Source(Source.Kind.POSITION, -1, output, null);
+    }
+    Object value =
+        output.name().equals(MetadataColumns.FILE)
+            ? UTF8String.fromString(task.path())
+            : (Object) task.specId();
+    return new Source(Source.Kind.CONSTANT, -1, output, value);
+  }
+
+  private static Source source(FileTask task, StructType read, StructField column) {
+    int id = Schemas.id(column);
+    return task.constants().containsKey(id)
+        ? new Source(Source.Kind.CONSTANT, -1, column, task.constants().get(id))
+        : new Source(Source.Kind.COLUMN, ReadColumns.path(read, id).get(0), column, null);
+  }
+
+  private static ByValue byValue(
+      ColumnarReaderFactory factory, FileTask task, StructType read, EqualityDeletes equality)
+      throws IOException {
+    StructType compared = ReadColumns.widened(new StructType(), equality.columns());
+    List<Source> columns = new ArrayList<>();
+    List<List<Integer>> paths = new ArrayList<>();
+    for (int id : equality.fieldIds()) {
+      StructField column = compared.fields()[ReadColumns.path(compared, id).get(0)];
+      Source source = source(task, read, column);
+      List<Integer> path = new ArrayList<>(List.of(columns.size()));
+      if (source.kind() == Source.Kind.COLUMN) {
+        List<Integer> found = ReadColumns.path(read, id);
+        path.addAll(found.subList(1, found.size()));
+        source = new Source(source.kind(), source.place(), read.fields()[source.place()], null);
+      }
+      columns.add(source);
+      paths.add(path);
+    }
+    return new ByValue(KeySets.of(factory, equality), columns, paths);
   }
 
   /** Moves on to the next batch that has a row. */
   boolean next() throws IOException {
     while (reader.next()) {
-      if (deletes == null) {
-        batch = assembled();
-        return true;
-      }
-      long[] positions = reader.positions().getLongs(0, reader.rows());
-      int[] live = deletes.liveOf(positions, positions.length);
+      int[] live = live();
       if (live == null || live.length > 0) {
         batch = live == null ? assembled() : selected(live);
         return true;
       }
     }
     return false;
+  }
+
+  /** Indices into the batch that was read, or null when all its rows are live. */
+  private int[] live() {
+    int[] live = null;
+    if (deletes != null) {
+      long[] positions = reader.positions().getLongs(0, reader.rows());
+      live = deletes.liveOf(positions, positions.length);
+    }
+    for (ByValue each : byValue) {
+      if (each.rows == null) {
+        each.rows = new KeyReader(each.columns.stream().map(this::read).toList(), each.paths);
+      }
+      live = each.keys.liveOf(each.rows, reader.rows(), live);
+    }
+    return live;
   }
 
   ColumnarBatch batch() {
@@ -131,6 +201,10 @@ final class DataFileReader implements Closeable {
   }
 
   private ColumnVector vector(Source source) {
+    return ReadColumns.narrowed(read(source), source.field().dataType());
+  }
+
+  private ColumnVector read(Source source) {
     ColumnVector found =
         switch (source.kind()) {
           case COLUMN -> reader.column(source.place());

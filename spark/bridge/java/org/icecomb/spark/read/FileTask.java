@@ -1,6 +1,7 @@
 package org.icecomb.spark.read;
 
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,8 +10,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Values;
+import org.icecomb.spark.planner.Protocol;
 import org.icecomb.spark.planner.Protocol.FileRange;
+import org.icecomb.spark.planner.Protocol.KeyColumns;
 import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Protocol.ScanPlan;
 
 /**
  * A range of one data file to read.
@@ -18,6 +22,7 @@ import org.icecomb.spark.planner.Protocol.PlannedFile;
  * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
  * @param constants values of columns that are the same in the whole file, by field id
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
+ * @param equalityDeletes what deletes rows by their values
  */
 record FileTask(
     String path,
@@ -26,21 +31,27 @@ record FileTask(
     long length,
     int specId,
     Map<Integer, Object> constants,
-    String deletes)
+    String deletes,
+    List<EqualityDeletes> equalityDeletes)
     implements Serializable {
 
   /** What one Spark task reads. */
   record Group(List<FileTask> files) implements InputPartition {}
 
-  static FileTask of(
-      FileRange range, PlannedFile file, List<String> deletes, StructType columns) {
+  static FileTask of(FileRange range, ScanPlan plan, StructType columns) {
+    PlannedFile file = plan.files().get(range.file());
     Map<Integer, Object> constants = new HashMap<>();
-    for (StructField column : columns.fields()) {
-      String id = Integer.toString(Schemas.id(column));
-      if (file.constants().containsKey(id)) {
-        constants.put(
-            Schemas.id(column), Values.fromJson(file.constants().get(id), column.dataType()));
-      }
+    addConstants(constants, file, columns);
+    List<EqualityDeletes> equalityDeletes = new ArrayList<>();
+    for (Protocol.EqualityDeletes deletes : file.equalityDeletes()) {
+      KeyColumns keys = plan.keys().get(deletes.keys());
+      StructType compared = Schemas.parse(keys.schema());
+      addConstants(constants, file, compared);
+      equalityDeletes.add(
+          new EqualityDeletes(
+              compared,
+              List.copyOf(keys.fieldIds()),
+              deletes.files().stream().map(plan.deleteFiles()::get).toList()));
     }
     return new FileTask(
         file.path(),
@@ -49,6 +60,18 @@ record FileTask(
         range.length(),
         file.specId(),
         constants,
-        file.deletes() == null ? null : deletes.get(file.deletes()));
+        file.deletes() == null ? null : plan.deletes().get(file.deletes()),
+        equalityDeletes);
+  }
+
+  private static void addConstants(
+      Map<Integer, Object> constants, PlannedFile file, StructType columns) {
+    for (StructField column : columns.fields()) {
+      String id = Integer.toString(Schemas.id(column));
+      if (file.constants().containsKey(id)) {
+        constants.put(
+            Schemas.id(column), Values.fromJson(file.constants().get(id), column.dataType()));
+      }
+    }
   }
 }

@@ -90,9 +90,8 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     for (List<FileRange> group : plan().partitions()) {
       List<FileTask> files = new ArrayList<>();
       for (FileRange range : group) {
-        PlannedFile file = plan().files().get(range.file());
-        if (isRead(file.path())) {
-          files.add(FileTask.of(range, file, plan().deletes(), dataColumns));
+        if (isRead(plan().files().get(range.file()).path())) {
+          files.add(FileTask.of(range, plan(), dataColumns));
         }
       }
       if (!files.isEmpty()) {

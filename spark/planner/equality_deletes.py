@@ -1,0 +1,83 @@
+"""Equality deletes of a scan: which delete files tasks read for which data files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
+from icecomb.spark.planner.protocol import DeleteFile, EqualityDeletes, KeyColumns
+from icecomb.spark.schema import spark_struct
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.spark.planner.hadoop_locations import HadoopLocations
+    from icecomb.spark.planner.states import TableState
+
+
+class ScanEqualityDeletes:
+    """The equality deletes of the tasks of a scan, each delete file once.
+
+    Args:
+        state: The table.
+        locations: How Spark names files.
+    """
+
+    def __init__(self, state: TableState, locations: HadoopLocations) -> None:
+        self.files: list[DeleteFile] = []
+        self.keys: list[KeyColumns] = []
+        self._state = state
+        self._locations = locations
+        self._places: dict[str, int] = {}
+        self._key_places: dict[tuple[int, ...], int] = {}
+
+    def of(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
+        """What deletes rows of a task's file by their values.
+
+        Raises:
+            CorruptFileError: A delete file does not say what it compares.
+            UnsupportedError: No schema of the table has a column that is compared, or Spark has no
+                type for it.
+        """
+        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for file in equality_delete_files(task.delete_files):
+            if not file.equality_ids:
+                raise CorruptFileError(
+                    f"Equality delete file {file.file_path} does not say what it compares",
+                    hint="The metadata is damaged: read an older snapshot.",
+                    path=file.file_path,
+                )
+            groups[tuple(sorted(file.equality_ids))].append(self._place(file))
+        return tuple(
+            EqualityDeletes(self._key_place(ids), tuple(sorted(files)))
+            for ids, files in groups.items()
+        )
+
+    def _place(self, file: DataFile) -> int:
+        place = self._places.get(file.file_path)
+        if place is None:
+            place = self._places[file.file_path] = len(self.files)
+            self.files.append(
+                DeleteFile(
+                    path=self._locations.of(file.file_path),
+                    format=file.file_format.value.lower(),
+                    size=file.file_size_in_bytes,
+                )
+            )
+        return place
+
+    def _key_place(self, ids: tuple[int, ...]) -> int:
+        place = self._key_places.get(ids)
+        if place is None:
+            place = self._key_places[ids] = len(self.keys)
+            columns = ColumnPlaces(ids, (), self._state.metadata).extra
+            self.keys.append(KeyColumns(ids, spark_struct(columns)))
+        return place
+
+
+def equality_delete_files(files: Sequence[DataFile]) -> Iterator[DataFile]:
+    """The equality delete files among delete files."""
+    return (f for f in files if f.content is DataFileContent.EQUALITY_DELETES)
