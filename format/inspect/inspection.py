@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.inspect.metadata_scan import MetadataScan
+from icecomb.format.manifests.manifest import ManifestContent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,32 +17,8 @@ if TYPE_CHECKING:
     from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.inspect.metadata_table import MetadataTable
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
-
-TIME_TRAVELLING: Final = (
-    "entries",
-    "files",
-    "data_files",
-    "delete_files",
-    "manifests",
-    "partitions",
-    "position_deletes",
-)
-"""The metadata tables of one snapshot."""
-NAMES: Final = (
-    *TIME_TRAVELLING,
-    "history",
-    "metadata_log_entries",
-    "snapshots",
-    "refs",
-    "all_data_files",
-    "all_delete_files",
-    "all_files",
-    "all_manifests",
-    "all_entries",
-)
-"""All metadata tables."""
 
 
 class Inspect:
@@ -88,7 +66,8 @@ class Inspect:
             ValidationError: There is no such metadata table, or it is not of one snapshot.
             NoSuchSnapshotError: The table has no such snapshot.
         """
-        table = self._table(name, snapshot_id)
+        state = _State(self._metadata, self._io, self._location)
+        table = _table(state, name, snapshot_id)
         return MetadataScan(table, row_filter, selected_fields, case_sensitive)
 
     def entries(self, snapshot_id: int | None = None, **options: Any) -> pa.Table:
@@ -155,78 +134,113 @@ class Inspect:
         """The entries of the manifests of all snapshots."""
         return self.scan("all_entries", **options).to_arrow()
 
-    def _table(self, name: str, snapshot_id: int | None) -> MetadataTable:
-        if name not in NAMES:
-            raise ValidationError(
-                f"There is no metadata table {name!r}", hint=f"There are: {', '.join(NAMES)}"
-            )
-        if name in TIME_TRAVELLING:
-            return self._snapshot_table(name, snapshot_id)
+
+@dataclass(frozen=True)
+class _State:
+    """What metadata tables are made of."""
+
+    metadata: TableMetadata
+    io: FileIO
+    location: str | None
+
+
+def _table(state: _State, name: str, snapshot_id: int | None) -> MetadataTable:
+    if name not in NAMES:
+        raise ValidationError(
+            f"There is no metadata table {name!r}", hint=f"There are: {', '.join(NAMES)}"
+        )
+    if name in _OF_ALL:
         if snapshot_id is not None:
             raise ValidationError(
                 f"The metadata table {name!r} is not of one snapshot",
                 hint=f"These are: {', '.join(TIME_TRAVELLING)}",
             )
-        return self._whole_table(name)
-
-    def _snapshot_table(self, name: str, snapshot_id: int | None) -> MetadataTable:
-        metadata, io = self._metadata, self._io
-        snapshot = (
-            metadata.current_snapshot()
-            if snapshot_id is None
-            else metadata.snapshot_by_id(snapshot_id)
-        )
-        if snapshot is None and snapshot_id is not None:
+        return _OF_ALL[name](state, state.metadata.snapshots)
+    if snapshot_id is None:
+        snapshot = state.metadata.current_snapshot()
+    else:
+        snapshot = state.metadata.snapshot_by_id(snapshot_id)
+        if snapshot is None:
             raise NoSuchSnapshotError(
                 f"There is no snapshot {snapshot_id}",
                 hint="It may have expired; list the table's snapshots.",
                 snapshot_id=snapshot_id,
             )
-        snapshots = () if snapshot is None else (snapshot,)
-        if name == "manifests":
-            from icecomb.format.inspect.manifest_table import ManifestTable
+    return _OF_ONE_SNAPSHOT[name](state, () if snapshot is None else (snapshot,))
 
-            return ManifestTable(metadata, io, snapshots, is_all=False)
-        if name == "partitions":
-            from icecomb.format.inspect.partitions_table import PartitionsTable
 
-            return PartitionsTable(metadata, io, snapshots)
-        if name == "position_deletes":
-            from icecomb.format.inspect.position_deletes_table import PositionDeletesTable
+def _entries(
+    state: _State,
+    snapshots: Sequence[Snapshot],
+    contents: Collection[ManifestContent] = tuple(ManifestContent),
+    *,
+    files: bool = False,
+) -> MetadataTable:
+    from icecomb.format.inspect.file_tables import EntryTable
 
-            return PositionDeletesTable(metadata, io, snapshots)
-        return self._entry_table(name, snapshots)
+    return EntryTable(state.metadata, state.io, snapshots, frozenset(contents), files)
 
-    def _whole_table(self, name: str) -> MetadataTable:
-        from icecomb.format.inspect import log_tables, metadata_schema
 
-        metadata = self._metadata
-        logs: dict[str, tuple[Schema, Callable[[TableMetadata], Iterator[log_tables.Row]]]] = {
-            "history": (metadata_schema.HISTORY, log_tables.history_rows),
-            "snapshots": (metadata_schema.SNAPSHOTS, log_tables.snapshot_rows),
-            "refs": (metadata_schema.REFS, log_tables.ref_rows),
-            "metadata_log_entries": (
-                metadata_schema.METADATA_LOG_ENTRIES,
-                partial(log_tables.metadata_log_rows, location=self._location),
-            ),
-        }
-        if name in logs:
-            schema, rows = logs[name]
-            return log_tables.LogTable(schema, partial(rows, metadata))
-        if name == "all_manifests":
-            from icecomb.format.inspect.manifest_table import ManifestTable
+def _manifests(state: _State, snapshots: Sequence[Snapshot], *, is_all: bool) -> MetadataTable:
+    from icecomb.format.inspect.manifest_table import ManifestTable
 
-            return ManifestTable(metadata, self._io, metadata.snapshots, is_all=True)
-        return self._entry_table(name, metadata.snapshots)
+    return ManifestTable(state.metadata, state.io, snapshots, is_all=is_all)
 
-    def _entry_table(self, name: str, snapshots: Any) -> MetadataTable:
-        from icecomb.format.inspect.file_tables import EntryTable
-        from icecomb.format.manifests.manifest import ManifestContent
 
-        contents = frozenset(ManifestContent)
-        if name.endswith("data_files"):
-            contents = frozenset((ManifestContent.DATA,))
-        elif name.endswith("delete_files"):
-            contents = frozenset((ManifestContent.DELETES,))
-        is_files = name.endswith("files")
-        return EntryTable(self._metadata, self._io, snapshots, contents, is_files)
+def _partitions(state: _State, snapshots: Sequence[Snapshot]) -> MetadataTable:
+    from icecomb.format.inspect.partitions_table import PartitionsTable
+
+    return PartitionsTable(state.metadata, state.io, snapshots)
+
+
+def _position_deletes(state: _State, snapshots: Sequence[Snapshot]) -> MetadataTable:
+    from icecomb.format.inspect.position_deletes_table import PositionDeletesTable
+
+    return PositionDeletesTable(state.metadata, state.io, snapshots)
+
+
+def _log(name: str, state: _State, _: Sequence[Snapshot]) -> MetadataTable:
+    from icecomb.format.inspect import log_tables, metadata_schema
+
+    metadata = state.metadata
+    schema, rows = {
+        "history": (metadata_schema.HISTORY, partial(log_tables.history_rows, metadata)),
+        "snapshots": (metadata_schema.SNAPSHOTS, partial(log_tables.snapshot_rows, metadata)),
+        "refs": (metadata_schema.REFS, partial(log_tables.ref_rows, metadata)),
+        "metadata_log_entries": (
+            metadata_schema.METADATA_LOG_ENTRIES,
+            partial(log_tables.metadata_log_rows, metadata, state.location),
+        ),
+    }[name]
+    return log_tables.LogTable(schema, rows)
+
+
+_Maker: TypeAlias = Callable[["_State", Sequence["Snapshot"]], "MetadataTable"]
+_FILES: Final = partial(_entries, files=True)
+_DATA_FILES: Final = partial(_FILES, contents=(ManifestContent.DATA,))
+_DELETE_FILES: Final = partial(_FILES, contents=(ManifestContent.DELETES,))
+_OF_ONE_SNAPSHOT: Final[dict[str, _Maker]] = {
+    "entries": _entries,
+    "files": _FILES,
+    "data_files": _DATA_FILES,
+    "delete_files": _DELETE_FILES,
+    "manifests": partial(_manifests, is_all=False),
+    "partitions": _partitions,
+    "position_deletes": _position_deletes,
+}
+_OF_ALL: Final[dict[str, _Maker]] = {
+    "history": partial(_log, "history"),
+    "metadata_log_entries": partial(_log, "metadata_log_entries"),
+    "snapshots": partial(_log, "snapshots"),
+    "refs": partial(_log, "refs"),
+    "all_data_files": _DATA_FILES,
+    "all_delete_files": _DELETE_FILES,
+    "all_files": _FILES,
+    "all_manifests": partial(_manifests, is_all=True),
+    "all_entries": _entries,
+}
+
+TIME_TRAVELLING: Final = tuple(_OF_ONE_SNAPSHOT)
+"""The metadata tables of one snapshot."""
+NAMES: Final = (*TIME_TRAVELLING, *_OF_ALL)
+"""All metadata tables."""
