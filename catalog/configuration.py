@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from icecomb.catalog.setting import Properties, Setting
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import shown
+from icecomb.format.property import shown, similar
 
 PREFIX: Final = "ICECOMB_CATALOG__"
 DEFAULT_CATALOG: Final = "ICECOMB_DEFAULT_CATALOG"
@@ -101,7 +100,7 @@ class Configuration:
     def _unplaced(self) -> ConfigurationError:
         own = [setting.source for _, setting in sorted(self.settings.items())]
         some = f" (only other settings of it are known, as from {own[0]})" if own else ""
-        meant = get_close_matches(self.name, [one for one in self._known if one != self.name])
+        meant = similar(self.name, [one for one in self._known if one != self.name])
         others = f"Did you mean {' or '.join(meant)}? " if meant else ""
         return ConfigurationError(
             f"Catalog {self.name} is not configured: nothing says where its metastore is{some}",

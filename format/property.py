@@ -199,9 +199,13 @@ def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None
         known: The names.
         alike: How near (`difflib`) it must be.
     """
-    by_lowered = {name.lower(): name for name in known}
-    found = get_close_matches(key.lower(), by_lowered, n=1, cutoff=alike)
-    return by_lowered[found[0]] if found else None
+    return next(iter(similar(key, known, alike)), None)
+
+
+def similar(name: str, known: Iterable[str], alike: float = 0.6) -> list[str]:
+    """At most three known names that are like this one, in any case, the nearest first."""
+    by_lowered = {one.lower(): one for one in known}
+    return [by_lowered[one] for one in get_close_matches(name.lower(), by_lowered, cutoff=alike)]
 
 
 def is_secret(key: str) -> bool:

@@ -7,7 +7,6 @@ of the column's range decides it (`id < 2 ** 40` selects every int that is not n
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -41,6 +40,7 @@ from icecomb.format.expressions.expression import (
 from icecomb.format.expressions.literal import Converted, convert_literal
 from icecomb.format.expressions.preimage import on_column
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
+from icecomb.format.property import similar
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,
@@ -162,12 +162,7 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
 
 
 def _unknown_column(schema: Schema, name: str) -> ExpressionError:
-    names = schema.column_names
-    lowered = {known.lower(): known for known in names}
-    close = [
-        lowered[match]
-        for match in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
-    ]
+    close = similar(name, schema.column_names)
     hint = (
         f"Did you mean {' or '.join(close)}?"
         if close

@@ -196,9 +196,10 @@ def test_a_slip_in_a_name_starts_no_metastore(environment, tmp_path, monkeypatch
     near.write_text("catalog:\n  prod: {uri: thrift://127.0.0.1:9}\n  part: {warehouse: /w}\n")
     assert load_catalog("prod").name == "prod"
     assert load_catalog("staging").name == "staging"
-    with pytest.raises(ConfigurationError, match="Catalog prd is not configured") as error:
-        load_catalog("prd", warehouse="/w")
-    assert error.value.hint.startswith("Did you mean prod?")
+    for slip in ("prd", "PRD"):
+        with pytest.raises(ConfigurationError, match=f"Catalog {slip} is not configured") as error:
+            load_catalog(slip, warehouse="/w")
+        assert error.value.hint.startswith("Did you mean prod?")
     with pytest.raises(ConfigurationError, match="not configured") as error:
         open_table("stagin.db.t")
     assert error.value.hint.startswith("Did you mean staging?")

@@ -11,7 +11,7 @@ from icecomb.catalog.hive.lock import LockSettings
 from icecomb.catalog.hive.settlement import pauses
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property import HIDDEN, choice, flag, nearest, number, seconds, text
+from icecomb.format.property import HIDDEN, choice, flag, nearest, number, seconds, similar, text
 
 FLAG = flag("k", "", default=True)
 NUMBER = number("k", 7, "", least=0)
@@ -86,6 +86,7 @@ def test_a_secret_is_not_shown_by_the_error_that_refuses_it():
 
 def test_a_misspelt_name_is_found_in_any_case():
     assert nearest("hive.metastore.use.ssl", ["hive.metastore.use.SSL"]) == "hive.metastore.use.SSL"
+    assert similar("PRICE", ["Price", "prize", "id"]) == ["Price", "prize"]
     assert nearest("something.else", ["hive.metastore.use.SSL"]) is None
 
 
