@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.codec import compressor, decompressor
-from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string, encoder
+from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError, reason_of
 
@@ -193,38 +193,42 @@ def read_table(
         raise _damaged(container, error) from error
 
 
-def write_container(
-    schema: Any,
-    plain: Any,
-    records: Iterable[Mapping[str, Any]],
-    metadata: Mapping[str, str],
-    *,
-    codec: str = "gzip",
-    level: int | None = None,
-) -> bytes:
-    """Encode records as a container file.
+@dataclass(frozen=True, slots=True)
+class RecordForm:
+    """How the records of a schema are written: made once, it serves any number of files.
+
+    Attributes:
+        schema: The schema as files state it.
+        encode: Encodes a record.
+    """
+
+    schema: str
+    encode: Encoder
+
+    @classmethod
+    def of(cls, schema: Any, plain: Any) -> RecordForm:
+        """The form of a schema.
+
+        Args:
+            schema: The schema.
+            plain: Its plain form; the records use the names in there, as `avro.encoder` says.
+        """
+        return cls(_compact(schema), encoder(plain))
+
+
+class ContainerWriter:
+    """A container file in the making.
 
     Args:
-        schema: The schema that the file states.
-        plain: Its plain form; the records use the names in there.
-        records: The records, as `avro_encoder.encoder` takes them.
+        form: What the records are.
         metadata: Further key-value metadata.
         codec: A value of Iceberg's `write.manifest.compression-codec`.
         level: The compression level; None is the codec's usual one.
     """
-    writer = ContainerWriter(schema, plain, metadata, codec=codec, level=level)
-    for record in records:
-        writer.add(record)
-    return writer.finish()
-
-
-class ContainerWriter:
-    """A container file in the making; see `write_container`."""
 
     def __init__(
         self,
-        schema: Any,
-        plain: Any,
+        form: RecordForm,
         metadata: Mapping[str, str],
         *,
         codec: str = "gzip",
@@ -232,11 +236,11 @@ class ContainerWriter:
     ) -> None:
         name, self._compress = compressor(codec, level)
         self._sync = os.urandom(SYNC_SIZE)
-        self._encode = encoder(plain)
+        self._encode = form.encode
         self._block: list[bytes] = []
         self._block_bytes = 0
         self._out = BytesIO()
-        texts = {"avro.schema": _compact(schema), "avro.codec": name, **metadata}
+        texts = {"avro.schema": form.schema, "avro.codec": name, **metadata}
         self._out.write(header_bytes(texts, self._sync))
 
     def add(self, record: Mapping[str, Any]) -> None:

@@ -141,7 +141,7 @@ def _pairs(encode_key: Encoder, encode_value: Encoder) -> Encoder:
             return b"\x00"
         parts = [encode_long(len(values))]
         for key, value in values.items():
-            # the keys are the column ids of one table
+            # the keys are column ids
             known = keys.get(key)
             if known is None:
                 known = keys[key] = encode_key(key)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.container import (
     ContainerWriter,
+    RecordForm,
     parse_container,
     plain_form,
     read_records,
@@ -130,17 +132,16 @@ def write_manifest_list(
     Raises:
         ValidationError: A manifest of deletes in format version 1, or one without a number.
     """
-    struct = manifest_file_type(format_version)
-    schema = avro_schema(struct, "manifest_file")
+    form, record_type = _form(format_version)
     metadata = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
         "format-version": str(format_version),
-        "iceberg.schema": json.dumps({**struct.to_json(), "schema-id": 0}, separators=(",", ":")),
+        "iceberg.schema": record_type,
     }
     if format_version > 1:
         metadata["sequence-number"] = str(sequence_number)
-    out = ContainerWriter(schema, plain_schema(schema, MANIFEST_FILE_NAMES), metadata, codec=codec)
+    out = ContainerWriter(form, metadata, codec=codec)
     manifests = tuple(manifests)
     reusable: tuple[ListBlock, ...] = ()
     if parent is not None and (parent.format_version, parent.codec) == (format_version, codec):
@@ -159,6 +160,15 @@ def write_manifest_list(
         out.add_block(len(block.manifests), block.packed)
     io.create(location, out.finish())
     return ManifestList(format_version, codec, blocks)
+
+
+@cache
+def _form(format_version: int) -> tuple[RecordForm, str]:
+    """The records of a list, and what they are as a type of the specification."""
+    struct = manifest_file_type(format_version)
+    schema = avro_schema(struct, "manifest_file")
+    text = json.dumps({**struct.to_json(), "schema-id": 0}, separators=(",", ":"))
+    return RecordForm.of(schema, plain_schema(schema, MANIFEST_FILE_NAMES)), text
 
 
 def _kept_blocks(

@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icecomb.format.avro.container import ContainerWriter
+from icecomb.format.avro.container import ContainerWriter, RecordForm
 from icecomb.format.avro.schema import avro_schema, plain_schema, to_avro
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.manifests.manifest import (
@@ -110,13 +111,9 @@ class ManifestWriter:
             for field in self._partition.fields
             if isinstance(field.field_type, PrimitiveType)
         ]
-        stored = entry_type(format_version, stored_partition(self._partition))
-        avro = avro_schema(stored, "manifest_entry")
-        struct = entry_type(format_version, self._partition)
-        metadata = _metadata(format_version, spec, schema, struct, content)
-        self._out = ContainerWriter(
-            avro, plain_schema(avro, ENTRY_NAMES), metadata, codec=codec, level=level
-        )
+        form, record_type = _form(format_version, self._partition)
+        metadata = _metadata(format_version, spec, schema, record_type, content)
+        self._out = ContainerWriter(form, metadata, codec=codec, level=level)
 
     def add(self, file: DataFile, sequence_number: int | None = None) -> None:
         """Track a new file.
@@ -380,11 +377,20 @@ class _Summary:
         return (value, math.copysign(1.0, value)) if self._floating else value
 
 
+@lru_cache
+def _form(format_version: int, partition: StructType) -> tuple[RecordForm, str]:
+    """The records of a manifest, and what they are as a type of the specification."""
+    stored = avro_schema(entry_type(format_version, stored_partition(partition)), "manifest_entry")
+    struct = entry_type(format_version, partition)
+    form = RecordForm.of(stored, plain_schema(stored, ENTRY_NAMES))
+    return form, _json({**struct.to_json(), "schema-id": 0})
+
+
 def _metadata(
     format_version: int,
     spec: PartitionSpec,
     schema: Schema,
-    struct: StructType,
+    record_type: str,
     content: ManifestContent,
 ) -> dict[str, str]:
     metadata = {
@@ -392,7 +398,7 @@ def _metadata(
         "partition-spec": _json([field.to_json() for field in spec.fields]),
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(format_version),
-        "iceberg.schema": _json({**struct.to_json(), "schema-id": 0}),
+        "iceberg.schema": record_type,
     }
     if format_version > 1:
         metadata["content"] = "data" if content is ManifestContent.DATA else "deletes"

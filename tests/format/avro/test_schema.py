@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.avro.container import (
+    ContainerWriter,
+    RecordForm,
     parse_container,
     read_records,
     read_table,
-    write_container,
 )
 from icecomb.format.avro.encoder import encoder
 from icecomb.format.avro.schema import (
@@ -54,6 +55,13 @@ from icecomb.format.spec.types import (
 )
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long", "field-id": 1}]}
+
+
+def write_container(schema, plain, records, metadata, codec="gzip"):
+    writer = ContainerWriter(RecordForm.of(schema, plain), metadata, codec=codec)
+    for record in records:
+        writer.add(record)
+    return writer.finish()
 
 
 @pytest.mark.parametrize(
