@@ -10,8 +10,7 @@ import click
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output import finding_lines
-from icecomb.catalog.migrate.journal import ACCEPTABLE
-from icecomb.catalog.migrate.source_schema import TIMESTAMP_CHOICES
+from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
 from icecomb.format.errors import NoSuchTableError
 
 if TYPE_CHECKING:

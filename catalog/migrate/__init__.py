@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.journal import Choices
+from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -9,19 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.entity_json import (
-    partition_from_json,
-    partition_to_json,
-    table_to_json,
-)
-from icecomb.catalog.migrate.context import Workplace, remove_empty_folder
-from icecomb.catalog.migrate.journal import Choices, Journal, Step, open_journal, start_journal
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_empty_folder
+from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of, with_unread
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
 from icecomb.catalog.takeover import BlockedError
@@ -75,15 +71,7 @@ class Migrated:
 
     def to_json(self) -> dict[str, Any]:
         """The result for programs."""
-        return {
-            "table": self.table,
-            "metadata-location": self.metadata_location,
-            "snapshot-id": self.snapshot_id,
-            "partitions": self.partitions,
-            "files": self.files,
-            "rows": self.rows,
-            "journal": self.journal,
-        }
+        return {name.replace("_", "-"): value for name, value in asdict(self).items()}
 
 
 class Takeover:
@@ -104,9 +92,9 @@ class Takeover:
         """
         for _ in range(_ROUNDS):
             table = self._place.entry.load()
-            journal = open_journal(self._place.io, table.storage.location or "")
+            journal = self._place.journal(table)
             if journal is not None and journal.step(Step.REVERTING) is not None:
-                raise _being_reverted(table)
+                raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table, journal)
             if journal is not None and not self._abandon(journal):
@@ -136,8 +124,8 @@ class Takeover:
         journal = start_journal(
             self._place.io,
             plan.location,
-            table_to_json(table),
-            map(partition_to_json, self._place.partitions(table)),
+            table,
+            self._place.partitions(table),
             choices,
         )
         try:
@@ -200,7 +188,7 @@ class Takeover:
         self, table: HiveTable, journal: Journal, plan: MigrationPlan, choices: Choices
     ) -> None:
         """Look again, under the lock, whether table, partitions and files are as they were."""
-        recorded = list(map(partition_from_json, journal.partitions()))
+        recorded = list(journal.partitions())
         same = self._place.entry.load() == table and recorded == list(self._place.partitions(table))
         if same:
             again = plan_source(
@@ -297,14 +285,6 @@ class Takeover:
         with self._place.noting_unanswered(journal, now):
             entry.take_hive_parts_away(shown, lock, self._place.progress)
         journal.record(Step.CLEANED)
-
-
-def _being_reverted(table: HiveTable) -> MigrationError:
-    return MigrationError(
-        f"{table.full_name} is being reverted",
-        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
-        table=table.full_name,
-    )
 
 
 def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:

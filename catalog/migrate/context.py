@@ -12,12 +12,16 @@ from icecomb.catalog.commit_status import OLD_MS, fence, is_old
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-from icecomb.catalog.hive.thrift.entity_json import partition_from_json, table_from_json
 from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
-from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.journal import Journal, Step, open_journal
 from icecomb.catalog.pointer import Committed, Unknown
 from icecomb.catalog.progress import Progress
-from icecomb.format.errors import CommitFailedError, CommitStateUnknownError, FileMissingError
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    FileMissingError,
+    MigrationError,
+)
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -59,6 +63,10 @@ class Workplace:
     def entry(self) -> Entry:
         """The table's entry in the metastore."""
         return Entry(self.client, self.database, self.name, self.settings)
+
+    def journal(self, table: HiveTable) -> Journal | None:
+        """The table's migration that was not reverted, if there is one."""
+        return open_journal(self.io, table.storage.location or "")
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """The partitions the metastore has now, fetched in pages."""
@@ -150,21 +158,24 @@ class Workplace:
             fence(self.catalog, (self.database, self.name))
 
 
+def moment(at_ms: int) -> str:
+    """A time for people."""
+    found = dt.datetime.fromtimestamp(at_ms / 1000, dt.timezone.utc)
+    return found.isoformat(sep=" ", timespec="seconds")
+
+
 def moment_after(at_ms: int) -> str:
     """When no request of a time can be under way any more, for people."""
-    over = dt.datetime.fromtimestamp((at_ms + OLD_MS) / 1000, dt.timezone.utc)
-    return over.isoformat(sep=" ", timespec="seconds")
+    return moment(at_ms + OLD_MS)
 
 
-def old_table(journal: Journal) -> HiveTable:
-    """The Hive table of a journal."""
-    return table_from_json(journal.table)
-
-
-def old_partitions(journal: Journal) -> Iterator[list[HivePartition]]:
-    """The Hive partitions of a journal, in pages."""
-    for page in journal.partition_pages():
-        yield [partition_from_json(raw) for raw in page]
+def being_reverted(table: HiveTable) -> MigrationError:
+    """The error of who does something else meanwhile."""
+    return MigrationError(
+        f"{table.full_name} is being reverted",
+        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+        table=table.full_name,
+    )
 
 
 def remove_empty_folder(io: FileIO, location: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.journal import Journal, Step, find_journals, open_journal
+from icecomb.catalog.migrate.context import Workplace, being_reverted, moment
+from icecomb.catalog.migrate.journal import Journal, Step, find_journals
 from icecomb.format.errors import MigrationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
@@ -25,7 +24,7 @@ def status(place: Workplace) -> dict[str, Any]:
     if not journals:
         return {**facts, "state": "never migrated by icecomb"}
     journal = journals[-1]
-    steps = {step.value: _moment(done["at-ms"]) for step, done in journal.steps().items()}
+    steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
     return {
         **facts,
         "state": _state(journal, iceberg=table.is_iceberg),
@@ -47,7 +46,7 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
         MigrationError: there is no finished migration, or it is being reverted.
     """
     table = place.entry.load()
-    journal = open_journal(place.io, table.storage.location or "")
+    journal = place.journal(table)
     prepared = journal.step(Step.PREPARED) if journal is not None else None
     if (
         journal is None
@@ -62,11 +61,7 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
             table=table.full_name,
         )
     if journal.step(Step.REVERTING) is not None:
-        raise MigrationError(
-            f"{table.full_name} is being reverted",
-            hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
-            table=table.full_name,
-        )
+        raise being_reverted(table)
     if dry_run:
         return
     loaded = place.catalog.load_table((place.database, place.name))
@@ -108,8 +103,3 @@ def _state(journal: Journal, *, iceberg: bool) -> str:
     if iceberg:
         return "an Iceberg table, not finished: run apply again"
     return "interrupted before the table was changed: run apply again"
-
-
-def _moment(at_ms: int) -> str:
-    moment = dt.datetime.fromtimestamp(at_ms / 1000, dt.timezone.utc)
-    return moment.isoformat(sep=" ", timespec="seconds")

@@ -20,20 +20,23 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, islice
 from typing import Any, Final
 
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity_json import (
+    partition_from_json,
+    partition_to_json,
+    table_from_json,
+    table_to_json,
+)
+from icecomb.catalog.migrate.choices import Choices
 from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
 from icecomb.format.storage.file_io import FileIO
 
 FOLDER: Final = "_icecomb_migration"
 _VERSION: Final = 1
 _PAGE: Final = 500
-ACCEPTABLE: Final = {
-    "bucketing": "lose the table's Hive bucketing (the rows stay, the layout is not promised)",
-    "missing-partitions": "leave out partitions whose folder does not exist",
-    "subdirectories": "take over files in sub-folders of a partition, too",
-}
-"""Blockers that a user may accept by name, and what accepting means."""
 
 
 class Step(Enum):
@@ -57,41 +60,13 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What the user chose; recorded, because the table depends on it.
-
-    Attributes:
-        timestamp: what Hive's timestamp becomes, "timestamptz" or "timestamp".
-        time_zone: the zone of local timestamps in partition values.
-        accept: names of accepted blockers, see `ACCEPTABLE`.
-    """
-
-    timestamp: str = "timestamptz"
-    time_zone: str = "UTC"
-    accept: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The choices as in the journal."""
-        return {
-            "timestamp": self.timestamp,
-            "time-zone": self.time_zone,
-            "accept": list(self.accept),
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Choices:
-        """Read what `to_json` wrote."""
-        return cls(raw["timestamp"], raw["time-zone"], tuple(raw["accept"]))
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """One migration of one table.
 
     Attributes:
         location: the journal's folder.
         migration_id: the last part of it; ids sort by the time they were made.
-        table: the old metastore table object, in the client's exact JSON form.
+        table: the old Hive table, exactly.
         pages: how many files of partitions there are.
         partition_count: how many partitions are in them.
         choices: what the user chose.
@@ -100,20 +75,20 @@ class Journal:
     io: FileIO
     location: str
     migration_id: str
-    table: Mapping[str, Any]
+    table: HiveTable
     pages: int
     partition_count: int
     choices: Choices
 
-    def partitions(self) -> Iterator[dict[str, Any]]:
-        """The old metastore partition objects, in the client's exact JSON form."""
-        for page in self.partition_pages():
-            yield from page
+    def partitions(self) -> Iterator[HivePartition]:
+        """The old partitions, exactly."""
+        return chain.from_iterable(self.partition_pages())
 
-    def partition_pages(self) -> Iterator[list[dict[str, Any]]]:
+    def partition_pages(self) -> Iterator[list[HivePartition]]:
         """The same, in pages that fit one call to the metastore."""
         for number in range(self.pages):
-            yield _read(self.io, _page_location(self.location, number))["partitions"]
+            page = _read(self.io, _page_location(self.location, number))
+            yield list(map(partition_from_json, page["partitions"]))
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """The facts recorded for a step, of its newest attempt; None when it is not done."""
@@ -157,8 +132,8 @@ class Journal:
 def start_journal(
     io: FileIO,
     table_location: str,
-    table: Mapping[str, Any],
-    partitions: Iterable[Mapping[str, Any]],
+    table: HiveTable,
+    partitions: Iterable[HivePartition],
     choices: Choices,
 ) -> Journal:
     """Write a new journal: the exact old state, before anything is changed.
@@ -169,22 +144,12 @@ def start_journal(
     now = dt.datetime.now(dt.timezone.utc)
     migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
     location = f"{table_location.rstrip('/')}/{FOLDER}/{migration_id}"
-    page: list[Mapping[str, Any]] = []
     pages = total = 0
-
-    def write_page() -> None:
+    left = map(partition_to_json, partitions)
+    while page := list(islice(left, _PAGE)):
         io.create(_page_location(location, pages), _encoded({"partitions": page}))
-
-    for partition in partitions:
-        page.append(partition)
-        total += 1
-        if len(page) == _PAGE:
-            write_page()
-            pages += 1
-            page = []
-    if page:
-        write_page()
         pages += 1
+        total += len(page)
     body = {
         "version": _VERSION,
         "id": migration_id,
@@ -192,7 +157,7 @@ def start_journal(
         "choices": choices.to_json(),
         "partition-pages": pages,
         "partition-count": total,
-        "table": table,
+        "table": table_to_json(table),
     }
     io.create(f"{location}/journal.json", _encoded(body))
     return Journal(io, location, migration_id, table, pages, total, choices)
@@ -230,7 +195,7 @@ def _open_journal(io: FileIO, location: str) -> Journal:
             io,
             location.rpartition("/")[0],
             raw["id"],
-            raw["table"],
+            table_from_json(raw["table"]),
             raw["partition-pages"],
             raw["partition-count"],
             Choices.from_json(raw["choices"]),

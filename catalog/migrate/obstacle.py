@@ -7,39 +7,51 @@ from typing import Final
 
 from icecomb.catalog.finding import Finding, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.footer import FileProblem
-from icecomb.catalog.migrate.journal import Choices
 from icecomb.catalog.migrate.source import is_parquet
 from icecomb.catalog.migrate.source_schema import SourceSchema
 
 FORMAT_HINT: Final = "copy it into a Parquet table first; ORC and Avro files are not taken over yet"
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
-_FILE_REMEDIES: Final = {
-    "not-parquet": "remove the file, or rewrite it as Parquet",
-    "unreadable-file": "restore or remove the file",
-    "encrypted-file": "encrypted Parquet files cannot be taken over",
-    "ambiguous-column": "rewrite the file: Hive itself cannot tell the columns apart",
-    "partition-column-in-file": "rewrite the file without that column",
-    "foreign-field-ids": "rewrite the file without field ids: Iceberg readers trust them most",
-    "reassigned-name": "rewrite the file: its columns are mistaken for others",
-    "type-differs": "rewrite the file, or change the column's type in Hive",
-    "timestamp-unit": "rewrite the file with microseconds",
-    "foreign-type": "rewrite the file with the table's types",
-    "timestamp-zone": "choose the other --timestamp, or rewrite the file",
+_FILES: Final = {
+    "not-parquet": ("files are not Parquet", "remove the file, or rewrite it as Parquet"),
+    "unreadable-file": ("files cannot be read", "restore or remove the file"),
+    "encrypted-file": ("files are encrypted", "encrypted Parquet files cannot be taken over"),
+    "ambiguous-column": (
+        "files have columns that differ only in case",
+        "rewrite the file: Hive itself cannot tell the columns apart",
+    ),
+    "partition-column-in-file": (
+        "files hold a partition column with values of its own",
+        "rewrite the file without that column",
+    ),
+    "foreign-field-ids": (
+        "files carry Parquet field ids of another table",
+        "rewrite the file without field ids: Iceberg readers trust them most",
+    ),
+    "reassigned-name": (
+        "files have columns under names of other columns",
+        "rewrite the file: its columns are mistaken for others",
+    ),
+    "type-differs": (
+        "files hold another type than the table says",
+        "rewrite the file, or change the column's type in Hive",
+    ),
+    "timestamp-unit": (
+        "files hold timestamps that are no microseconds",
+        "rewrite the file with microseconds",
+    ),
+    "foreign-type": (
+        "files hold types that Iceberg does not have",
+        "rewrite the file with the table's types",
+    ),
+    "timestamp-zone": (
+        "files and table disagree whether a timestamp has a zone",
+        "choose the other --timestamp, or rewrite the file",
+    ),
 }
-_FILE_MESSAGES: Final = {
-    "not-parquet": "files are not Parquet",
-    "unreadable-file": "files cannot be read",
-    "encrypted-file": "files are encrypted",
-    "ambiguous-column": "files have columns that differ only in case",
-    "partition-column-in-file": "files hold a partition column with values of its own",
-    "foreign-field-ids": "files carry Parquet field ids of another table",
-    "reassigned-name": "files have columns under names of other columns",
-    "type-differs": "files hold another type than the table says",
-    "timestamp-unit": "files hold timestamps that are no microseconds",
-    "foreign-type": "files hold types that Iceberg does not have",
-    "timestamp-zone": "files and table disagree whether a timestamp has a zone",
-}
+"""What files may be that stand in the way, and the remedy."""
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
@@ -94,13 +106,9 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
 
 def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
     """Columns that cannot be converted, and what conversion chose."""
-    for problem in converted.problems:
-        yield blocker(
-            "unsupported-column",
-            f"column {problem.column}: {problem.error}",
-            "drop or convert the column in Hive",
-            (problem.column,),
-        )
+    for column, error in converted.problems:
+        remedy = "drop or convert the column in Hive"
+        yield blocker("unsupported-column", f"column {column}: {error}", remedy, (column,))
     for column, notes in converted.notes.items():
         for text in notes:
             yield note("converted-type", f"column {column}: {text}", "recorded", (column,))
@@ -127,4 +135,5 @@ def file_findings(problems: Iterable[tuple[str, FileProblem]]) -> Iterable[Findi
             for location, p in pairs
         )
         count = len({location for location, _ in pairs})
-        yield blocker(code, f"{count} {_FILE_MESSAGES[code]}", _FILE_REMEDIES[code], places)
+        what, remedy = _FILES[code]
+        yield blocker(code, f"{count} {what}", remedy, places)

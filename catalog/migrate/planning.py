@@ -8,17 +8,22 @@ from typing import Any
 
 from icecomb.catalog.finding import Severity, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.footer import Footer, read_footer
-from icecomb.catalog.migrate.journal import Choices
 from icecomb.catalog.migrate.obstacle import (
     FORMAT_HINT,
     file_findings,
     schema_findings,
     table_findings,
 )
-from icecomb.catalog.migrate.partition_value import partition_values
-from icecomb.catalog.migrate.source import is_parquet, null_name, partition_name, table_schema
+from icecomb.catalog.migrate.source import (
+    is_parquet,
+    partition_name,
+    partition_place,
+    table_place,
+)
 from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
+from icecomb.catalog.migrate.source_schema import source_schema
 from icecomb.catalog.progress import Progress, each
 from icecomb.catalog.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, ValidationError
@@ -117,7 +122,7 @@ class _Survey:
         self._table = table
         self._choices = choices
         self._progress = progress
-        self._converted = table_schema(table, choices.timestamp)
+        self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
     def plan(
@@ -145,30 +150,22 @@ class _Survey:
         )
 
     def _places(self, partitions: Iterable[HivePartition]) -> list[Place]:
-        table, converted = self._table, self._converted
+        table = self._table
         if not table.partition_keys:
-            return [Place("", table.storage.location or "", ())]
+            return [table_place(table)]
         places: list[Place] = []
         formats: list[str] = []
         wrong: list[str] = []
         for partition in partitions:
-            name, location = partition_name(table, partition), partition.storage.location or ""
-            if not is_parquet(partition.storage.input_format):
-                formats.append(f"{name} ({partition.storage.input_format})")
+            name, kind = partition_name(table, partition), partition.storage.input_format
+            if not is_parquet(kind):
+                formats.append(f"{name} ({kind})")
                 continue
             try:
-                values = partition_values(
-                    partition.values,
-                    converted.spec,
-                    converted.schema,
-                    hive_types=[key.type for key in table.partition_keys],
-                    null_name=null_name(table),
-                    time_zone=self._choices.time_zone,
-                )
+                zone = self._choices.time_zone
+                places.append(partition_place(table, partition, self._converted, zone))
             except ValidationError as error:
                 wrong.append(f"{name}: {error.message}")
-                continue
-            places.append(Place(name, location, values))
         if formats:
             self._block(
                 "partition-format",

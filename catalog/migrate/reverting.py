@@ -16,12 +16,10 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.context import (
     Workplace,
     moment_after,
-    old_partitions,
-    old_table,
     remove_empty_folder,
 )
 from icecomb.catalog.migrate.file_history import FileHistory
-from icecomb.catalog.migrate.journal import Journal, Step, open_journal
+from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
@@ -132,14 +130,14 @@ class Reversal:
             plan, added = self._looked_at(table, journal)
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
-        old, pointer = old_table(journal), table.metadata_location or ""
+        old, pointer = journal.table, table.metadata_location or ""
         journal.record(Step.REVERTING, pointer=pointer, added=added)
         with self._place.locked(table) as lock:
             self._place.entry.expect(pointer)
             with self._place.noting_unanswered(journal, table):
                 self._place.entry.give_hive_parts_back(
                     old,
-                    old_partitions(journal),
+                    journal.partition_pages(),
                     journal.partition_count,
                     lock,
                     self._place.progress,
@@ -163,9 +161,9 @@ class Reversal:
         metadata = read_metadata(self._place.io, pointer)
         history = FileHistory(self._place.io, table.full_name, journal, metadata)
         plan = self._plan(table, journal, metadata, history)
-        old = old_table(journal)
+        old = journal.table
         folders = (
-            {p.storage.location or "" for page in old_partitions(journal) for p in page}
+            {p.storage.location or "" for p in journal.partitions()}
             if old.partition_keys
             else {old.storage.location or ""}
         )
@@ -183,7 +181,7 @@ class Reversal:
             )
 
     def _journal(self, table: HiveTable) -> Journal:
-        journal = open_journal(self._place.io, table.storage.location or "")
+        journal = self._place.journal(table)
         if journal is None:
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
@@ -227,7 +225,7 @@ class Reversal:
         plan = RevertPlan(table.full_name, journal.partition_count)
         if dry_run:
             return plan
-        old = old_table(journal)
+        old = journal.table
         with self._place.locked(table) as lock:
             if journal.step(Step.REVERTING) is not None:
                 with self._place.noting_unanswered(journal, table):

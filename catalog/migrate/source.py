@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
-from icecomb.catalog.migrate.partition_value import DEFAULT_PARTITION
-from icecomb.catalog.migrate.source_schema import SourceColumn, SourceSchema, source_schema
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.partition_value import DEFAULT_PARTITION, partition_values
+from icecomb.catalog.migrate.source_files import Place
+from icecomb.catalog.migrate.source_schema import SourceSchema
 
 _NULL_NAME = "hive.exec.default.partition.name"
 
 
-def table_schema(table: HiveTable, timestamp: str) -> SourceSchema:
-    """The Iceberg schema and spec of a Hive table; see `source_schema`."""
-    return source_schema(
-        _columns(table.storage.columns),
-        _columns(table.partition_keys),
-        table.parameters,
-        timestamp=timestamp,
+def table_place(table: HiveTable) -> Place:
+    """The folder of a table without partitions."""
+    return Place("", table.storage.location or "", ())
+
+
+def partition_place(
+    table: HiveTable, partition: HivePartition, converted: SourceSchema, time_zone: str
+) -> Place:
+    """The folder of a partition, and its values in Iceberg.
+
+    Args:
+        table: the table.
+        partition: the partition.
+        converted: the table's schema and spec.
+        time_zone: the zone of local timestamps in partition values.
+
+    Raises:
+        ValidationError: a value is no exact value of its column's type.
+    """
+    values = partition_values(
+        partition.values,
+        converted.spec,
+        converted.schema,
+        hive_types=[key.type for key in table.partition_keys],
+        null_name=table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION,
+        time_zone=time_zone,
     )
-
-
-def null_name(table: HiveTable) -> str:
-    """The text that stands for null in partition values."""
-    return table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION
+    return Place(partition_name(table, partition), partition.storage.location or "", values)
 
 
 def partition_name(table: HiveTable, partition: HivePartition) -> str:
-    """How people call a partition: ``dt=2024-01-01/k=1``, not escaped; "" without keys."""
+    """How people call a partition: ``dt=2024-01-01/k=1``, not escaped."""
     pairs = zip(table.partition_keys, partition.values, strict=False)
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
@@ -35,7 +49,3 @@ def partition_name(table: HiveTable, partition: HivePartition) -> str:
 def is_parquet(input_format: str | None) -> bool:
     """Whether Hive reads files of this input format as Parquet."""
     return "parquet" in (input_format or "").lower()
-
-
-def _columns(columns: Iterable[FieldSchema]) -> tuple[SourceColumn, ...]:
-    return tuple(SourceColumn(one.name, one.type, one.comment) for one in columns)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
 from icecomb.catalog.migrate.hive_type import parse_hive_type
 from icecomb.catalog.migrate.spark_type import parse_spark_field, spark_schema
 from icecomb.format.errors import IcecombError, UnsupportedError
@@ -19,31 +20,6 @@ from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionFie
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids, children, with_children
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import IcebergType, NestedField
-
-TIMESTAMP_CHOICES: Final = ("timestamptz", "timestamp")
-"""What Hive's ``timestamp`` may become; the first, as in Iceberg Java's migrate, is the default."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column as the metastore has it."""
-
-    name: str
-    type: str
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnProblem:
-    """A column that cannot be converted.
-
-    Attributes:
-        column: its name.
-        error: why.
-    """
-
-    column: str
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,57 +30,49 @@ class SourceSchema:
         schema: with fresh field ids, without the columns that have problems.
         spec: identity on each partition column, unpartitioned when there is none.
         notes: column name to what was converted or chosen.
-        problems: the columns that cannot be converted.
+        problems: the columns that cannot be converted, and why.
     """
 
     schema: Schema
     spec: PartitionSpec
     notes: Mapping[str, tuple[str, ...]]
-    problems: tuple[ColumnProblem, ...]
+    problems: tuple[tuple[str, str], ...]
 
 
-def source_schema(
-    columns: Iterable[SourceColumn],
-    partition_keys: Iterable[SourceColumn],
-    parameters: Mapping[str, str],
-    *,
-    timestamp: str = TIMESTAMP_CHOICES[0],
-) -> SourceSchema:
-    """The Iceberg schema of a Hive table; problems are collected, never raised.
+def source_schema(table: HiveTable, timestamp: str) -> SourceSchema:
+    """The Iceberg schema and spec of a Hive table; problems are collected, never raised.
 
     Args:
-        columns: the columns of the table's storage descriptor.
-        partition_keys: the partition columns.
-        parameters: the table's parameters, where Spark keeps spelling and exact types.
-        timestamp: one of `TIMESTAMP_CHOICES`.
+        table: its columns, and its parameters, where Spark keeps spelling and exact types.
+        timestamp: see `Choices`.
     """
-    data, keys = tuple(columns), tuple(partition_keys)
-    recorded = _spark_fields(parameters, (*data, *keys))
+    columns = (*table.storage.columns, *table.partition_keys)
+    recorded = _spark_fields(table.parameters, columns)
     fields: list[NestedField] = []
     notes: dict[str, tuple[str, ...]] = {}
-    problems: list[ColumnProblem] = []
+    problems: list[tuple[str, str]] = []
     seen: set[str] = set()
-    for column in (*data, *keys):
+    for column in columns:
         if column.name.lower() in seen:
-            problems.append(ColumnProblem(column.name, "the name occurs twice, ignoring case"))
+            problems.append((column.name, "the name occurs twice, ignoring case"))
             continue
         seen.add(column.name.lower())
         raw = recorded.get(column.name.lower())
         try:
             field, remarks = _field(column, raw, timestamp)
         except IcecombError as error:
-            problems.append(ColumnProblem(column.name, error.message))
+            problems.append((column.name, error.message))
             continue
         fields.append(field)
         if remarks:
             notes[field.name] = remarks
     schema = assign_fresh_schema_ids(Schema(_numbered(fields)))
-    spec = _identity_spec(schema, keys)
+    spec = _identity_spec(schema, table.partition_keys)
     return SourceSchema(schema, spec, notes, tuple(problems))
 
 
 def _field(
-    column: SourceColumn, recorded: Mapping[str, Any] | None, timestamp: str
+    column: FieldSchema, recorded: Mapping[str, Any] | None, timestamp: str
 ) -> tuple[NestedField, tuple[str, ...]]:
     plain = parse_hive_type(column.type, timestamp=timestamp)
     doc = column.comment or None
@@ -121,7 +89,7 @@ def _field(
 
 
 def _spark_fields(
-    parameters: Mapping[str, str], columns: Iterable[SourceColumn]
+    parameters: Mapping[str, str], columns: Iterable[FieldSchema]
 ) -> dict[str, Mapping[str, Any]]:
     try:
         raw = spark_schema(parameters)
@@ -153,7 +121,7 @@ def _numbered(fields: Iterable[NestedField]) -> tuple[NestedField, ...]:
     return tuple(numbered(field) for field in fields)
 
 
-def _identity_spec(schema: Schema, keys: Iterable[SourceColumn]) -> PartitionSpec:
+def _identity_spec(schema: Schema, keys: Iterable[FieldSchema]) -> PartitionSpec:
     fields: list[PartitionField] = []
     for key in keys:
         if not schema.contains(key.name, case_sensitive=False):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.comparison import Comparison, FilePair, compare_files
-from icecomb.catalog.migrate.context import Workplace, old_partitions, old_table
-from icecomb.catalog.migrate.journal import Journal, Step, open_journal
-from icecomb.catalog.migrate.partition_value import partition_values
-from icecomb.catalog.migrate.source import null_name, partition_name, table_schema
-from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
+from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.source import partition_place, table_place
+from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
+from icecomb.catalog.migrate.source_schema import source_schema
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def verify(place: Workplace) -> Comparison:
         NoSuchSnapshotError: the migration's snapshot was expired.
     """
     table = place.entry.load()
-    journal = open_journal(place.io, table.storage.location or "")
+    journal = place.journal(table)
     prepared = journal.step(Step.PREPARED) if journal is not None else None
     if journal is None or prepared is None or not table.is_iceberg:
         raise MigrationError(
@@ -78,25 +78,11 @@ def _pairs(
     tasks: Mapping[str, FileScanTask],
     comparison: Comparison,
 ) -> list[FilePair]:
-    table = old_table(journal)
-    converted = table_schema(table, journal.choices.timestamp)
-    places = [Place("", table.storage.location or "", ())]
+    table, zone = journal.table, journal.choices.time_zone
+    converted = source_schema(table, journal.choices.timestamp)
+    places = [table_place(table)]
     if table.partition_keys:
-        places = [
-            Place(
-                partition_name(table, partition),
-                partition.storage.location or "",
-                partition_values(
-                    partition.values,
-                    converted.spec,
-                    converted.schema,
-                    null_name=null_name(table),
-                    time_zone=journal.choices.time_zone,
-                ),
-            )
-            for page in old_partitions(journal)
-            for partition in page
-        ]
+        places = [partition_place(table, one, converted, zone) for one in journal.partitions()]
     keys = [key.name.lower() for key in table.partition_keys]
     pairs: list[FilePair] = []
     left = dict(tasks)
