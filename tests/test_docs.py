@@ -119,7 +119,6 @@ def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
         assert dry or "would" not in comment, (page, command)
 
 
-@pytest.mark.jvm
 def test_the_statements_of_the_spark_page_run_from_the_first_to_the_last(spark, catalog) -> None:
     statements = [s for block in blocks("spark.md", "sql") for s in block.split(";") if s.strip()]
     assert len(statements) >= 25

@@ -13,13 +13,12 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 FOLDER = "/tmp/lake"  # noqa: S108 - the name in the README, replaced by a folder of the test
 
-pytestmark = pytest.mark.jvm
-
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.jvm
 def test_its_python_blocks_run_one_after_the_other(tmp_path: Path) -> None:
     from icecomb.catalog import metastore
 

@@ -16,8 +16,6 @@ from icecomb.catalog import cli
 from icecomb.catalog.cli.progress import TerminalProgress, duration, line
 from tests.peers.ports import closed_port
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture
 def icecomb(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
@@ -199,6 +197,7 @@ def test_a_dry_run_of_drop_refuses_what_drop_refuses(folders: Any, tmp_path: Pat
     assert not table.exists()
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("kept", ["in folders", "in a metastore"])
 def test_a_dry_run_of_a_purge_refuses_a_table_that_shares_its_files(
     kept: str, request: pytest.FixtureRequest

@@ -11,8 +11,6 @@ import pytest
 from icecomb.catalog import cli, load_catalog
 from icecomb.format.errors import LockTimeoutError
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture
 def locked(catalog, namespace):

@@ -11,8 +11,6 @@ from icecomb.catalog import cli
 from tests.peers.hdfs import write_site
 from tests.peers.webhdfs_proxy import WebHdfsProxy
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture
 def warehouse(hdfs):

@@ -36,8 +36,6 @@ from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
 
-pytestmark = pytest.mark.jvm
-
 ALTER = "alter_table_with_environment_context"
 WRITER = """
 import sys, pyarrow as pa

@@ -11,8 +11,6 @@ import pytest
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.format.errors import CommitFailedError, CommitStateUnknownError
 
-pytestmark = pytest.mark.jvm
-
 ALTER = "alter_table_with_environment_context"
 READ = "get_table_req"
 QUICK = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "2"}

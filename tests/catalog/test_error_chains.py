@@ -53,7 +53,6 @@ def printed(call, *args):
     pytest.fail("nothing was refused")
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("mistake", MISTAKES)
 @pytest.mark.usefixtures("table")
 def test_one_traceback_on_a_metastore(catalog, namespace, mistake):
@@ -76,7 +75,6 @@ def test_one_traceback_on_folders(tmp_path, mistake):
     assert text.count("Traceback") == 1, text
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("value", [None, b"x", "\ud800"])
 def test_a_property_of_a_namespace_that_is_no_text_is_refused_by_name(catalog, namespace, value):
     for properties in ({"k": value}, {"comment": value}):
@@ -89,7 +87,6 @@ def test_a_property_of_a_namespace_that_is_no_text_is_refused_by_name(catalog, n
     assert not catalog.namespace_exists("other")
 
 
-@pytest.mark.jvm
 def test_numbers_among_the_properties_of_a_namespace_become_text(catalog, namespace):
     catalog.update_namespace_properties(namespace, updates={"n": 5, "on": True})
     found = catalog.load_namespace_properties(namespace)

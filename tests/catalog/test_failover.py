@@ -18,8 +18,6 @@ from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, Unre
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError, MetastoreError
 
-pytestmark = pytest.mark.jvm
-
 ALTER = "alter_table_with_environment_context"
 FREE = {"engine.hive.lock-enabled": "false"}
 MOMENTS = [(HivePointer, "altered"), (EntryChange, "context")]

@@ -28,8 +28,6 @@ from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import CommitFailedError, LockTimeoutError
 from tests.peers.child_process import ended
 
-pytestmark = pytest.mark.jvm
-
 LEAST = 500
 """Faults a run."""
 DELETING = ("transact", "set-property-and-forget", "expire", "rewrite-manifests")
@@ -121,6 +119,7 @@ def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore
     assert all(found["kills"][name] >= 8 for name in names)
 
 
+@pytest.mark.jvm
 def test_a_metastore_killed_in_a_storm_of_commits_loses_and_repeats_none(tmp_path):
     first = embedded.start(tmp_path)
     proxy = ThriftProxy(first.port)

@@ -27,8 +27,6 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 
-pytestmark = pytest.mark.jvm
-
 SUCCESS = {"lock": 1, "get_table_req": 1, "alter_table_with_environment_context": 1, "unlock": 1}
 
 

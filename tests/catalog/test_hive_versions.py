@@ -23,8 +23,6 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
 )
 
-pytestmark = pytest.mark.jvm
-
 VERSIONS = ("2.3.10", "3.1.3", "4.0.1")
 CHECKING = ("2.3.10", "4.0.1")
 ALTER = "alter_table_with_environment_context"

@@ -93,7 +93,6 @@ def test_bytes_that_are_no_struct_are_refused(data):
         list(wire.fields(data))
 
 
-@pytest.mark.jvm
 def test_partitions_come_in_pages_and_go_back_as_they_were(catalog, namespace, tmp_path):
     client = catalog.client
     table = _table(namespace, f"file:{tmp_path}/part")
@@ -122,7 +121,6 @@ def test_partitions_come_in_pages_and_go_back_as_they_were(catalog, namespace, t
     assert again.storage == one.storage
 
 
-@pytest.mark.jvm
 def test_altering_with_a_wrong_expectation_is_refused(catalog, namespace, table):
     entry = catalog.client.table(namespace, "t")
     context = {
@@ -135,7 +133,6 @@ def test_altering_with_a_wrong_expectation_is_refused(catalog, namespace, table)
         catalog.client.alter_table(namespace, "absent", replace(entry, name="absent"))
 
 
-@pytest.mark.jvm
 def test_a_server_without_the_newest_call_is_asked_the_older_one(
     catalog, table, namespace, monkeypatch
 ):
@@ -156,7 +153,6 @@ def test_a_server_without_the_newest_call_is_asked_the_older_one(
     assert asked == ["get_table_req", "get_table_objects_by_name_req"]
 
 
-@pytest.mark.jvm
 def test_a_method_no_server_knows_is_a_missing_call(catalog, monkeypatch):
     def send(connection):
         monkeypatch.setattr(
@@ -171,7 +167,6 @@ def test_a_method_no_server_knows_is_a_missing_call(catalog, monkeypatch):
         catalog.client._calls.send("get_nothing", send)
 
 
-@pytest.mark.jvm
 def test_a_read_is_repeated_on_a_broken_connection_and_a_change_is_not(
     proxied, proxy, table, namespace
 ):
@@ -185,7 +180,6 @@ def test_a_read_is_repeated_on_a_broken_connection_and_a_change_is_not(
     assert proxied.client.database(namespace).parameters == {"how": "once"}
 
 
-@pytest.mark.jvm
 def test_the_first_of_several_addresses_that_answers_is_used(metastore):
     with (
         closed_port() as dead,
@@ -252,7 +246,6 @@ def _names_answered(client, database, name, answers):
         answers.put({str(error)})
 
 
-@pytest.mark.jvm
 def test_forked_processes_do_not_read_each_others_answers(catalog, namespace, rows):
     names = [f"t{n}" for n in range(4)]
     for name in names:

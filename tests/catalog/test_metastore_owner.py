@@ -23,8 +23,6 @@ from icecomb.catalog.metastore.place import KIND, SIGNATURE, Place
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
-pytestmark = pytest.mark.jvm
-
 STRANGER = """
 import encodings.idna, json, os, sys
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
@@ -121,6 +119,7 @@ def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, 
         assert "default" in client.databases()
 
 
+@pytest.mark.jvm
 def test_a_server_that_does_not_know_the_token_is_not_taken_for_ours(tmp_path):
     place = Place(tmp_path)
     try:
@@ -144,6 +143,7 @@ def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path):
             call(tmp_path)
 
 
+@pytest.mark.jvm
 def test_strangers_are_hung_up_on_and_do_not_keep_it_alive(tmp_path):
     home = tmp_path / ".metastore"
     home.mkdir(mode=0o777)

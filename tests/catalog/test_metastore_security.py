@@ -135,7 +135,6 @@ def by_name(server):
     return f"thrift://localhost:{server.port}"
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("protection", [None, "authentication", "privacy"])
 def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
     wanted = {"hadoop.rpc.protection": protection} if protection else {}
@@ -144,7 +143,6 @@ def test_a_ticket_opens_a_kerberized_metastore(kerberized, alice, protection):
         assert found._calls.pool.open_connections == 1
 
 
-@pytest.mark.jvm
 def test_tables_are_made_and_written_with_a_ticket(any_kerberized, alice, tmp_path):
     rows = pa.table({"id": pa.array([1, 2], pa.int64())})
     found = load_catalog("secure", uri=by_name(any_kerberized), warehouse=str(tmp_path), **SASL)
@@ -158,7 +156,6 @@ def test_tables_are_made_and_written_with_a_ticket(any_kerberized, alice, tmp_pa
     found.close()
 
 
-@pytest.mark.jvm
 def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch):
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
@@ -170,7 +167,6 @@ def test_a_keytab_opens_a_kerberized_metastore(any_kerberized, kdc, monkeypatch)
         assert "default" in found.databases()
 
 
-@pytest.mark.jvm
 def test_a_delegation_token_opens_a_kerberized_metastore(
     any_kerberized, alice, tmp_path, monkeypatch
 ):
@@ -195,7 +191,6 @@ def test_a_delegation_token_opens_a_kerberized_metastore(
         found.databases()
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("change", "says", "hint"),
     [
@@ -216,7 +211,6 @@ def test_what_kerberos_refuses_is_one_clear_line(kerberized, alice, change, says
     assert hint is None or hint in caught.value.hint
 
 
-@pytest.mark.jvm
 def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
     elsewhere = tmp_path / "krb5.conf"
     port = kdc.configuration.read_text().split("127.0.0.1:")[1].split("\n")[0]
@@ -231,7 +225,6 @@ def test_a_dead_key_centre_is_named(kdc, tmp_path, monkeypatch, kerberized):
     assert "krb5.conf" in caught.value.hint
 
 
-@pytest.mark.jvm
 def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, metastore, alice):
     tls = {
         "hive.metastore.use.SSL": "true",
@@ -255,7 +248,6 @@ def test_the_secure_and_the_plain_do_not_mix_and_say_so(kerberized, private, met
         assert "\n" not in caught.value.message
 
 
-@pytest.mark.jvm
 def test_a_metastore_behind_tls_is_used_when_its_authority_is_trusted(private):
     tls = {"hive.metastore.use.SSL": "true"}
     trusted = tls | {"hive.metastore.truststore.path": str(private.authority)}

@@ -17,8 +17,6 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 
-pytestmark = pytest.mark.jvm
-
 
 def path(location: str) -> Path:
     return Path(location.removeprefix("file:"))

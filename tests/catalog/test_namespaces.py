@@ -10,8 +10,6 @@ import pytest
 
 from icecomb.format.errors import NamespaceNotEmptyError, NoSuchNamespaceError, ValidationError
 
-pytestmark = pytest.mark.jvm
-
 OWNER, KIND = "hive.metastore.database.owner", "hive.metastore.database.owner-type"
 
 

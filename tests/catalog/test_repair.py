@@ -25,8 +25,6 @@ from icecomb.format.errors import (
 from icecomb.format.spec.metadata_file import read_metadata, write_metadata
 from icecomb.format.spec.update import update_table_metadata
 
-pytestmark = pytest.mark.jvm
-
 ALTER = "alter_table_with_environment_context"
 IMPATIENT = {"commit.status-check.num-retries": "0"}
 

@@ -18,8 +18,6 @@ from icecomb.catalog.hive.thrift.server import value_check
 from icecomb.format.errors import ConfigurationError
 from tests.peers.hive_metastore import HiveMetastore2
 
-pytestmark = pytest.mark.jvm
-
 ROWS = pa.table({"id": [1, 2, 3]})
 FREE = {"engine.hive.lock-enabled": "false"}
 
@@ -53,6 +51,7 @@ def pointer_finding(catalog):
     return finding(catalog, "pointer check")
 
 
+@pytest.mark.jvm
 def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(without_locks):
     place = {"uri": without_locks.uri, "warehouse": str(without_locks.warehouse)}
     with closing(load_catalog("lockless", **place)) as lake:
@@ -70,6 +69,7 @@ def test_where_no_locks_are_served_the_way_without_them_is_named_and_works(witho
         assert finding(lake, "locks").severity is Severity.NOTE
 
 
+@pytest.mark.jvm
 def test_a_metastore_without_direct_sql_is_found_out_and_locks_alone_are_relied_on(
     without_direct_sql,
 ):

@@ -32,8 +32,6 @@ from icecomb.format.errors import (
     ViewAlreadyExistsError,
 )
 
-pytestmark = pytest.mark.jvm
-
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 QUERIES = {"spark": "SELECT id, s FROM t", "trino": "select id, s from t"}
 

@@ -10,7 +10,6 @@ from catalog_suite import CatalogSuite
 from icecomb.catalog import load_catalog
 
 
-@pytest.mark.jvm
 class TestHiveCatalog(CatalogSuite):
     """On the real metastore that the tests share."""
 
@@ -23,14 +22,12 @@ class _HiveVersion(CatalogSuite):
         return hive_catalogs[self.version]
 
 
-@pytest.mark.jvm
 class TestHive3Catalog(_HiveVersion):
     """On a real metastore 3.1.3, over Derby: it ignores expected values."""
 
     version = "3.1.3"
 
 
-@pytest.mark.jvm
 class TestHive4Catalog(_HiveVersion):
     """On a real metastore 4.0.1, over Postgres: it knows requests only."""
 
@@ -45,7 +42,6 @@ class TestHadoopCatalog(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=f"file://{tmp_path}/warehouse")
 
 
-@pytest.mark.jvm
 class TestHadoopCatalogOnHdfs(CatalogSuite):
     """On a folder of a real HDFS."""
 

@@ -19,7 +19,6 @@ class TestLocalFileSystem(FileSystemSuite):
         return f"file://{tmp_path}/place"
 
 
-@pytest.mark.jvm
 class TestWebHdfs(FileSystemSuite):
     """A real HDFS, through its name node's web interface."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.jvm
 TIMES = 8
 
 

@@ -37,8 +37,6 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-pytestmark = pytest.mark.jvm
-
 UTC = dt.timezone.utc
 FORMATS = ["parquet", "orc", "avro"]
 SCHEMA = Schema(

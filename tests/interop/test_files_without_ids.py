@@ -11,8 +11,6 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 
-pytestmark = pytest.mark.jvm
-
 INNER = pa.struct([("x", pa.string()), ("y", pa.string())])
 SCHEMA = pa.schema(
     [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.jvm
-
 MERGE_ON_READ = ", ".join(
     f"'write.{mode}.mode'='merge-on-read'" for mode in ("delete", "update", "merge")
 )

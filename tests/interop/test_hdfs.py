@@ -16,8 +16,6 @@ from icecomb.catalog.hadoop.ticket import WAITING
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.spark.conf import CATALOG_CLASS
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture(scope="module")
 def lake(metastore: Any, hdfs: Any) -> Iterator[HiveCatalog]:

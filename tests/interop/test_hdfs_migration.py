@@ -22,7 +22,6 @@ from icecomb.catalog.hive.thrift.entity import (
 from tests.peers.hdfs import Hdfs
 from tests.peers.hive_metastore import HiveMetastore
 
-pytestmark = pytest.mark.jvm
 FOLDER = "hdfs://ns1/warehouse/made.db/t"
 TRASH = f"hdfs://ns1/user/{getpass.getuser()}/.Trash/Current"
 

@@ -17,8 +17,6 @@ from icecomb.format.spec.types import IcebergType, ListType, MapType, StructType
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "inspected"
 MERGE_ON_READ = "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', 'write.distribution-mode'='none')"
 EVERY_TYPE = (

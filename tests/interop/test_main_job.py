@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from icecomb.catalog.catalog import Catalog
 
-pytestmark = pytest.mark.jvm
-
 TABLE = "flightdb.flights"
 WHOLE = ("flight", "dep_time", "dep_delay", "distance")
 PER_MONTH = (

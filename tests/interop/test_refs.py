@@ -11,8 +11,6 @@ import pytest
 
 from icecomb.format.manifests.manifest_list import read_manifests
 
-pytestmark = pytest.mark.jvm
-
 
 def create(readers, name, properties="'format-version'='2'"):
     readers.own(name)

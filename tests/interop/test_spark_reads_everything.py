@@ -16,8 +16,6 @@ from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWri
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.interop.test_file_formats import FORMATS, SCHEMA, frame
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture(scope="module", params=FORMATS)
 def file_format(request):

@@ -28,8 +28,6 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-pytestmark = pytest.mark.jvm
-
 UTC = dt.timezone.utc
 HOSTILE = "a/../b=c%20 d\\'\"\u00e9\U0001f9ca"
 

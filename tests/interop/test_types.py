@@ -33,8 +33,6 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-pytestmark = pytest.mark.jvm
-
 UTC = dt.timezone.utc
 HOSTILE = "\x00/..\\=%25'\"`;--\n\t\u2028\U0001f9ca\u0301"
 

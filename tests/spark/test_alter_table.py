@@ -7,8 +7,6 @@ import itertools
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "alter_tests"
 NUMBERS = itertools.count(1)
 

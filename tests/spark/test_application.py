@@ -49,7 +49,6 @@ for stopped in (False, True):
     assert done.stdout == 2 * message, done.stderr[-3000:]
 
 
-@pytest.mark.jvm
 def test_a_running_session_takes_a_second_catalog_but_not_another_one_of_the_same_name(
     spark, metastore
 ):
@@ -64,7 +63,6 @@ def test_a_running_session_takes_a_second_catalog_but_not_another_one_of_the_sam
         icecomb.spark.session("lake", uri="thrift://127.0.0.1:1")
 
 
-@pytest.mark.jvm
 def test_a_metastore_that_cannot_be_reached_is_one_clear_error(spark):
     from pyspark.errors import PySparkException
 

@@ -10,8 +10,6 @@ from pyspark.errors import PySparkException
 
 from icecomb.format.errors import ValidationError
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "audit_tests"
 NUMBERS = itertools.count(1)
 BEFORE = [[1, "a"], [2, "a"], [3, "b"]]

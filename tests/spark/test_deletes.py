@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture(scope="module")
 def deleted(spark, iceberg_java):

@@ -8,8 +8,6 @@ import pytest
 
 from icecomb.catalog import migrate
 
-pytestmark = pytest.mark.jvm
-
 COLUMNS = "id, Name, price, ts, tags, m, st, dt, k"
 
 

@@ -11,8 +11,6 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.data_metrics import MetricsConfig
 from tests.format.rows.parquet_file import data_file_from_parquet
 
-pytestmark = pytest.mark.jvm
-
 NUMBERS = itertools.count(1)
 COLUMNS = {
     "id": "id",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture
 def shop(spark):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.jvm
-
 INNER = pa.struct([("x", pa.int32()), ("y", pa.string())])
 SCHEMA = pa.schema([("id", pa.int64()), ("st", INNER), ("deep", pa.struct([("in", INNER)]))])
 ROWS = [

@@ -7,8 +7,6 @@ import itertools
 import pytest
 from pyspark.errors import PySparkException
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "row_change_tests"
 NUMBERS = itertools.count(1)
 

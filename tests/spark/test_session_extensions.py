@@ -7,12 +7,8 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.conftest import ROOT, VENV
-
-pytestmark = pytest.mark.jvm
 
 OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"

@@ -9,11 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from icecomb.spark.jar import spark_home
-
-pytestmark = pytest.mark.jvm
 
 ICECOMB = Path(sys.executable).with_name("icecomb")
 SMALL = ["--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]

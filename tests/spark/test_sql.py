@@ -14,8 +14,6 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
 
-pytestmark = pytest.mark.jvm
-
 _NUMBERS = itertools.count(1)
 
 

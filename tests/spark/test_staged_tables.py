@@ -19,8 +19,6 @@ from pyspark.sql import functions as f
 from icecomb.format.errors import NoSuchTableError
 from icecomb.format.rows.write.location_provider import load_location_provider
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "staged_tests"
 NUMBERS = itertools.count(1)
 # the first task's file is finished long before the second task fails, whose file is open then

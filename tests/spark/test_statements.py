@@ -8,8 +8,6 @@ from contextlib import nullcontext
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "statement_tests"
 NUMBERS = itertools.count(1)
 COLUMNS = "(id BIGINT NOT NULL, data STRING, ts TIMESTAMP, place STRUCT<zip: INT, `a.b`: INT>) USING iceberg"

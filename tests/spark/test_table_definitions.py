@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 from pyspark.errors import AnalysisException
 
-pytestmark = pytest.mark.jvm
-
 NAMESPACE = "definition_tests"
 
 

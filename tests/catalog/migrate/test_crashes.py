@@ -13,8 +13,6 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.journal import FOLDER
 
-pytestmark = pytest.mark.jvm
-
 CHANGED = "transient_lastDdlTime"
 STEPS = """
 import os, signal, sys

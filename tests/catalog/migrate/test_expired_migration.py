@@ -12,8 +12,6 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.format.errors import MigrationError
 
-pytestmark = pytest.mark.jvm
-
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})

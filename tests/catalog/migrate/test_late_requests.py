@@ -18,8 +18,6 @@ from icecomb.format.errors import (
     MigrationError,
 )
 
-pytestmark = pytest.mark.jvm
-
 ALTER = "alter_table_with_environment_context"
 QUICK = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "1"}
 

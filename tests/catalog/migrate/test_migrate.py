@@ -22,8 +22,6 @@ from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
 from icecomb.catalog.migrate.reverting import RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 
-pytestmark = pytest.mark.jvm
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -12,8 +12,6 @@ import pytest
 
 from icecomb.catalog import cli
 
-pytestmark = pytest.mark.jvm
-
 KILLED_CALL = "alter_table_with_environment_context"
 
 

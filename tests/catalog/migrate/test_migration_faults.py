@@ -11,8 +11,6 @@ from thrift_proxy import AWAY
 
 from icecomb.catalog.hive import lock
 
-pytestmark = pytest.mark.jvm
-
 VERBS = ("apply", "revert", "finalize")
 NEXT = ("again", "revert", "append", "expire")
 

@@ -13,7 +13,6 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError, FileMissingError
 from icecomb.format.storage.file_io import FileIO
 
-pytestmark = pytest.mark.jvm
 OPEN = ("OPEN", "OPEN@data")
 
 

@@ -10,7 +10,6 @@ import pytest
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
 
-pytestmark = pytest.mark.jvm
 PIECE = 1 << 20
 
 

@@ -15,8 +15,6 @@ import pytest
 from icecomb.format.errors import FileExistsAlreadyError, FileIOError, FileMissingError
 from icecomb.format.storage.file_io import FileIO
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture
 def io(proxied, request):

@@ -16,7 +16,6 @@ from tests.bench.hdfs_storm import storm
 from tests.peers.hdfs import Hdfs
 from tests.peers.second_try import started
 
-pytestmark = pytest.mark.jvm
 WRITERS = 6
 
 

@@ -15,8 +15,6 @@ from tests.peers.hdfs import Hdfs
 from tests.peers.kdc import Kdc
 from tests.peers.second_try import started
 
-pytestmark = pytest.mark.jvm
-
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory):

@@ -13,7 +13,6 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop.ticket import WAITING
 from tests.peers.child_process import ended
 
-pytestmark = pytest.mark.jvm
 ROWS = pa.table({"id": pa.array(range(40), pa.int64())})
 APPENDER = """
 import json, sys, pyarrow as pa

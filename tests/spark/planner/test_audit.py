@@ -11,8 +11,6 @@ from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
 
-pytestmark = pytest.mark.jvm
-
 BRANCH = {"wap_id": None, "wap_branch": "audit"}
 STAGED = {"wap_id": "load", "wap_branch": None}
 

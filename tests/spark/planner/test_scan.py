@@ -63,21 +63,18 @@ def _tasks(plan):
     return [plan["files"][task["file"]] for group in plan["partitions"] for task in group]
 
 
-@pytest.mark.jvm
 def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, catalog):
     properties = catalog.load_table(("planner_tests", name)).properties
     assert (properties["a"], properties["owner"]) == ("b", "me")
     assert not {"provider", "option.a", "location"} & set(properties)
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("option", ["snapshot-id", "As-Of-Timestamp", "branch", "end-snapshot-id"])
 def test_options_that_ask_for_other_rows_are_refused_and_not_passed_over(planner, name, option):
     with pytest.raises(UnsupportedError, match=f"read option {option} is not there"):
         planner.plan(planner.load(name), **{option: "1"})
 
 
-@pytest.mark.jvm
 def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):
     table = planner.load(name)
     tasks = _tasks(planner.plan(table))
@@ -88,7 +85,6 @@ def test_identity_partition_values_come_as_constants_of_the_columns_that_are_rea
     assert planner.plan(table, columns=[])["statistics"]["rows"] == 4
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("predicate", "files"),
     [
@@ -107,7 +103,6 @@ def test_files_are_left_out_by_partition_and_by_bounds(planner, name, predicate,
     assert len(_tasks(planner.plan(planner.load(name), predicate))) == files
 
 
-@pytest.mark.jvm
 def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, metastore, name, catalog):
     table = planner.load(name)
     history = catalog.load_table(("planner_tests", name)).snapshots()
@@ -122,7 +117,6 @@ def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, metastor
     assert planner.load(name, version="main")["version"] == table["version"]
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(
     "version", [{"version": "nope"}, {"version": "12345"}, {"timestamp_us": 1}]
 )
@@ -131,14 +125,12 @@ def test_a_version_that_is_not_there_names_the_table(planner, name, version):
         planner.load(name, **version)
 
 
-@pytest.mark.jvm
 def test_a_version_cannot_be_begun_to_write(planner, name):
     table = planner.load(name, version="main")
     with pytest.raises(UnsupportedError, match="cannot be written to"):
         planner.ask("begin_write", reference=table["reference"], operation="append")
 
 
-@pytest.mark.jvm
 def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_is_refused(
     planner, name, catalog
 ):
@@ -179,7 +171,6 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         planner.ask("commit_write", write=other, files=[file])
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("surprise", "raised"),
     [(KeyError("x"), CommitStateUnknownError), (CommitFailedError("proven"), CommitFailedError)],
@@ -214,7 +205,6 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
     assert not catalog.table_exists((*NAMESPACE, f"{name}_new"))
 
 
-@pytest.mark.jvm
 def test_unknown_changes_are_refused_and_change_nothing(planner, name):
     before = planner.load(name)["reference"]
     changes = [

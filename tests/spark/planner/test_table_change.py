@@ -12,8 +12,6 @@ from icecomb.format.errors import CommitFailedError, UnsupportedError, Validatio
 from icecomb.format.spec.types import DecimalType
 from tests.spark.planner.protocol import NAMESPACE
 
-pytestmark = pytest.mark.jvm
-
 NUMBERS = itertools.count(1)
 ROWS = pa.table({"id": [1, 2, 3], "k": ["a", "a", "b"]})
 ONE = {"op": "eq", "column": ["id"], "type": "long", "value": 1}
