@@ -332,6 +332,21 @@ SPLIT_LOOKBACK: Final = number(
 SPLIT_OPEN_FILE_COST: Final = number(
     "read.split.open-file-cost", 4 << 20, "The least a file weighs, in bytes.", least=0
 )
+SPLIT_ADAPTIVE: Final = flag(
+    "read.split.adaptive-size.enabled",
+    "Whether Spark cuts a scan that is smaller than the cluster for every core.",
+    default=True,
+)
+PARQUET_VECTORIZED: Final = flag(
+    "read.parquet.vectorization.enabled",
+    "Whether Spark's tasks hand on batches of columns; else row by row.",
+    default=True,
+)
+PARQUET_BATCH_ROWS: Final = optional_number(
+    "read.parquet.vectorization.batch-size",
+    "How many rows such a batch has; as Spark's settings say by default.",
+    least=1,
+)
 
 MAX_SNAPSHOT_AGE: Final = milliseconds(
     "history.expire.max-snapshot-age-ms",
@@ -395,11 +410,8 @@ _NAMESPACES: Final = ("commit.", "write.", "read.", "history.", "gc.", "engine.h
 _OF_OTHERS: Final = frozenset(
     {
         "commit.num-retries",
-        "read.parquet.vectorization.batch-size",
-        "read.parquet.vectorization.enabled",
         "read.orc.vectorization.batch-size",
         "read.orc.vectorization.enabled",
-        "read.split.adaptive-size.enabled",
         "read.data-planning-mode",
         "read.delete-planning-mode",
         "write.location-provider.impl",

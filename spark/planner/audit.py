@@ -15,6 +15,8 @@ from icecomb.format.evolution.staging import WAP_ID, is_audited
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.protocol import Audit, WriteState
     from icecomb.spark.planner.states import TableState
@@ -57,6 +59,22 @@ def branch_to_read(audit: Audit, metadata: TableMetadata) -> str | None:
     return audit.wap_branch if known else None
 
 
+def branch_of(state: TableState, options: Mapping[str, str]) -> str | None:
+    """The branch that a query names: below the table's name, or by the option ``branch``.
+
+    Raises:
+        ValidationError: It names two.
+    """
+    asked = options.get("branch")
+    if asked is not None and state.branch not in {None, asked}:
+        raise ValidationError(
+            f"Explicitly configured branch {state.branch!r} and option branch {asked!r} are in "
+            f"conflict for table {state.name}",
+            hint="leave one of them out",
+        )
+    return state.branch if asked is None else asked
+
+
 def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) -> Place:
     """Where changes of a session go.
 
@@ -69,7 +87,7 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
         ValidationError: Two of these say where, or a setting is empty.
     """
     if not is_audited(metadata):
-        return Place()
+        return Place(named or MAIN_BRANCH)
     if audit.wap_id is not None and audit.wap_branch is not None:
         raise ValidationError(
             f"Cannot set both WAP ID and branch: {_ID} is {audit.wap_id!r}, {_BRANCH} is "
@@ -87,7 +105,7 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
             f"{_ID if audit.wap_branch is None else _BRANCH} is set, but empty",
             hint="give it a name, or RESET it",
         )
-    return Place(audit.wap_branch or MAIN_BRANCH, audit.wap_id)
+    return Place(audit.wap_branch or named or MAIN_BRANCH, audit.wap_id)
 
 
 def check_read(audit: Audit, state: TableState) -> None:
@@ -96,7 +114,7 @@ def check_read(audit: Audit, state: TableState) -> None:
     Raises:
         CommitFailedError: The settings were changed while the statement ran.
     """
-    if state.ref != branch_to_read(audit, state.metadata):
+    if state.branch is None and state.ref != branch_to_read(audit, state.metadata):
         raise CommitFailedError(
             f"{_BRANCH} was changed while a statement read table {state.name}",
             hint="run the statement again",

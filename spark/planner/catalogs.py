@@ -26,6 +26,7 @@ from icecomb.spark.planner.protocol import (
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.table import Table
 
 _NOT_FOR_CATALOG: Final = frozenset({"python"})
 
@@ -68,6 +69,19 @@ class Catalogs:
             raise ConfigurationError(
                 f"Catalog {handle} is not open in this planner", hint="run the statement again"
             ) from None
+
+    def load_table(self, handle: str, name: tuple[str, ...]) -> Table:
+        """The table of a name, or at a place, as `named` tells them apart.
+
+        Raises:
+            NoSuchTableError: There is none.
+        """
+        catalog = self[handle]
+        if len(name) > 1:
+            return catalog.load_table(name)
+        from icecomb.catalog.hadoop.catalog import open_path
+
+        return open_path(name[0], dict(catalog.properties))
 
     def engine(self, handle: str) -> dict[str, str]:
         """What snapshots say about the application that made them."""

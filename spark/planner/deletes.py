@@ -44,12 +44,12 @@ class Deletes:
         if state.time_travel:
             raise UnsupportedError(
                 f"A version of table {state.name} cannot be changed",
-                hint="delete from the table itself, without VERSION or TIMESTAMP AS OF",
+                hint="delete from the table itself, or from a branch of it (….branch_name)",
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)
-        table = self._catalogs[state.catalog].load_table(state.identifier)
+        table = self._catalogs.load_table(state.catalog, state.identifier)
         check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
-        place = place_of(request.audit, table.metadata)
+        place = place_of(request.audit, table.metadata, state.branch)
         summary = {**self._catalogs.engine(state.catalog), **place.summary}
         if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
             table.delete(rows, summary, branch=place.branch)

@@ -10,6 +10,7 @@ from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.deletes import Deletes
 from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.metadata_rows import MetadataRows
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
@@ -27,6 +28,7 @@ def handlers() -> dict[str, Handler]:
     staged = StagedTables()
     tables = Tables(catalogs, states, staged)
     scans = Scans(states)
+    metadata_rows = MetadataRows(states)
     writes = Writes(catalogs, states, staged)
     deletes = Deletes(catalogs, states)
     return dict(
@@ -46,6 +48,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.DropTable, tables.drop_table),
             _served(protocol.RenameTable, tables.rename_table),
             _served(protocol.PlanScan, scans.plan_scan),
+            _served(protocol.ReadRows, metadata_rows.read_rows),
             _served(protocol.BeginWrite, writes.begin_write),
             _served(protocol.CommitWrite, writes.commit_write),
             _served(protocol.AbortWrite, writes.abort_write),

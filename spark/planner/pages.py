@@ -52,7 +52,7 @@ def lines_of(message: Mapping[str, Any], body: str) -> list[bytes]:
     pages = {
         name: list(_pages(value))
         for name, value in content.items()
-        if isinstance(value, list) and len(value) > _LONG
+        if isinstance(value, list) and _is_long(value)
     }
     if not pages:
         return [line_of(message)]
@@ -60,6 +60,11 @@ def lines_of(message: Mapping[str, Any], body: str) -> list[bytes]:
     counts = {name: len(lines) for name, lines in pages.items()}
     first = line_of({**message, body: short, "pages": counts})
     return [first, *(line for lines in pages.values() for line in lines)]
+
+
+def _is_long(elements: Sequence[Any]) -> bool:
+    texts = sum(len(element) for element in elements if isinstance(element, str))
+    return len(elements) > _LONG or texts > _PAGE_CHARACTERS
 
 
 def _pages(elements: Sequence[Any]) -> Iterator[bytes]:

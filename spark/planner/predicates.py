@@ -61,7 +61,11 @@ class _UnknownPredicateError(Exception):
 
 
 def row_filter(
-    predicates: Iterable[Mapping[str, Any]], schema: Schema, *, case_sensitive: bool
+    predicates: Iterable[Mapping[str, Any]],
+    schema: Schema,
+    *,
+    case_sensitive: bool,
+    read: Schema | None = None,
 ) -> BooleanExpression:
     """The conjunction of Spark's predicates, as far as they are understood.
 
@@ -69,8 +73,10 @@ def row_filter(
         predicates: As the protocol has them, columns as lists of names.
         schema: The schema the names belong to.
         case_sensitive: Whether Spark resolves names case-sensitively.
+        read: The schema that the expression is for, which may name columns otherwise; the same by
+            default.
     """
-    translation = _Translation(schema, case_sensitive=case_sensitive)
+    translation = _Translation(schema, read or schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.widened, predicates))
 
 
@@ -87,13 +93,14 @@ def exact_filter(
     Raises:
         UnsupportedError: A predicate is not understood exactly.
     """
-    translation = _Translation(schema, case_sensitive=case_sensitive)
+    translation = _Translation(schema, schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.exact, predicates))
 
 
 class _Translation:
-    def __init__(self, schema: Schema, *, case_sensitive: bool) -> None:
+    def __init__(self, schema: Schema, read: Schema, *, case_sensitive: bool) -> None:
         self._schema = schema
+        self._read = read
         self._case_sensitive = case_sensitive
 
     def widened(self, predicate: Mapping[str, Any]) -> BooleanExpression:
@@ -166,8 +173,8 @@ class _Translation:
 
     def _column(self, path: Sequence[str]) -> tuple[str, IcebergType]:
         field = self._schema.find_field(".".join(path), self._case_sensitive)
-        name = self._schema.find_column_name(field.field_id)
-        if name is None:
+        name = self._read.find_column_name(field.field_id)
+        if name is None or self._read.find_type(field.field_id) != field.field_type:
             raise _UnknownPredicateError
         return name, field.field_type
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -23,6 +23,7 @@ from icecomb.spark.planner.protocol import (
     ScanPlan,
     ScanStatistics,
 )
+from icecomb.spark.planner.read_options import ReadOptions
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.values import partition_types, value_to_json
@@ -31,19 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from icecomb.format.scan.table_scan import TableScan
     from icecomb.format.spec.types import IcebergType
-
-# read options of Iceberg's Spark integration that ask for other rows than the table's
-_OTHER_ROWS: Final = (
-    "snapshot-id",
-    "as-of-timestamp",
-    "branch",
-    "tag",
-    "start-snapshot-id",
-    "end-snapshot-id",
-    "start-timestamp",
-    "end-timestamp",
-)
 
 
 class Scans:
@@ -56,14 +46,16 @@ class Scans:
         """See `PlanScan`.
 
         Raises:
-            UnsupportedError: A data or delete file is where Spark cannot open it, or a read option
-                asks for other rows.
+            UnsupportedError: A data or delete file is where Spark cannot open it, or rows that
+                options choose are to be replaced.
+            ValidationError: Read options contradict each other, or the name of the table.
         """
         state = self._states.find(request.reference)
-        _check_options(state, request.options)
-        tasks = _tasks(state, request.filters, case_sensitive=request.case_sensitive)
+        options = ReadOptions(request.options, request.settings)
+        properties = state.metadata.properties
+        tasks = list(_scan(state, request, options).plan_files())
         total = sum(task.file.file_size_in_bytes for task in tasks)
-        size = split_size(state.metadata.properties, request.options, request.hints, total)
+        size = split_size(properties, options, request.hints, total)
         groups = plan_task_groups(tasks, size.target, size.lookback, size.open_cost)
         deletes = _Deletes(state, tasks)
         files = _Files(state, request, deletes)
@@ -79,25 +71,28 @@ class Scans:
             statistics=ScanStatistics(
                 rows=sum(task.file.record_count for task in tasks) - deletes.count, bytes=total
             ),
+            vectorized=options.is_vectorized(properties),
+            batch_rows=options.batch_rows(properties),
         )
 
 
-def _check_options(state: TableState, options: Mapping[str, str]) -> None:
-    for option in options:
-        if option.lower() in _OTHER_ROWS:
-            raise UnsupportedError(
-                f"Table {state.name}: the read option {option} is not there yet",
-                hint="a snapshot, branch or tag is read with VERSION AS OF or the option "
-                "versionAsOf, a time with TIMESTAMP AS OF or timestampAsOf",
-                table=state.name,
-            )
+def _scan(state: TableState, request: PlanScan, options: ReadOptions) -> TableScan:
+    """What the query reads.
 
-
-def _tasks(
-    state: TableState, filters: Sequence[Mapping[str, Any]], *, case_sensitive: bool
-) -> list[FileScanTask]:
-    predicate = row_filter(filters, state.schema, case_sensitive=case_sensitive)
-    return list(state.scan().filter(predicate).plan_files())
+    Raises:
+        UnsupportedError: It is to replace other rows than those of the table as it was named.
+    """
+    scan = options.scan_of(state)
+    if request.rewrite and scan != state.scan():
+        raise UnsupportedError(
+            f"Table {state.name}: a statement that changes rows cannot read others by read options",
+            hint=f"name the branch: {state.name}.branch_…",
+            table=state.name,
+        )
+    predicate = row_filter(
+        request.filters, state.schema, case_sensitive=request.case_sensitive, read=scan.schema()
+    )
+    return scan.filter(predicate)
 
 
 class _Files:

@@ -14,6 +14,7 @@ from icecomb.format.spec.table_property import (
 
 if TYPE_CHECKING:
     from icecomb.spark.planner.protocol import SplitHints
+    from icecomb.spark.planner.read_options import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class SplitSize:
 
 def split_size(
     properties: Mapping[str, str],
-    options: Mapping[str, str],
+    options: ReadOptions,
     hints: SplitHints,
     total_bytes: int,
 ) -> SplitSize:
@@ -44,7 +45,7 @@ def split_size(
 
     Args:
         properties: The table's.
-        options: Of the query: `split-size`, `file-open-cost`, `lookback`.
+        options: Of the query: `split-size`, `file-open-cost`, `lookback`; and its session's.
         hints: What Spark knows.
         total_bytes: The size of all files of the scan.
 
@@ -52,12 +53,16 @@ def split_size(
         ConfigurationError: A size is not a positive number.
     """
     open_cost = SPLIT_OPEN_FILE_COST.of(
-        properties, options.get("file-open-cost", hints.open_cost_bytes)
+        properties, _either(options.text("file-open-cost"), hints.open_cost_bytes)
     )
-    lookback = SPLIT_LOOKBACK.of(properties, options.get("lookback"))
-    chosen = options.get("split-size", hints.split_bytes)
+    lookback = SPLIT_LOOKBACK.of(properties, options.text("lookback"))
+    chosen = _either(options.text("split-size", "read.split-size"), hints.split_bytes)
     target = SPLIT_TARGET_SIZE.of(properties, chosen)
-    if chosen is None:
-        share = total_bytes // max(1, hints.parallelism)
+    if chosen is None and options.is_adaptive(properties):
+        share = total_bytes // options.parallelism(max(1, hints.parallelism))
         target = max(1, min(target, max(open_cost, share)))
     return SplitSize(target, open_cost, lookback)
+
+
+def _either(said: str | None, hint: int | None) -> str | int | None:
+    return hint if said is None else said

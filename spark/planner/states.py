@@ -12,13 +12,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import NoSuchSnapshotError
+from icecomb.format.errors import NoSuchTableError
+from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.protocol import Reference, TableName
+from icecomb.spark.planner.selectors import SELECTORS, select
+from icecomb.spark.planner.table_name import named
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.inspect.metadata_scan import MetadataScan
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
@@ -41,6 +46,8 @@ class TableState:
             see `Audit`.
         staged: The name of a table that is still being made, see `StagedTables`; it has no metadata
             file yet.
+        branch: The branch that the table's name names, which is read and written.
+        metadata_table: Which of the table's metadata tables this is.
     """
 
     catalog: str
@@ -51,6 +58,8 @@ class TableState:
     travelled_to: int | None = None
     ref: str | None = None
     staged: str | None = None
+    branch: str | None = None
+    metadata_table: str | None = None
 
     @property
     def name(self) -> str:
@@ -63,6 +72,16 @@ class TableState:
         return self.travelled_to is not None
 
     @property
+    def is_selected(self) -> bool:
+        """Whether the table's name says which of its states, or metadata tables, is meant."""
+        return self.time_travel or self.branch is not None or self.metadata_table is not None
+
+    @property
+    def read_ref(self) -> str | None:
+        """The branch or tag to read; None for the table's own state."""
+        return self.ref if self.branch is None else self.branch
+
+    @property
     def snapshot_id(self) -> int | None:
         """The snapshot to read; None when the table has none yet."""
         snapshot = self.scan().snapshot()
@@ -70,14 +89,34 @@ class TableState:
 
     @property
     def schema(self) -> Schema:
-        """The snapshot's schema in time travel, else the table's."""
-        return self.scan().schema()
+        """Of the snapshot in time travel, of the metadata table if it is one, else the table's."""
+        return self.scan().schema() if self.metadata_table is None else self.inspected().schema
 
     def scan(self) -> TableScan:
         """All rows of this state."""
-        if self.time_travel or self.ref is None:
-            return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=self.ref)
-        return TableScan(self.metadata, self.io).use_ref(self.ref)
+        ref = self.read_ref
+        if self.time_travel or ref is None:
+            return TableScan(self.metadata, self.io, snapshot_id=self.travelled_to, ref=ref)
+        return TableScan(self.metadata, self.io).use_ref(ref)
+
+    def inspected(
+        self,
+        row_filter: BooleanExpression | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        scan: TableScan | None = None,
+    ) -> MetadataScan:
+        """The rows of the metadata table.
+
+        Args:
+            row_filter: Which of them.
+            selected_fields: Which columns.
+            scan: Chooses the snapshot; by default this state does.
+        """
+        table = self.metadata_table or ""
+        snapshot = (scan or self.scan()).snapshot() if table in TIME_TRAVELLING else None
+        return Inspect(self.metadata, self.io, self.metadata_location).scan(
+            table, None if snapshot is None else snapshot.snapshot_id, row_filter, selected_fields
+        )
 
     def reference(self) -> Reference:
         """What the bridge hands back to name this state."""
@@ -88,6 +127,8 @@ class TableState:
             self.travelled_to,
             self.ref,
             self.staged,
+            self.branch,
+            self.metadata_table,
         )
 
 
@@ -100,13 +141,24 @@ class TableStates:
         self._lock = threading.Lock()
 
     def load(self, catalog: str, table: TableName) -> TableState:
-        """The table as it is now.
+        """The table as it is now, or what its name says of it.
 
         Raises:
             NoSuchTableError: There is none.
+            NoSuchSnapshotError: The table has no such branch, tag or snapshot.
         """
-        found = self._catalogs[catalog].load_table(identifier(table))
-        return self.pin(catalog, found)
+        meant = named(table)
+        table_there = self._catalogs.load_table(catalog, meant.identifier)
+        found = replace(self.pin(catalog, table_there), identifier=meant.identifier)
+        if meant.selector is None:
+            return found
+        selected = select(found, meant.selector)
+        if selected is None:
+            raise NoSuchTableError(
+                f"Table {found.name} has nothing that is called {meant.selector}",
+                hint=f"below a table's name there are {SELECTORS}",
+            )
+        return selected
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
@@ -128,8 +180,10 @@ class TableStates:
             reference.identifier,
             location,
             *known,
-            reference.travelled_to,
-            reference.ref,
+            travelled_to=reference.travelled_to,
+            ref=reference.ref,
+            branch=reference.branch,
+            metadata_table=reference.metadata_table,
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
@@ -145,50 +199,3 @@ class TableStates:
             self._recent.move_to_end(location)
             while len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
-
-
-def identifier(table: TableName) -> tuple[str, ...]:
-    """The table's name as catalogs take it.
-
-    Raises:
-        NoSuchNamespaceError: Its namespace has none or several levels.
-    """
-    return (*one_level(table.namespace), table.name)
-
-
-def at_version(state: TableState, version: str) -> TableState:
-    """The state at a snapshot id, a branch or a tag; digits are an id first.
-
-    Raises:
-        NoSuchSnapshotError: The table has none of these.
-    """
-    if version.isdecimal() and state.metadata.snapshot_by_id(int(version)) is not None:
-        return replace(state, travelled_to=int(version))
-    try:
-        return _travelled(state, state.scan().use_ref(version))
-    except NoSuchSnapshotError as error:
-        raise NoSuchSnapshotError(
-            f"Table {state.name} has no snapshot, branch or tag {version!r}",
-            hint=error.hint,
-            table=state.name,
-        ) from None
-
-
-def at_time(state: TableState, timestamp_us: int) -> TableState:
-    """The state as of a time, by the log of what was current then.
-
-    Raises:
-        NoSuchSnapshotError: The table had no snapshot yet.
-    """
-    try:
-        return _travelled(state, state.scan().as_of(timestamp_us // 1000))
-    except NoSuchSnapshotError as error:
-        raise NoSuchSnapshotError(
-            f"Table {state.name}: {error.message}", hint=error.hint, table=state.name
-        ) from None
-
-
-def _travelled(state: TableState, scan: TableScan) -> TableState:
-    snapshot = scan.snapshot()
-    # the branch main of a table without snapshots is the table itself
-    return replace(state, travelled_to=snapshot.snapshot_id if snapshot else None, ref=scan.ref)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.table_property import DATA_FORMAT, RESERVED_PROPERTIES
 from icecomb.spark.partitioning import partition_spec
-from icecomb.spark.planner.states import identifier
+from icecomb.spark.planner.table_name import identifier
 from icecomb.spark.schema import iceberg_schema
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icecomb.format.errors import NoSuchTableError
+from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
 from icecomb.format.spec.table_property import DATA_FORMAT
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.alterations import alter_table
@@ -27,9 +27,11 @@ from icecomb.spark.planner.protocol import (
     TableName,
     TableNames,
 )
+from icecomb.spark.planner.selectors import at_time, at_version
 from icecomb.spark.planner.staging import StagedTables
-from icecomb.spark.planner.states import TableState, TableStates, at_time, at_version, identifier
+from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.table_definition import parsed_definition
+from icecomb.spark.planner.table_name import identifier, is_place, named
 from icecomb.spark.schema import spark_schema
 
 
@@ -48,7 +50,14 @@ class Tables:
 
     def table_exists(self, request: TableExists) -> Exists:
         """See `TableExists`."""
-        return Exists(self._catalogs[request.catalog].table_exists(identifier(request.table)))
+        meant = named(request.table)
+        if meant.selector is None and not is_place(meant.identifier):
+            return Exists(self._catalogs[request.catalog].table_exists(meant.identifier))
+        try:
+            self._states.load(request.catalog, request.table)
+        except (NoSuchTableError, NoSuchSnapshotError, NoSuchNamespaceError):
+            return Exists(exists=False)
+        return Exists(exists=True)
 
     def load_table(self, request: LoadTable) -> TableDescription:
         """See `LoadTable`."""
@@ -57,7 +66,7 @@ class Tables:
             state = at_version(state, request.version)
         elif request.timestamp_us is not None:
             state = at_time(state, request.timestamp_us)
-        elif (branch := branch_to_read(request.audit, state.metadata)) is not None:
+        elif not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
             state = replace(state, ref=branch)
         return described(state)
 
@@ -112,12 +121,15 @@ def described(state: TableState) -> TableDescription:
         partitioning=tuple(_partitioning(state)),
         properties=_shown_properties(state),
         uuid=str(state.metadata.table_uuid),
-        version=_version(state),
-        writable=not state.time_travel,
+        # metadata tables change with the metadata, not with the rows
+        version=_version(state) if state.metadata_table is None else state.metadata_location,
+        has_files=state.metadata_table is None,
     )
 
 
 def _partitioning(state: TableState) -> list[dict[str, Any]]:
+    if state.metadata_table is not None:
+        return []
     # an old schema may lack the columns of today's spec, and a version is not written to anyway
     if state.schema.schema_id != state.metadata.current_schema_id:
         return []
@@ -127,7 +139,7 @@ def _partitioning(state: TableState) -> list[dict[str, Any]]:
 def _shown_properties(state: TableState) -> dict[str, str]:
     metadata = state.metadata
     return {
-        **metadata.properties,
+        **(metadata.properties if state.metadata_table is None else {}),
         "provider": "iceberg",
         "location": metadata.location,
         "format": f"iceberg/{metadata.properties.get(DATA_FORMAT.key, DATA_FORMAT.default)}",

@@ -32,7 +32,7 @@ from icecomb.format.spec.table_property import (
 )
 from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
-from icecomb.spark.planner.audit import Place, check_read, head, place_of
+from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter
@@ -102,10 +102,17 @@ class Writes:
         tables = self._staged if request.reference.staged else self._states
         state = tables.find(request.reference)
         metadata, options = state.metadata, _lowered(request.options)
-        place = place_of(request.audit, metadata, options.get("branch"))
         _check_writable(state, request, options)
+        place = place_of(request.audit, metadata, branch_of(state, options))
         if request.operation == REPLACE_FILES:
             check_read(request.audit, state)
+            if options.get("branch", state.branch) != state.branch:
+                raise UnsupportedError(
+                    f"Table {state.name}: rows that were read cannot be replaced on a branch that "
+                    "an option names",
+                    hint=f"name it in the statement: {state.name}.branch_{options['branch']}",
+                    table=state.name,
+                )
         schema, spec = metadata.schema(), metadata.spec()
         properties = metadata.properties
         fanout = FANOUT.of(properties, options.get("fanout-enabled"))
@@ -165,7 +172,7 @@ class Writes:
             return Done()
         from icecomb.format.row_changes.write_target import WrittenChange
 
-        table = self._catalogs[write.catalog].load_table(write.identifier)
+        table = self._catalogs.load_table(write.catalog, write.identifier)
         change = self._change(table, request)
         if change is None:
             return Done()
@@ -279,7 +286,7 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
     if state.time_travel:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
-            hint="write to the table itself, without VERSION or TIMESTAMP AS OF",
+            hint="write to the table itself, or to a branch of it (….branch_name)",
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
@@ -290,11 +297,6 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
             hint=f"set {DATA_FORMAT} to parquet",
         )
     _check_elements(state)
-    if "branch" in options:
-        raise UnsupportedError(
-            "Writing to a branch from Spark is not there yet",
-            hint="SET spark.wap.branch, for a table with the property write.wap.enabled=true",
-        )
     if "validate-from-snapshot-id" in options:
         raise UnsupportedError(
             "The write option validate-from-snapshot-id is not there yet",

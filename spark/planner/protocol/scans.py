@@ -36,6 +36,7 @@ class PlanScan(Message):
         case_sensitive: Whether names in filters are.
         hints: About partitions.
         options: Of the query.
+        settings: Of its session, those that begin with ``spark.sql.iceberg.``.
         rewrite: Whether the files may be replaced, see `Replaced`.
     """
 
@@ -45,6 +46,7 @@ class PlanScan(Message):
     case_sensitive: bool
     hints: SplitHints
     options: Mapping[str, str]
+    settings: Mapping[str, str]
     rewrite: bool
 
 
@@ -169,6 +171,8 @@ class ScanPlan(Message):
         keys: What equality deletes compare.
         name_mapping: Iceberg's name mapping for files without ids.
         statistics: Of all together.
+        vectorized: Whether tasks hand on batches of columns; else row by row.
+        batch_rows: How many rows such a batch has; None for Spark's own number.
     """
 
     files: tuple[PlannedFile, ...]
@@ -178,3 +182,38 @@ class ScanPlan(Message):
     keys: tuple[KeyColumns, ...]
     name_mapping: Any
     statistics: ScanStatistics
+    vectorized: bool
+    batch_rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows(Message):
+    """Asks for the rows of a table that has no files. Answer: `Rows`.
+
+    Args:
+        reference: The table's state.
+        field_ids: The columns to read, of structs the fields inside them.
+        filters: Spark's predicates; they only leave out rows.
+        case_sensitive: Whether names in filters are.
+        limit: How many rows are enough; None for all.
+        options: Of the query.
+    """
+
+    reference: Reference
+    field_ids: tuple[int, ...]
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    limit: int | None
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Message):
+    """Rows of a table.
+
+    Args:
+        streams: Arrow IPC streams with the columns in the table's order, compressed by zlib, in
+            base64. Where no column was asked for they have one all the same.
+    """
+
+    streams: tuple[str, ...]

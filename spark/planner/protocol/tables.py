@@ -40,6 +40,8 @@ class Reference(Message):
     travelled_to: int | None
     ref: str | None
     staged: str | None
+    branch: str | None
+    metadata_table: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class LoadTable(Message):
 
     Args:
         catalog: The catalog's handle.
-        table: Its name.
+        table: Its name, or one below it, see `selectors`; without a namespace, its place.
         version: A snapshot id, a branch or a tag.
         timestamp_us: A time, in microseconds since 1970 UTC.
         audit: The session's settings.
@@ -102,7 +104,7 @@ class TableDescription(Message):
         properties: As users see them.
         uuid: The table's identity.
         version: Of its rows; never null, Spark would read an empty table as empty for ever.
-        writable: False for a version.
+        has_files: Whether `PlanScan` plans what is read; else `ReadRows` gives the rows.
     """
 
     reference: Reference
@@ -111,7 +113,7 @@ class TableDescription(Message):
     properties: Mapping[str, str]
     uuid: str
     version: str
-    writable: bool
+    has_files: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def test_a_name_that_is_nearly_a_known_one_is_refused_with_the_one_that_was_mean
         "write.manifest-lists.enabled",
         "write.parquet.shred-variants",
         "write.spark.auto-schema-evolution.enabled",
-        "read.parquet.vectorization.enabled",
+        "read.orc.vectorization.enabled",
         "write.spark.accept-any-schema",
         "write.metadata.metrics.column.idd",
         "owner",

@@ -36,7 +36,7 @@ class Planner:
     def load(self, name, **more):
         return self.ask("load_table", catalog=self.catalog, table=named(name), **more)
 
-    def plan(self, table, *filters, columns=None, rewrite=False, **options):
+    def plan(self, table, *filters, columns=None, rewrite=False, settings=None, **options):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
             "plan_scan",
@@ -46,6 +46,7 @@ class Planner:
             case_sensitive=False,
             hints=NO_HINTS,
             options=options,
+            settings=settings or {},
             rewrite=rewrite,
         )
 

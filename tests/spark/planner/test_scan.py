@@ -69,12 +69,6 @@ def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, 
     assert not {"provider", "option.a", "location"} & set(properties)
 
 
-@pytest.mark.parametrize("option", ["snapshot-id", "As-Of-Timestamp", "branch", "end-snapshot-id"])
-def test_options_that_ask_for_other_rows_are_refused_and_not_passed_over(planner, name, option):
-    with pytest.raises(UnsupportedError, match=f"read option {option} is not there"):
-        planner.plan(planner.load(name), **{option: "1"})
-
-
 def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):
     table = planner.load(name)
     tasks = _tasks(planner.plan(table))
@@ -111,7 +105,6 @@ def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, metastor
     assert len(_tasks(again.plan(table))) == 2
     first = planner.load(name, version=str(history[0].snapshot_id))
     assert len(_tasks(again.plan(first))) == 1
-    assert (first["writable"], table["writable"]) == (False, True)
     at = planner.load(name, timestamp_us=history[0].timestamp_ms * 1000)
     assert at["version"] == first["version"]
     assert planner.load(name, version="main")["version"] == table["version"]

@@ -208,6 +208,14 @@ def test_long_lists_travel_in_pages_both_ways(server):
     connection.close()
 
 
+def test_a_few_long_texts_travel_in_pages_too():
+    texts = ["t" * 700_000 for _ in range(5)]
+    lines = lines_of({"id": 1, "result": {"streams": texts}}, "result")
+    assert len(lines) == 6
+    found = read_message(lines[0], lines[1:], "result")
+    assert found["result"] == {"streams": texts}
+
+
 def test_a_message_whose_pages_are_cut_off_is_refused():
     first, *pages = lines_of({"id": 1, "params": {"files": list(range(101))}}, "params")
     for following in ([], [pages[0][:-1]]):

@@ -49,6 +49,7 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.planner.Protocol.TableExists;
 import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.planner.Protocol.TableNames;
+import org.icecomb.spark.rows.RowsTable;
 import org.icecomb.spark.statement.StatementCatalog;
 
 /**
@@ -116,9 +117,13 @@ abstract class BaseCatalog
   }
 
   private Table load(Identifier table, String version, Long timestamp) {
-    return described(
-        table,
-        catalog -> new LoadTable(catalog, name(table), version, timestamp, AuditSettings.now()));
+    TableDescription found =
+        askTable(
+            table,
+            catalog -> new LoadTable(catalog, name(table), version, timestamp, AuditSettings.now()),
+            TableDescription.class);
+    TableHandle handle = TableHandle.of(session, shown(table), found);
+    return found.hasFiles() ? new IcecombTable(handle, found) : new RowsTable(handle, found);
   }
 
   @Override
@@ -326,8 +331,15 @@ abstract class BaseCatalog
   }
 
   private IcecombTable described(Identifier table, Function<String, Request> request) {
-    String shown = name + "." + String.join(".", table.namespace()) + "." + table.name();
-    return new IcecombTable(session, shown, askTable(table, request, TableDescription.class));
+    TableDescription found = askTable(table, request, TableDescription.class);
+    return new IcecombTable(TableHandle.of(session, shown(table), found), found);
+  }
+
+  private String shown(Identifier table) {
+    List<String> parts = new ArrayList<>(List.of(name));
+    parts.addAll(List.of(table.namespace()));
+    parts.add(table.name());
+    return String.join(".", parts);
   }
 
   private <T extends Record> T askTable(

@@ -47,11 +47,9 @@ public final class IcecombTable
   private final TableDescription description;
   private final TableHandle handle;
 
-  IcecombTable(PlannerSession session, String name, TableDescription description) {
+  IcecombTable(TableHandle handle, TableDescription description) {
+    this.handle = handle;
     this.description = description;
-    this.handle =
-        new TableHandle(
-            session, name, description.reference(), Schemas.parse(description.schema()));
   }
 
   @Override
@@ -85,14 +83,12 @@ public final class IcecombTable
 
   @Override
   public Set<TableCapability> capabilities() {
-    return description.writable()
-        ? EnumSet.of(
-            TableCapability.BATCH_READ,
-            TableCapability.BATCH_WRITE,
-            TableCapability.TRUNCATE,
-            TableCapability.OVERWRITE_BY_FILTER,
-            TableCapability.OVERWRITE_DYNAMIC)
-        : EnumSet.of(TableCapability.BATCH_READ);
+    return EnumSet.of(
+        TableCapability.BATCH_READ,
+        TableCapability.BATCH_WRITE,
+        TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.OVERWRITE_DYNAMIC);
   }
 
   @Override

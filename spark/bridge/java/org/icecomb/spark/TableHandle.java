@@ -2,6 +2,8 @@ package org.icecomb.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Protocol.TableDescription;
 
 /**
  * A table in the state that a statement holds on to.
@@ -12,4 +14,10 @@ import org.apache.spark.sql.types.StructType;
  * @param schema the columns with their field ids
  */
 public record TableHandle(
-    PlannerSession session, String name, JsonNode reference, StructType schema) {}
+    PlannerSession session, String name, JsonNode reference, StructType schema) {
+
+  static TableHandle of(PlannerSession session, String name, TableDescription description) {
+    return new TableHandle(
+        session, name, description.reference(), Schemas.parse(description.schema()));
+  }
+}

@@ -118,6 +118,40 @@ public final class Schemas {
     return known;
   }
 
+  /**
+   * The fields of a table that Spark asks for, in the table's order. Lists and maps are whole.
+   *
+   * @param requested a part of {@code table}: fewer columns, fewer nested fields, any order
+   * @param table the table's schema with ids
+   */
+  public static StructType part(StructType requested, StructType table) {
+    List<StructField> fields = new ArrayList<>();
+    for (StructField known : table.fields()) {
+      if (requested.getFieldIndex(known.name()).isDefined()) {
+        DataType asked = requested.apply(known.name()).dataType();
+        DataType type =
+            asked instanceof StructType part && known.dataType() instanceof StructType whole
+                ? part(part, whole)
+                : known.dataType();
+        fields.add(new StructField(known.name(), type, known.nullable(), known.metadata()));
+      }
+    }
+    return struct(fields);
+  }
+
+  /** The ids of the fields, of those inside structs rather than of these. */
+  public static List<Integer> leafIds(StructType schema) {
+    List<Integer> ids = new ArrayList<>();
+    for (StructField field : schema.fields()) {
+      if (field.dataType() instanceof StructType struct && !struct.isEmpty()) {
+        ids.addAll(leafIds(struct));
+      } else {
+        ids.add(id(field));
+      }
+    }
+    return ids;
+  }
+
   /** The field at a path of struct fields, or null where there is none. */
   public static StructField find(StructType schema, String... path) {
     StructField found = null;

@@ -35,6 +35,7 @@ public final class Planner {
           Protocol.TableExists.class,
           Protocol.LoadTable.class,
           Protocol.PlanScan.class,
+          Protocol.ReadRows.class,
           Protocol.BeginWrite.class,
           Protocol.AbortWrite.class,
           Protocol.StageTable.class,

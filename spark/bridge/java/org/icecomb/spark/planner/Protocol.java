@@ -78,7 +78,7 @@ public final class Protocol {
       Map<String, String> properties,
       String uuid,
       String version,
-      boolean writable) {}
+      boolean hasFiles) {}
 
   public record TableDefinition(
       TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}
@@ -105,6 +105,7 @@ public final class Protocol {
       boolean caseSensitive,
       SplitHints hints,
       Map<String, String> options,
+      Map<String, String> settings,
       boolean rewrite)
       implements Request {}
 
@@ -134,7 +135,20 @@ public final class Protocol {
       List<DeleteFile> deleteFiles,
       List<KeyColumns> keys,
       JsonNode nameMapping,
-      ScanStatistics statistics) {}
+      ScanStatistics statistics,
+      boolean vectorized,
+      Integer batchRows) {}
+
+  public record ReadRows(
+      JsonNode reference,
+      List<Integer> fieldIds,
+      JsonNode filters,
+      boolean caseSensitive,
+      Integer limit,
+      Map<String, String> options)
+      implements Request {}
+
+  public record Rows(List<String> streams) {}
 
   // Writes
 

@@ -1,6 +1,7 @@
 package org.icecomb.spark.read;
 
 import java.io.IOException;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -18,6 +19,7 @@ import org.icecomb.spark.convert.Condition;
 /**
  * Makes the readers of a scan on the executors.
  *
+ * @param vectorized whether Spark takes batches of columns; else it takes row by row
  * @param output what Spark asked for, data and metadata columns in its order
  * @param columns the data columns among them, with ids
  * @param mapping the table's name mapping as JSON, or null
@@ -25,6 +27,7 @@ import org.icecomb.spark.convert.Condition;
 record ColumnarReaderFactory(
     Broadcast<SerializableConfiguration> hadoop,
     ReadSettings settings,
+    boolean vectorized,
     StructType output,
     StructType columns,
     List<Condition> conditions,
@@ -34,12 +37,12 @@ record ColumnarReaderFactory(
   /** All partitions of a scan must answer alike. */
   @Override
   public boolean supportColumnarReads(InputPartition partition) {
-    return true;
+    return vectorized;
   }
 
   @Override
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
-    throw new UnsupportedOperationException("icecomb reads columnar batches only");
+    return new RowReader(createColumnarReader(partition));
   }
 
   @Override
@@ -54,6 +57,40 @@ record ColumnarReaderFactory(
 
   Configuration configuration() {
     return hadoop.value().value();
+  }
+
+  /** Hands on the rows of batches one by one. */
+  private static final class RowReader implements PartitionReader<InternalRow> {
+
+    private final PartitionReader<ColumnarBatch> batches;
+    private Iterator<InternalRow> rows = Collections.emptyIterator();
+    private InternalRow row;
+
+    RowReader(PartitionReader<ColumnarBatch> batches) {
+      this.batches = batches;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      while (!rows.hasNext()) {
+        if (!batches.next()) {
+          return false;
+        }
+        rows = batches.get().rowIterator();
+      }
+      row = rows.next();
+      return true;
+    }
+
+    @Override
+    public InternalRow get() {
+      return row;
+    }
+
+    @Override
+    public void close() throws IOException {
+      batches.close();
+    }
   }
 
   /** Reads one file after the other. */

@@ -20,6 +20,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
+import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
@@ -76,7 +77,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return ColumnarSupportMode.SUPPORTED;
+    return plan().vectorized() ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
   }
 
   @Override
@@ -133,7 +134,8 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     JsonNode mapping = plan().nameMapping();
     return new ColumnarReaderFactory(
         broadcast,
-        ReadSettings.of(conf),
+        ReadSettings.of(conf, plan().batchRows()),
+        plan().vectorized(),
         required,
         dataColumns,
         conditionsOnRows(),
@@ -174,6 +176,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
             conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
         options.asCaseSensitiveMap(),
+        IcebergSettings.now(),
         isRewrite());
   }
 

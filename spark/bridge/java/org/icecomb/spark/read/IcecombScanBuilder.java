@@ -1,7 +1,5 @@
 package org.icecomb.spark.read;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
@@ -9,7 +7,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
-import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.convert.PushedConditions;
 import org.icecomb.spark.convert.Schemas;
 
 /** Collects what a query needs of a table: its columns, its nested fields and its filters. */
@@ -18,8 +16,7 @@ public class IcecombScanBuilder
 
   private final TableHandle table;
   private final CaseInsensitiveStringMap options;
-  private final List<Condition> conditions = new ArrayList<>();
-  private Predicate[] pushed = new Predicate[0];
+  private PushedConditions pushed = PushedConditions.NONE;
   private StructType required;
 
   public IcecombScanBuilder(TableHandle table, CaseInsensitiveStringMap options) {
@@ -36,30 +33,22 @@ public class IcecombScanBuilder
   /** Takes what it understands for leaving out data, and gives all back to be evaluated on rows. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    List<Predicate> understood = new ArrayList<>();
-    for (Predicate predicate : predicates) {
-      Condition condition = Condition.of(predicate, table.schema());
-      if (condition != null) {
-        conditions.add(condition);
-        understood.add(predicate);
-      }
-    }
-    pushed = understood.toArray(new Predicate[0]);
+    pushed = PushedConditions.of(predicates, table.schema());
     return predicates;
   }
 
   @Override
   public Predicate[] pushedPredicates() {
-    return pushed;
+    return pushed.predicates();
   }
 
   @Override
   public Scan build() {
-    return new IcecombScan(table, required, conditions, options);
+    return new IcecombScan(table, required, pushed.conditions(), options);
   }
 
   /** The scan for a statement that writes the files it reads anew: it reads all their rows. */
   final RewriteScan buildRewrite() {
-    return new RewriteScan(table, required, conditions, options);
+    return new RewriteScan(table, required, pushed.conditions(), options);
   }
 }

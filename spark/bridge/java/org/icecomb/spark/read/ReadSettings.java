@@ -34,9 +34,12 @@ record ReadSettings(
     "spark.sql.parquet.respectUnknownTypeAnnotation.enabled"
   };
 
-  static ReadSettings of(SQLConf conf) {
+  /**
+   * @param batchRows how many rows a batch has, where the query or its table says so; else null
+   */
+  static ReadSettings of(SQLConf conf, Integer batchRows) {
     return new ReadSettings(
-        conf.parquetVectorizedReaderBatchSize(),
+        batchRows == null ? conf.parquetVectorizedReaderBatchSize() : batchRows,
         conf.offHeapColumnVectorEnabled(),
         conf.parquetFilterPushDown(),
         conf.parquetFilterPushDownDate(),

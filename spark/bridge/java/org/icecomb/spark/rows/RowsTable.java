@@ -1,0 +1,64 @@
+package org.icecomb.spark.rows;
+
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Protocol.TableDescription;
+
+/** A table whose rows the planner makes: it has no files that tasks could read. */
+public final class RowsTable implements SupportsRead {
+
+  private final TableHandle handle;
+  private final TableDescription description;
+
+  public RowsTable(TableHandle handle, TableDescription description) {
+    this.handle = handle;
+    this.description = description;
+  }
+
+  @Override
+  public String name() {
+    return handle.name();
+  }
+
+  /** Of Spark 4.1 and later, as {@link #version()}. */
+  public String id() {
+    return description.uuid();
+  }
+
+  public String version() {
+    return description.version();
+  }
+
+  @Override
+  public StructType schema() {
+    return Schemas.visible(handle.schema());
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return description.properties();
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new RowsScanBuilder(handle, options);
+  }
+
+  @Override
+  public String toString() {
+    return handle.name();
+  }
+}

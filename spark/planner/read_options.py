@@ -1,0 +1,176 @@
+"""What options of a query, and settings of its session, ask of a scan.
+
+Names are Iceberg's; settings are those that begin with ``spark.sql.iceberg.``. An option goes
+before a setting, a setting before a property of the table. Options of streams say nothing to a
+query that is none, and unknown ones belong to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.property import optional_number
+from icecomb.format.scan.incremental_scan import IncrementalAppendScan
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.table_property import (
+    PARQUET_BATCH_ROWS,
+    PARQUET_VECTORIZED,
+    SPLIT_ADAPTIVE,
+)
+from icecomb.spark.planner.selectors import check_shows_one_snapshot, use_ref
+
+if TYPE_CHECKING:
+    from icecomb.format.property import Property
+    from icecomb.spark.planner.states import TableState
+
+T = TypeVar("T")
+_SNAPSHOT_ID: Final = optional_number("snapshot-id", "The snapshot to read.")
+_AS_OF: Final = optional_number("as-of-timestamp", "The time to read, in ms since 1970.")
+_START: Final = optional_number("start-snapshot-id", "What is read was appended after it.")
+_END: Final = optional_number("end-snapshot-id", "The last append to read.")
+_ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
+_OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
+_PREFIX: Final = "spark.sql.iceberg."
+_PARALLELISM: Final = optional_number(
+    f"{_PREFIX}read.adaptive-split-size.parallelism", "How many tasks run at once.", least=1
+)
+
+
+class ReadOptions:
+    """The options of one query.
+
+    Args:
+        options: Of the query, in any case.
+        settings: Of its session.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._options = {key.lower(): text for key, text in options.items()}
+        self._settings = settings or {}
+
+    def text(self, option: str, setting: str | None = None) -> str | None:
+        """What is said about a matter by option or by setting; None if nothing is."""
+        return next((text for _, text in self._said(option, setting)), None)
+
+    def is_vectorized(self, properties: Mapping[str, str]) -> bool:
+        """Whether rows are read in batches of columns."""
+        return self._of(
+            PARQUET_VECTORIZED, properties, "vectorization-enabled", "vectorization.enabled"
+        )
+
+    def batch_rows(self, properties: Mapping[str, str]) -> int | None:
+        """How many rows a batch has; None to leave that to Spark."""
+        return self._of(PARQUET_BATCH_ROWS, properties, "batch-size")
+
+    def is_adaptive(self, properties: Mapping[str, str]) -> bool:
+        """Whether a scan that is smaller than the cluster is cut for every core."""
+        return self._of(SPLIT_ADAPTIVE, properties, None, "read.adaptive-split-size.enabled")
+
+    def parallelism(self, default: int) -> int:
+        """How many tasks run at once."""
+        return _PARALLELISM.of(self._settings) or default
+
+    def scan_of(self, state: TableState) -> TableScan:
+        """The state that is read: of the table as it was named, else as the options say.
+
+        Raises:
+            NoSuchSnapshotError: There is no such state.
+            ValidationError: The options contradict each other, or the table's name.
+        """
+        self._check(state)
+        start = self._number(_START)
+        chosen = [option for option in _ONE_STATE if option in self._options]
+        if start is not None:
+            return _appends(state, start, self._number(_END))
+        if not chosen or state.time_travel or state.branch is not None:
+            return state.scan()
+        check_shows_one_snapshot(state)
+        if (name := self.text("branch") or self.text("tag")) is not None:
+            return use_ref(state, name)
+        base = TableScan(state.metadata, state.io)
+        as_of = self._number(_AS_OF)
+        try:
+            if as_of is not None:
+                return base.as_of(as_of)
+            return TableScan(state.metadata, state.io, snapshot_id=self._number(_SNAPSHOT_ID))
+        except NoSuchSnapshotError as error:
+            raise NoSuchSnapshotError(
+                f"Table {state.name}: {error.message}", hint=error.hint, table=state.name
+            ) from None
+
+    def _check(self, state: TableState) -> None:
+        options = self._options
+        chosen = [option for option in _ONE_STATE if option in options]
+        range_ends = [option for option in (_START.key, _END.key) if option in options]
+        if any(option in options for option in _OF_CHANGELOGS):
+            raise ValidationError(
+                f"Table {state.name}: {' and '.join(_OF_CHANGELOGS)} are for changelogs, "
+                "not for a scan of the table",
+                hint=f"use {_AS_OF.key}, or {_START.key} with {_END.key}",
+            )
+        if len(chosen) > 1 or (chosen and range_ends):
+            raise ValidationError(
+                f"Table {state.name}: only one of the options can be set that choose a state: "
+                f"{', '.join([*chosen, *range_ends])}",
+                hint="leave the others out",
+            )
+        if range_ends == [_END.key]:
+            raise ValidationError(
+                f"Cannot set only {_END.key} for an incremental scan of table {state.name}",
+                hint=f"set {_START.key}, too",
+            )
+        if (chosen or range_ends) and not self._agrees(state, chosen):
+            raise ValidationError(
+                f"Table {state.name}: the option {(chosen + range_ends)[0]} contradicts the name "
+                "of the table, or VERSION or TIMESTAMP AS OF, which say already what is read",
+                hint="leave one of them out",
+            )
+
+    def _agrees(self, state: TableState, chosen: list[str]) -> bool:
+        if state.time_travel:
+            return chosen == [_SNAPSHOT_ID.key] and (
+                self._number(_SNAPSHOT_ID) == state.travelled_to
+            )
+        return state.branch is None or (
+            chosen == ["branch"] and self._options["branch"] == state.branch
+        )
+
+    def _number(self, option: Property[int | None]) -> int | None:
+        return option.of(self._options)
+
+    def _of(
+        self,
+        known: Property[T],
+        properties: Mapping[str, str],
+        option: str | None,
+        setting: str | None = None,
+    ) -> T:
+        for key, text in self._said(option, setting):
+            return known.read(text, key)
+        return known.of(properties)
+
+    def _said(self, option: str | None, setting: str | None) -> Iterator[tuple[str, str]]:
+        if option is not None and option in self._options:
+            yield option, self._options[option]
+        if setting is not None and (key := _PREFIX + setting) in self._settings:
+            yield key, self._settings[key]
+
+
+def _appends(state: TableState, start: int, end: int | None) -> TableScan:
+    if state.metadata_table is not None:
+        raise ValidationError(
+            f"Incremental append scan is not supported by {state.name}.{state.metadata_table}",
+            hint=f"leave {_START.key} out",
+        )
+    try:
+        return IncrementalAppendScan(
+            state.metadata, state.io, from_snapshot_id=start, to_snapshot_id=end
+        )
+    except (NoSuchSnapshotError, ValidationError) as error:
+        raise ValidationError(
+            f"Table {state.name}: {error.message}", hint=error.hint, table=state.name
+        ) from None

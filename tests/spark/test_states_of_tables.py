@@ -1,0 +1,321 @@
+"""Branches, tags, snapshots and metadata tables by name in Spark SQL, and read options, beside Iceberg Java."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import col
+
+from icecomb.format.inspect.inspection import NAMES
+from tests.interop.test_inspect import FILTERS, STORIES
+from tests.peers.iceberg_java import plain
+
+pytestmark = pytest.mark.jvm
+
+NAMESPACE = "states"
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def stories(catalog, iceberg_java):
+    """Tables that both have written, loaded by our catalog."""
+    iceberg_java.sql(f"CREATE NAMESPACE ice.{NAMESPACE}")
+    for name, steps in STORIES.items():
+        for step in steps:
+            if isinstance(step, str):
+                iceberg_java.sql(step.replace("{t}", f"ice.{NAMESPACE}.{name}"))
+            else:
+                catalog.load_table((NAMESPACE, name)).append(step)
+    yield {name: catalog.load_table((NAMESPACE, name)) for name in STORIES}
+    for name in STORIES:
+        catalog.drop_table((NAMESPACE, name))
+
+
+@pytest.fixture
+def table(spark, stories, catalog):
+    """A partitioned table with a branch and a tag; its column was renamed after that."""
+    name = f"t{next(NUMBERS)}"
+    spark.sql(
+        f"CREATE TABLE lake.{NAMESPACE}.{name} (id BIGINT, s STRING) USING iceberg PARTITIONED BY (s)"
+    )
+    spark.sql(f"INSERT INTO lake.{NAMESPACE}.{name} VALUES (1, 'a'), (2, 'b')")
+    loaded = catalog.load_table((NAMESPACE, name))
+    first = loaded.current_snapshot().snapshot_id
+    with loaded.manage_snapshots() as manage:
+        manage.create_branch(first, "side").create_tag(first, "kept")
+    spark.sql(f"INSERT INTO lake.{NAMESPACE}.{name} VALUES (3, 'c')")
+    spark.sql(f"ALTER TABLE lake.{NAMESPACE}.{name} RENAME COLUMN s TO z")
+    yield f"{NAMESPACE}.{name}"
+    catalog.drop_table((NAMESPACE, name))
+
+
+def ordered(rows):
+    return sorted(json.dumps(plain(list(row)), sort_keys=True) for row in rows)
+
+
+def both(spark, iceberg_java, text):
+    """The rows of a query in our Spark and in Iceberg's."""
+    ours = spark.sql(text.replace("{c}", "lake")).collect()
+    return ordered(ours), ordered(iceberg_java.sql(text.replace("{c}", "ice")))
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_metadata_tables_have_columns_and_rows_of_iceberg_java(spark, iceberg_java, stories, story):
+    for name in NAMES:
+        table = f"{{c}}.{NAMESPACE}.{story}.{name}"
+        ours, theirs = both(spark, iceberg_java, f"SELECT * FROM {table}")
+        assert ours == theirs, name
+        ours, theirs = both(spark, iceberg_java, f"SELECT count(*) FROM {table}")
+        assert ours == theirs, name
+        described = [
+            [list(row) for row in sql(f"DESCRIBE {catalog}.{NAMESPACE}.{story}.{name}")]
+            for sql, catalog in (
+                (lambda text: spark.sql(text).collect(), "lake"),
+                (iceberg_java.sql, "ice"),
+            )
+        ]
+        columns = [
+            list(itertools.takewhile(lambda row: row[0] and row[0][0] != "#", rows))
+            for rows in described
+        ]
+        assert columns[0] == columns[1], name
+
+
+def test_metadata_tables_are_filtered_as_iceberg_java_filters_them(spark, iceberg_java, stories):
+    for name, texts in FILTERS.items():
+        for text in texts:
+            query = f"SELECT * FROM {{c}}.{NAMESPACE}.evolved.{name} WHERE {text}"
+            ours, theirs = both(spark, iceberg_java, query)
+            assert ours == theirs, query
+
+
+def test_fields_inside_columns_of_metadata_tables_are_read_alone(spark, iceberg_java, stories):
+    files = f"{{c}}.{NAMESPACE}.evolved.files"
+    for query in (
+        f"SELECT readable_metrics.y.upper_bound, file_path FROM {files}",
+        f"SELECT readable_metrics.`st.b.c`.value_count, partition.id_bucket FROM {files} WHERE content = 0",
+        f"SELECT max(readable_metrics.id.upper_bound), sum(record_count) FROM {files}",
+        (
+            f"SELECT data_file.file_path, status FROM {{c}}.{NAMESPACE}.evolved.entries "
+            "WHERE data_file.partition.d = DATE '2024-01-01'"
+        ),
+        f"SELECT summary['added-records'], committed_at FROM {{c}}.{NAMESPACE}.evolved.snapshots",
+        (
+            f"SELECT s.operation, h.is_current_ancestor FROM {{c}}.{NAMESPACE}.evolved.history h "
+            f"JOIN {{c}}.{NAMESPACE}.evolved.snapshots s ON h.snapshot_id = s.snapshot_id"
+        ),
+    ):
+        ours, theirs = both(spark, iceberg_java, query)
+        assert ours == theirs, query
+    # Iceberg Java cannot read some fields of structs in a list alone
+    manifests = f"{NAMESPACE}.evolved.manifests"
+    ours = spark.sql(f"SELECT partition_summaries.lower_bound, length FROM lake.{manifests}")
+    whole = (
+        f"SELECT transform(partition_summaries, s -> s.lower_bound), length FROM ice.{manifests}"
+    )
+    assert ordered(ours.collect()) == ordered(iceberg_java.sql(whole))
+    plan = spark.sql(
+        f"EXPLAIN SELECT file_path FROM lake.{NAMESPACE}.evolved.files LIMIT 1"
+    ).collect()[0][0]
+    assert "limit: 1" in plan
+    narrow = spark.table(f"lake.{NAMESPACE}.evolved.files").select(
+        "readable_metrics.id.lower_bound"
+    )
+    scan = narrow._jdf.queryExecution().optimizedPlan().toString()
+    assert "upper_bound" not in narrow._jdf.queryExecution().executedPlan().toString(), scan
+
+
+def test_metadata_tables_of_a_snapshot_are_those_of_iceberg_java(spark, iceberg_java, stories):
+    snapshots = [each.snapshot_id for each in stories["evolved"].snapshots()]
+    for name in NAMES:
+        for version in (snapshots[0], snapshots[2], "'kept'"):
+            query = f"SELECT * FROM {{c}}.{NAMESPACE}.evolved.{name} VERSION AS OF {version}"
+            if name.startswith("all_"):
+                with pytest.raises(PySparkException, match="Cannot select a snapshot"):
+                    spark.sql(query.replace("{c}", "lake"))
+                continue
+            ours, theirs = both(spark, iceberg_java, query)
+            assert ours == theirs, query
+    ours = spark.sql(
+        f"SELECT * FROM lake.{NAMESPACE}.evolved.files TIMESTAMP AS OF now()"
+    ).collect()
+    assert ordered(ours) == ordered(spark.table(f"lake.{NAMESPACE}.evolved.FILES").collect())
+
+
+def test_what_metadata_tables_cannot_do_is_refused(spark, table):
+    for statement in (
+        f"INSERT INTO lake.{table}.refs SELECT * FROM lake.{table}.refs",
+        f"DELETE FROM lake.{table}.files WHERE content = 0",
+        f"DROP TABLE lake.{table}.snapshots",
+        f"ALTER TABLE lake.{table}.snapshots SET TBLPROPERTIES ('a' = 'b')",
+        f"CREATE TABLE lake.{table}.snapshots (id INT) USING iceberg",
+        f"SELECT _file FROM lake.{table}.files",
+    ):
+        with pytest.raises(PySparkException):
+            spark.sql(statement)
+    shown = {
+        row[0]: row[1] for row in spark.sql(f"SHOW TBLPROPERTIES lake.{table}.files").collect()
+    }
+    assert shown.keys() >= {"current-snapshot-id", "format"}
+    assert spark.table(f"lake.{table}").count() == 3
+
+
+def test_states_named_below_a_table_are_read_as_iceberg_java_reads_them(
+    spark, iceberg_java, catalog, table
+):
+    loaded = catalog.load_table(table)
+    first, second = loaded.metadata.snapshot_log
+    for selector in (
+        "branch_side",
+        "branch_main",
+        "branch_kept",
+        "tag_kept",
+        "tag_side",
+        f"snapshot_id_{first.snapshot_id}",
+        f"at_timestamp_{first.timestamp_ms}",
+        f"at_timestamp_{second.timestamp_ms}",
+    ):
+        ours, theirs = both(spark, iceberg_java, f"SELECT * FROM {{c}}.{table}.{selector}")
+        assert ours == theirs, selector
+    for refused in (
+        f"{table}.branch_none",
+        f"{table}.tag_none",
+        f"{table}.snapshot_id_77",
+        f"{table}.at_timestamp_77",
+        f"{table}.none",
+        f"{table}.branch_side.files",
+        f"{table}.branch_side VERSION AS OF {first.snapshot_id}",
+        f"{table}.tag_kept TIMESTAMP AS OF now()",
+    ):
+        for sql, name in (
+            (lambda text: spark.sql(text).collect(), "lake"),
+            (iceberg_java.sql, "ice"),
+        ):
+            with pytest.raises((PySparkException, AssertionError)):
+                sql(f"SELECT * FROM {name}.{refused}")
+    with pytest.raises(PySparkException, match=r"no snapshot, branch or tag 'none'[^$]*main, side"):
+        spark.sql(f"SELECT * FROM lake.{table}.branch_none")
+
+
+CHANGES = (
+    "INSERT INTO {t} VALUES (5, 'e'), (6, 'e')",
+    "DELETE FROM {t} WHERE id = 1",
+    "DELETE FROM {t} WHERE id IN (SELECT explode(array(6)))",
+    "UPDATE {t} SET id = id + 10 WHERE z = 'b'",
+    (
+        "MERGE INTO {t} t USING (SELECT explode(array(5L, 9L)) AS n) s ON t.id = s.n "
+        "WHEN MATCHED THEN UPDATE SET id = 50 WHEN NOT MATCHED THEN INSERT (id, z) VALUES (s.n, 'm')"
+    ),
+    "INSERT OVERWRITE {t} PARTITION (z = 'm') VALUES (7)",
+    "TRUNCATE TABLE {t}",
+)
+
+
+def test_a_branch_is_changed_by_its_name_and_main_stays(spark, iceberg_java, catalog, table):
+    loaded = catalog.load_table(table)
+    with loaded.manage_snapshots() as manage:
+        manage.create_branch(loaded.refs()["side"].snapshot_id, "theirs")
+    main = ordered(spark.table(f"lake.{table}").collect())
+    for statement in CHANGES:
+        spark.sql(statement.format(t=f"lake.{table}.branch_side"))
+        iceberg_java.sql(statement.format(t=f"ice.{table}.branch_theirs"))
+        ours = spark.table(f"lake.{table}.branch_side").collect()
+        assert ordered(ours) == ordered(
+            iceberg_java.sql(f"SELECT * FROM ice.{table}.branch_theirs")
+        )
+        assert ordered(ours) == ordered(iceberg_java.sql(f"SELECT * FROM ice.{table}.branch_side"))
+        assert ordered(spark.table(f"lake.{table}").collect()) == main
+    for statement in CHANGES:
+        for selector in (
+            "tag_kept",
+            "branch_kept",
+            f"snapshot_id_{loaded.refs()['main'].snapshot_id}",
+        ):
+            with pytest.raises(PySparkException, match=r"cannot be|is a tag|resolve z|`z`"):
+                spark.sql(statement.format(t=f"lake.{table}.{selector}"))
+        with pytest.raises(PySparkException, match="no snapshot, branch or tag"):
+            spark.sql(statement.format(t=f"lake.{table}.branch_none"))
+    assert catalog.load_table(table).refs()["kept"] == loaded.refs()["kept"]
+    assert ordered(spark.table(f"lake.{table}").collect()) == main
+
+
+def test_rows_are_written_to_a_branch_by_an_option_which_may_make_it(spark, catalog, table):
+    rows = spark.sql("SELECT 8L AS id, 'h' AS z")
+    rows.writeTo(f"lake.{table}").option("branch", "new").append()
+    assert spark.table(f"lake.{table}").count() == 3
+    assert spark.table(f"lake.{table}.branch_new").count() == 4
+    rows.writeTo(f"lake.{table}").option("branch", "new").overwrite(col("id") > 0)
+    assert ordered(spark.table(f"lake.{table}.branch_new").collect()) == ['[8, "h"]']
+    rows.write.insertInto(f"lake.{table}.branch_new", overwrite=True)
+    rows.writeTo(f"lake.{table}.branch_new").option("branch", "new").append()
+    with pytest.raises(PySparkException, match="in conflict"):
+        rows.writeTo(f"lake.{table}.branch_new").option("branch", "side").append()
+    assert spark.table(f"lake.{table}.branch_new").count() == 2
+    assert spark.table(f"lake.{table}").count() == 3
+
+
+def test_read_options_are_those_of_iceberg_java(spark, iceberg_java, catalog, table):
+    loaded = catalog.load_table(table)
+    first, second = (entry.snapshot_id for entry in loaded.metadata.snapshot_log)
+    spark.sql(f"INSERT INTO lake.{table}.branch_side VALUES (4, 'd')")
+    theirs = {
+        "`branch` = 'side'": None,
+        f"`start-snapshot-id` = '{first}'": None,
+        f"`start-snapshot-id` = '{first}', `end-snapshot-id` = '{second}'": None,
+        "`split-size` = '1', `lookback` = '3', `file-open-cost` = '0'": None,
+        "`vectorization-enabled` = 'false'": None,
+        "`batch-size` = '1', `locality` = 'true'": None,
+        "`streaming-max-files-per-micro-batch` = '1', `stream-from-timestamp` = '9', `no` = 'x'": None,
+    }
+    for options in theirs:
+        query = f"SELECT * FROM {{c}}.{table} WITH ({options}) WHERE id > 0"
+        ours, found = both(spark, iceberg_java, query)
+        assert ours == found, options
+
+    def read(**options):
+        reader = spark.read
+        for key, value in options.items():
+            reader = reader.option(key, value)
+        return reader.table(f"lake.{table}")
+
+    kept = ordered(spark.table(f"lake.{table}.tag_kept").collect())
+    # Iceberg for Spark 3.5 has these, that for 4.1 has not
+    assert ordered(read(**{"snapshot-id": first}).collect()) == kept
+    assert ordered(read(tag="kept").collect()) == kept
+    at = loaded.metadata.snapshot_log[0].timestamp_ms
+    assert ordered(read(**{"as-of-timestamp": at}).where("z = 'a'").collect()) == kept[:1]
+    assert read(**{"split-size": 1}).rdd.getNumPartitions() == 3
+    for options in (
+        {"snapshot-id": first, "tag": "kept"},
+        {"end-snapshot-id": second},
+        {"branch": "side", "start-snapshot-id": first},
+        {"start-timestamp": 1},
+        {"versionAsOf": first, "branch": "side"},
+        {"branch": "none"},
+        {"snapshot-id": 77},
+        {"batch-size": "many"},
+    ):
+        with pytest.raises(PySparkException):
+            read(**options).collect()
+
+
+def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
+    def columnar():
+        plan = spark.sql(f"SELECT * FROM lake.{table}")._jdf.queryExecution().executedPlan()
+        return "ColumnarToRow" in plan.toString()
+
+    rows = ordered(spark.table(f"lake.{table}").collect())
+    assert columnar()
+    spark.conf.set("spark.sql.iceberg.vectorization.enabled", "false")
+    try:
+        assert not columnar()
+        assert ordered(spark.table(f"lake.{table}").collect()) == rows
+        both_ways = spark.table(f"lake.{table}").join(
+            spark.table(f"lake.{table}.branch_side"), "id"
+        )
+        assert both_ways.count() == 2
+    finally:
+        spark.conf.unset("spark.sql.iceberg.vectorization.enabled")
