@@ -57,7 +57,8 @@ class Catalog(ViewCatalog, ABC):
         self.properties = Properties(properties)
 
     def close(self) -> None:
-        """Close the connections that the catalog holds open."""
+        """Close the connections that the catalog holds open; it stays usable."""
+        self.io.close()
 
     def __enter__(self) -> Self:
         return self

@@ -79,8 +79,9 @@ class HiveCatalog(Catalog):
         self._views = HiveViews(self.client, self.io, self.properties, self.entries)
 
     def close(self) -> None:
-        """Close the connections to the metastore."""
+        """See `Catalog.close`: those to the metastore, too."""
         self.client.close()
+        super().close()
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
         """See `Catalog.list_namespaces`; a metastore has one level."""

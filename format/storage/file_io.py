@@ -82,6 +82,11 @@ class FileIO:
         found: T = self._companions.get(kind) or self._companions.setdefault(kind, kind())
         return found
 
+    def close(self) -> None:
+        """Close the connections that are kept open; it stays usable."""
+        for system in [*self._open.values()]:
+            system.close()
+
     def read(self, location: str) -> bytes:
         """The whole file."""
         return self._of(location).read(location)

@@ -47,6 +47,9 @@ class FolderLock(ABC):
 class FileSystem(ABC):
     """One kind of storage; `FileIO` documents what each method promises."""
 
+    def close(self) -> None:  # noqa: B027 - most hold none
+        """See `FileIO.close`."""
+
     @abstractmethod
     def read(self, location: str) -> bytes:
         """See `FileIO.read`."""

@@ -22,7 +22,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
 from tests.bench.measure import expect, print_line
 from tests.peers.hdfs import Hdfs
 
@@ -79,7 +78,7 @@ def storm(cluster: Hdfs, *, clients: int, files: int, mib: int) -> dict[str, flo
     for name, digest in made.items():
         read = hashlib.md5(io.read(name), usedforsecurity=False).hexdigest()
         expect(read, digest, name)
-    HdfsFileSystem(properties).cluster(folder)[0].close()
+    io.close()
     expect(max(threading.active_count() - threads, 0), 0, "threads left")
     expect(max(_sockets() - sockets, 0), 0, "sockets left")
     return {

@@ -65,6 +65,11 @@ class HdfsFileSystem(FileSystem):
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
 
+    def close(self) -> None:
+        """See `FileIO.close`."""
+        for web in [*self._clusters.values()]:
+            web.close()
+
     def cluster(self, location: str) -> tuple[WebHdfs, HdfsAddress]:
         """Who serves a location, and where it is there."""
         self._creations.wait_for(location)
