@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from icecomb.catalog.pointer import (
     Committed,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 M = TypeVar("M")
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Producer(Protocol):
@@ -207,6 +209,7 @@ def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
         try:
             settle(pointer, base, new)
         except CommitFailedError as failure:
+            _LOG.info("an attempt to commit failed: %s", failure.message)
             return failure
     return None
 
@@ -238,12 +241,15 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
         CommitStateUnknownError: it cannot be told whether the pointer was swapped.
         IcecombError: the swap was refused, or the metastore was not reached.
     """
+    begun = time.monotonic()
     try:
         outcome = pointer.swap(base, new)
     except IcecombError:
         pointer.discard(new)
         raise
     if isinstance(outcome, Committed):
+        taken = (time.monotonic() - begun) * 1000
+        _LOG.info("%s: committed %s in %.0f ms", pointer.name, new.location, taken)
         return
     if isinstance(outcome, Unknown):
         seen = outcome.current or "(could not be read)"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from icecomb.format.errors import LockTimeoutError
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Turns:
@@ -37,6 +41,7 @@ class Turns:
             contended = bool(self._waiting)
             self._waiting.append(ticket)
             self._waiting[0][0].set()
+        begun = time.monotonic()
         try:
             if not ticket[0].wait(timeout_s):
                 with self._guard:
@@ -47,6 +52,9 @@ class Turns:
                     hint=f"wait for that commit, or raise {setting}",
                     table=name,
                 )
+            if contended:
+                waited = (time.monotonic() - begun) * 1000
+                _LOG.debug("%s: waited %.0f ms for other threads", name, waited)
             yield contended
         finally:
             with self._guard:

@@ -7,6 +7,7 @@ kept alive by heartbeats from a thread of its own; without them a server's reape
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import re
@@ -33,6 +34,7 @@ from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.thrift.user import current_user
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
+_LOG: Final = logging.getLogger(__name__)
 _GROWTH: Final = 0.1
 """A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
 _SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
@@ -129,6 +131,10 @@ class TableLock:
         self._confirmed = time.monotonic()
         answer = self._request()
         self.lock_id = answer.lock_id
+        level = logging.DEBUG
+        if answer.state is LockState.WAITING:
+            level = logging.INFO
+            _LOG.info("%s: waits for lock %d", self._name, self.lock_id)
         while answer.state is LockState.WAITING:
             waited = time.monotonic() - started
             if waited >= self._settings.timeout:
@@ -146,6 +152,8 @@ class TableLock:
                 hint="try again",
                 table=self._name,
             )
+        taken = (time.monotonic() - started) * 1000
+        _LOG.log(level, "%s: has lock %d after %.0f ms", self._name, self.lock_id, taken)
 
     def is_alive(self, *, ask: bool) -> bool:
         """Whether it is known to be held: by heartbeats so far, with ``ask`` by one more now.
@@ -253,6 +261,7 @@ class TableLock:
                     self._beat(self.lock_id)
             except RefusedError as error:
                 self._lost = error.answer
+                _LOG.info("%s: lock %d is lost: %s", self._name, self.lock_id, self._lost)
                 break
             except MetastoreError:
                 wait = self._interval / 8

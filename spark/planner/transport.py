@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from icecomb.format.call_log import timed
 from icecomb.format.errors import IcecombError
 from icecomb.spark.planner.pages import line_of, lines_of, read_message
 from icecomb.spark.planner.protocol import PROTOCOL
@@ -158,7 +159,9 @@ def answer(
     try:
         request = read_message(line, pages, "params")
         request_id = request["id"]
-        result = _handler(handlers, request["method"])(request["params"])
+        handler = _handler(handlers, request["method"])
+        with timed(_log, str(request["method"])):
+            result = handler(request["params"])
         return lines_of({"id": request_id, "result": result}, "result")
     except Exception as error:  # noqa: BLE001 - whatever happened, the bridge waits for an answer
         return [line_of({"id": request_id, "error": error_json(error)})]

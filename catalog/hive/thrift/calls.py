@@ -6,11 +6,12 @@ are configured; a call that changes something never is: see `failure` for what i
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
@@ -29,9 +30,11 @@ from icecomb.catalog.hive.thrift.failure import (
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.pool import ConnectionPool
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.format.call_log import timed
 from icecomb.format.errors import MetastoreError
 
 _T = TypeVar("_T")
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,8 @@ class Calls:
             connection.expect_reply()
             self.counts[method] = self.counts.get(method, 0) + 1
             try:
-                return send(connection)
+                with timed(_LOG, connection.uri, method):
+                    return send(connection)
             except TApplicationException as error:
                 if is_missing_call(error):
                     connection.missing.add(method)
@@ -188,7 +192,8 @@ class Calls:
     def _twice(self, method: str, send: Callable[[Connection], _T]) -> _T:
         try:
             return self.send(method, send)
-        except ReplyLostError:
+        except ReplyLostError as error:
+            _LOG.info("%s; it only reads, and is repeated", error.message)
             return self.send(method, send)
 
     def _broken(self, connection: Connection, method: str, error: Exception) -> MetastoreError:

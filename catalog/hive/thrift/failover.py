@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
+from typing import Final
 
 from icecomb.catalog.hive.thrift.connection import Connection, endpoint
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Failover:
@@ -42,10 +46,15 @@ class Failover:
         failures: list[UnreachableError] = []
         for address in sorted(addresses, key=self._servers.is_suspect):
             try:
-                return Connection(address, self._settings, self._servers)
+                connection = Connection(address, self._settings, self._servers)
             except UnreachableError as error:  # noqa: PERF203 - one round a metastore
                 self._servers.went_away(address, suspect=True)
                 failures.append(error)
+                _LOG.info("%s", error.message)
+            else:
+                if failures:
+                    _LOG.info("the metastore %s is called instead", address)
+                return connection
         if len(failures) == 1:
             raise failures[0]
         raise UnreachableError(

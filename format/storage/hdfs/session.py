@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.delegation_token import FILE_VARIABLE, find_token
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
@@ -29,6 +32,7 @@ from icecomb.format.storage.storage_property import (
 if TYPE_CHECKING:
     import requests
 
+_LOG: Final = logging.getLogger(__name__)
 _CONNECTIONS: Final = 32
 _KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
@@ -108,7 +112,8 @@ class HdfsSession:
 
             def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
                 options["timeout"] = options.get("timeout") or timeouts
-                return super().send(request, **options)
+                with timed(_LOG, str(request.method), *_place(request.url or "")):
+                    return super().send(request, **options)
 
         class Session(requests.Session):
             """Says who asks in every call to a name node."""
@@ -116,8 +121,17 @@ class HdfsSession:
             def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
                 if (given := options.get("params")) is not None:
                     options["params"] = identity(given)
-                reply = super().request(method, url, **options)
-                if reply.status_code == HTTPStatus.UNAUTHORIZED or _is_about_identity(reply):
+                try:
+                    reply = super().request(method, url, **options)
+                except requests.RequestException as error:
+                    # not its text, which has the URL with the token in it
+                    _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
+                    raise
+                if _says(reply, b"StandbyException"):
+                    _LOG.info("%s is a standby", urlsplit(url).netloc)
+                # Hadoop answers so with 401 or 403, pyhdfs takes the latter for its own mistake
+                identity_refused = _says(reply, b'"SecurityException"')
+                if reply.status_code == HTTPStatus.UNAUTHORIZED or identity_refused:
                     raise _refused(reply)
                 return reply
 
@@ -149,14 +163,20 @@ class HdfsSession:
         return identity
 
 
+def _place(url: str) -> tuple[str, str]:
+    """Host and path, and the operation: nothing that is secret."""
+    parts = urlsplit(url)
+    operation = re.search(r"\bop=(\w+)", parts.query)
+    return f"{parts.netloc}{parts.path}", operation[1] if operation else ""
+
+
 def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """A data node is told who asks by the token in the URL that the name node made."""
     return request
 
 
-def _is_about_identity(reply: requests.Response) -> bool:
-    # Hadoop answers so with 401 or 403, pyhdfs takes the latter for a mistake of its own
-    return reply.status_code == HTTPStatus.FORBIDDEN and b'"SecurityException"' in reply.content
+def _says(reply: requests.Response, exception: bytes) -> bool:
+    return reply.status_code == HTTPStatus.FORBIDDEN and exception in reply.content
 
 
 def _refused(reply: requests.Response) -> FileIOError:

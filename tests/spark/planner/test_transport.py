@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -221,6 +223,14 @@ def test_a_message_whose_pages_are_cut_off_is_refused():
     for following in ([], [pages[0][:-1]]):
         with pytest.raises(ValueError, match="cut off"):
             read_message(first, following, "params")
+
+
+def test_each_request_is_logged_with_its_time(caplog):
+    caplog.set_level(logging.DEBUG)
+    line = b'{"id": 1, "method": "ping", "params": {}}\n'
+    assert [*answer({"ping": lambda _: "pong"}, line)] == [b'{"id":1,"result":"pong"}\n']
+    (text,) = (one.getMessage() for one in caplog.records if one.name.startswith("icecomb.spark"))
+    assert re.fullmatch(r"ping: \d+ ms", text)
 
 
 def test_an_error_travels_with_type_message_and_hint(server):

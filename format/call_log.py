@@ -1,0 +1,33 @@
+"""Calls of other processes in the log: how long each took at DEBUG, slow ones at INFO."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+SLOW_S: Final = 1.0
+"""A call that takes so long is slow."""
+
+
+@contextmanager
+def timed(log: logging.Logger, *call: str) -> Iterator[None]:
+    """Log how long a call takes, and whether it fails.
+
+    Args:
+        log: Where.
+        *call: Words that say what is called, and where; none is a secret.
+    """
+    begun = time.monotonic()
+    failure = ""
+    try:
+        yield
+    except Exception as error:
+        failure = f", {type(error).__name__}"
+        raise
+    finally:
+        taken = time.monotonic() - begun
+        level = logging.INFO if taken >= SLOW_S else logging.DEBUG
+        log.log(level, "%s: %.0f ms%s", " ".join(call), taken * 1000, failure)
