@@ -26,15 +26,13 @@ from icecomb.format.expressions.expression import (
     UNARY_OPERATIONS,
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BooleanExpression,
     LiteralPredicate,
     Operation,
-    Or,
     SetPredicate,
     UnboundPredicate,
     conjunction,
-    disjunction,
+    replaced,
     rewrite_not,
 )
 from icecomb.format.expressions.literal import Converted, convert_literal
@@ -69,22 +67,16 @@ def bind(
     Raises:
         ExpressionError: A column is unknown, or a literal does not fit its type.
     """
-    return _bind(schema, rewrite_not(expression), case_sensitive=case_sensitive)
+    return replaced(
+        rewrite_not(expression),
+        UnboundPredicate,
+        lambda predicate: _bind(schema, predicate, case_sensitive=case_sensitive),
+    )
 
 
 def _bind(
-    schema: Schema, expression: BooleanExpression, *, case_sensitive: bool
+    schema: Schema, expression: UnboundPredicate, *, case_sensitive: bool
 ) -> BooleanExpression:
-    if isinstance(expression, And):
-        return conjunction(
-            _bind(schema, o, case_sensitive=case_sensitive) for o in expression.operands
-        )
-    if isinstance(expression, Or):
-        return disjunction(
-            _bind(schema, o, case_sensitive=case_sensitive) for o in expression.operands
-        )
-    if not isinstance(expression, UnboundPredicate):
-        return expression
     asked = expression.term
     term = _bind_term(schema, asked, case_sensitive=case_sensitive)
     if expression.operation in UNARY_OPERATIONS:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BooleanExpression,
+    Junction,
     Operation,
-    Or,
-    conjunction,
-    disjunction,
     literal_predicate,
+    replaced,
     set_predicate,
     unary_predicate,
 )
@@ -210,25 +208,22 @@ class BoundSetPredicate(BoundPredicate):
 
 def unbind(expression: BooleanExpression) -> BooleanExpression:
     """The same expression by column names; literals keep their internal form."""
-    if isinstance(expression, And):
-        return conjunction(map(unbind, expression.operands))
-    if isinstance(expression, Or):
-        return disjunction(map(unbind, expression.operands))
-    if isinstance(expression, BoundPredicate):
-        return expression.unbound()
-    return expression
+    return replaced(expression, BoundPredicate, lambda predicate: predicate.unbound())
+
+
+def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
+    """The predicates of a bound expression."""
+    if isinstance(expression, Junction):
+        for operand in expression.operands:
+            yield from bound_predicates(operand)
+    elif isinstance(expression, BoundPredicate):
+        yield expression
 
 
 def bound_references(expression: BooleanExpression) -> dict[int, BoundReference]:
     """The columns a bound expression asks about, by field id."""
-    if isinstance(expression, (And, Or)):
-        found: dict[int, BoundReference] = {}
-        for operand in expression.operands:
-            found.update(bound_references(operand))
-        return found
-    if isinstance(expression, BoundPredicate):
-        return {expression.term.field_id: expression.term.reference}
-    return {}
+    terms = (predicate.term for predicate in bound_predicates(expression))
+    return {term.field_id: term.reference for term in terms}
 
 
 def bind_set(operation: Operation, term: BoundTerm, literals: Iterable[Any]) -> BooleanExpression:

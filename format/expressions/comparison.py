@@ -24,7 +24,13 @@ from icecomb.format.expressions.bound import (
     BoundSetPredicate,
     BoundTransform,
 )
-from icecomb.format.expressions.expression import AlwaysTrue, And, BooleanExpression, Operation, Or
+from icecomb.format.expressions.expression import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Junction,
+    Operation,
+)
 from icecomb.format.spec.types import (
     BooleanType,
     DateType,
@@ -225,7 +231,7 @@ def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]
         expression: Bound, without `Not`.
         leaf: Answers a predicate: one value a row, where null is unknown, or one bool for all.
     """
-    if isinstance(expression, (And, Or)):
+    if isinstance(expression, Junction):
         is_and = isinstance(expression, And)
         join = pc.and_kleene if is_and else pc.or_kleene
         result: Any = None

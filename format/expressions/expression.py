@@ -12,10 +12,10 @@ expressly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.literal import literal_text
@@ -74,6 +74,9 @@ _SYMBOLS = {
 }
 
 
+_E = TypeVar("_E", bound="BooleanExpression")
+
+
 class BooleanExpression:
     """The base of all expressions; `&`, `|` and `~` combine them."""
 
@@ -118,26 +121,46 @@ class AlwaysFalse(BooleanExpression):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class And(BooleanExpression):
-    """True where all operands are; simplified when made.
+class Junction(BooleanExpression):
+    """Several expressions as one, simplified when made: an `And` or an `Or`.
 
     `And(a, And(b, c))` is `And(a, b, c)`; a constant operand is left out or decides the result, so
     that what comes back may be another kind of expression.
 
     Attributes:
-        operands: Two or more expressions, none of them an `And`.
+        operands: Two or more expressions, none of them of the same kind.
     """
 
     operands: tuple[BooleanExpression, ...]
+    neutral: ClassVar[BooleanExpression]
+    """What an operand may be without a difference: the junction of none."""
 
     def __new__(  # type: ignore[misc]
         cls, left: BooleanExpression, right: BooleanExpression, *rest: BooleanExpression
     ) -> BooleanExpression:
         """Join the operands."""
-        return conjunction((left, right, *rest))
+        return cls.of((left, right, *rest))
 
     def __getnewargs__(self) -> tuple[BooleanExpression, ...]:
         return self.operands
+
+    @classmethod
+    def of(cls, operands: Iterable[BooleanExpression]) -> BooleanExpression:
+        """The junction of any number of operands."""
+        neutral, decisive = type(cls.neutral), type(~cls.neutral)
+        kept: dict[BooleanExpression, None] = {}
+        for operand in operands:
+            parts = operand.operands if isinstance(operand, cls) else (_expression(operand),)
+            for part in parts:
+                if isinstance(part, decisive):
+                    return part
+                if not isinstance(part, neutral):
+                    kept[part] = None
+        if len(kept) < 2:
+            return next(iter(kept), cls.neutral)
+        new = object.__new__(cls)
+        object.__setattr__(new, "operands", tuple(kept))
+        return new
 
     @property
     def left(self) -> BooleanExpression:
@@ -146,56 +169,32 @@ class And(BooleanExpression):
 
     @property
     def right(self) -> BooleanExpression:
-        """The conjunction of the other operands."""
-        return conjunction(self.operands[1:])
+        """The junction of the other operands."""
+        return self.of(self.operands[1:])
 
     def __invert__(self) -> BooleanExpression:
-        return disjunction(~operand for operand in self.operands)
+        opposite = Or if isinstance(self, And) else And
+        return opposite.of(~operand for operand in self.operands)
 
     def __str__(self) -> str:
-        return f"({' AND '.join(map(str, self.operands))})"
+        return f"({f' {type(self).__name__.upper()} '.join(map(str, self.operands))})"
 
     def __repr__(self) -> str:
-        return f"And({', '.join(map(repr, self.operands))})"
+        return f"{type(self).__name__}({', '.join(map(repr, self.operands))})"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Or(BooleanExpression):
-    """True where any operand is; simplified when made, as `And` is.
+class And(Junction):
+    """True where all operands are; see `Junction`."""
 
-    Attributes:
-        operands: Two or more expressions, none of them an `Or`.
-    """
+    neutral = AlwaysTrue()
 
-    operands: tuple[BooleanExpression, ...]
 
-    def __new__(  # type: ignore[misc]
-        cls, left: BooleanExpression, right: BooleanExpression, *rest: BooleanExpression
-    ) -> BooleanExpression:
-        """Join the operands."""
-        return disjunction((left, right, *rest))
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Or(Junction):
+    """True where any operand is; see `Junction`."""
 
-    def __getnewargs__(self) -> tuple[BooleanExpression, ...]:
-        return self.operands
-
-    @property
-    def left(self) -> BooleanExpression:
-        """The first operand."""
-        return self.operands[0]
-
-    @property
-    def right(self) -> BooleanExpression:
-        """The disjunction of the other operands."""
-        return disjunction(self.operands[1:])
-
-    def __invert__(self) -> BooleanExpression:
-        return conjunction(~operand for operand in self.operands)
-
-    def __str__(self) -> str:
-        return f"({' OR '.join(map(str, self.operands))})"
-
-    def __repr__(self) -> str:
-        return f"Or({', '.join(map(repr, self.operands))})"
+    neutral = AlwaysFalse()
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -488,58 +487,32 @@ def set_predicate(
 
 def conjunction(operands: Iterable[BooleanExpression]) -> BooleanExpression:
     """All of these; `AlwaysTrue` for none."""
-    kept: list[BooleanExpression] = []
-    for operand in _flat(operands, And):
-        if isinstance(operand, AlwaysFalse):
-            return operand
-        if not isinstance(operand, AlwaysTrue):
-            kept.append(operand)
-    return _joined(And, kept, AlwaysTrue())
+    return And.of(operands)
 
 
 def disjunction(operands: Iterable[BooleanExpression]) -> BooleanExpression:
     """Any of these; `AlwaysFalse` for none."""
-    kept: list[BooleanExpression] = []
-    for operand in _flat(operands, Or):
-        if isinstance(operand, AlwaysTrue):
-            return operand
-        if not isinstance(operand, AlwaysFalse):
-            kept.append(operand)
-    return _joined(Or, kept, AlwaysFalse())
+    return Or.of(operands)
+
+
+def replaced(
+    expression: BooleanExpression, kind: type[_E], answer: Callable[[_E], BooleanExpression]
+) -> BooleanExpression:
+    """The same `And` and `Or` of other operands, simplified.
+
+    Args:
+        expression: The expression.
+        kind: Which operands, at any depth, are replaced; others stay.
+        answer: What stands in the place of one.
+    """
+    if isinstance(expression, Junction):
+        return expression.of(replaced(operand, kind, answer) for operand in expression.operands)
+    return answer(expression) if isinstance(expression, kind) else expression
 
 
 def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
     """The same expression without `Not`: negation is moved into the predicates."""
-    if isinstance(expression, Not):
-        return rewrite_not(~rewrite_not(expression.child))
-    if isinstance(expression, And):
-        return conjunction(map(rewrite_not, expression.operands))
-    if isinstance(expression, Or):
-        return disjunction(map(rewrite_not, expression.operands))
-    return expression
-
-
-def _flat(
-    operands: Iterable[BooleanExpression], kind: type[And | Or]
-) -> Iterator[BooleanExpression]:
-    for operand in operands:
-        if isinstance(operand, kind):
-            yield from operand.operands
-        else:
-            yield _expression(operand)
-
-
-def _joined(
-    kind: type[And | Or], operands: list[BooleanExpression], empty: BooleanExpression
-) -> BooleanExpression:
-    unique = tuple(dict.fromkeys(operands))
-    if not unique:
-        return empty
-    if len(unique) == 1:
-        return unique[0]
-    new = object.__new__(kind)
-    object.__setattr__(new, "operands", unique)
-    return new
+    return replaced(expression, Not, lambda e: rewrite_not(~rewrite_not(e.child)))
 
 
 def _expression(value: object) -> BooleanExpression:

@@ -26,10 +26,10 @@ from icecomb.format.expressions.expression import (
     AlwaysTrue,
     And,
     BooleanExpression,
+    Junction,
     LiteralPredicate,
     Not,
     Operation,
-    Or,
     SetPredicate,
     UnaryPredicate,
     conjunction,
@@ -50,7 +50,7 @@ def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
     """The expression as JSON values; a bound one with its literals in the column's type."""
     if isinstance(expression, (AlwaysTrue, AlwaysFalse)):
         return isinstance(expression, AlwaysTrue)
-    if isinstance(expression, (And, Or)):
+    if isinstance(expression, Junction):
         kind = "and" if isinstance(expression, And) else "or"
         return _nested(kind, [to_json(operand) for operand in expression.operands])
     if isinstance(expression, Not):

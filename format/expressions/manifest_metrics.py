@@ -15,7 +15,7 @@ from icecomb.format.expressions.bound import (
     BoundSetPredicate,
 )
 from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
-from icecomb.format.expressions.expression import And, BooleanExpression, Or
+from icecomb.format.expressions.expression import BooleanExpression, Junction
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.spec.partition import PartitionSpec
 
@@ -37,7 +37,7 @@ def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | Non
     Returns:
         The columns; None when the counts of files with bounds matter, too.
     """
-    if isinstance(expression, (And, Or)):
+    if isinstance(expression, Junction):
         found: list[BoundReference] = []
         for operand in expression.operands:
             part = bounded_columns(operand)

@@ -21,12 +21,11 @@ from icecomb.format.expressions.bound import (
 )
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
-    And,
     BooleanExpression,
     Operation,
-    Or,
     conjunction,
     disjunction,
+    replaced,
 )
 from icecomb.format.expressions.literal import integer_range
 from icecomb.format.spec.decimal_value import scaled, unscaled
@@ -90,13 +89,9 @@ def project_predicate(
 def _project(
     expression: BooleanExpression, spec: PartitionSpec, *, inclusive: bool
 ) -> BooleanExpression:
-    if isinstance(expression, And):
-        return conjunction(_project(o, spec, inclusive=inclusive) for o in expression.operands)
-    if isinstance(expression, Or):
-        return disjunction(_project(o, spec, inclusive=inclusive) for o in expression.operands)
-    if isinstance(expression, BoundPredicate):
-        return project_predicate(expression, spec, inclusive=inclusive)
-    return expression
+    return replaced(
+        expression, BoundPredicate, lambda p: project_predicate(p, spec, inclusive=inclusive)
+    )
 
 
 def _project_field(

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from icecomb.format.expressions.bound import BoundPredicate, BoundReference
+from icecomb.format.expressions.bound import BoundPredicate, BoundReference, bound_predicates
 from icecomb.format.expressions.comparison import ComparableColumn, evaluate
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BooleanExpression,
-    Or,
-    conjunction,
-    disjunction,
+    replaced,
 )
 from icecomb.format.expressions.projection import project_predicate
 from icecomb.format.spec.partition import PartitionSpec
@@ -36,7 +33,7 @@ class ResidualEvaluator:
     def __init__(self, expression: BooleanExpression, spec: PartitionSpec) -> None:
         self.expression = expression
         self._projections = []
-        for predicate in dict.fromkeys(_predicates(expression)):
+        for predicate in dict.fromkeys(bound_predicates(expression)):
             strict = project_predicate(predicate, spec, inclusive=False)
             inclusive = project_predicate(predicate, spec, inclusive=True)
             if not (isinstance(strict, AlwaysFalse) and isinstance(inclusive, AlwaysTrue)):
@@ -85,18 +82,11 @@ def _listed(mask: object, count: int) -> list[bool]:
     return values
 
 
-def _predicates(expression: BooleanExpression) -> list[BoundPredicate]:
-    if isinstance(expression, (And, Or)):
-        return [found for operand in expression.operands for found in _predicates(operand)]
-    return [expression] if isinstance(expression, BoundPredicate) else []
-
-
 def _substitute(expression: BooleanExpression, decided: _Decided) -> BooleanExpression:
-    if isinstance(expression, And):
-        return conjunction(_substitute(operand, decided) for operand in expression.operands)
-    if isinstance(expression, Or):
-        return disjunction(_substitute(operand, decided) for operand in expression.operands)
-    answer = decided.get(expression) if isinstance(expression, BoundPredicate) else None
-    if answer is None:
-        return expression
-    return AlwaysTrue() if answer else AlwaysFalse()
+    def answer(predicate: BoundPredicate) -> BooleanExpression:
+        found = decided.get(predicate)
+        if found is None:
+            return predicate
+        return AlwaysTrue() if found else AlwaysFalse()
+
+    return replaced(expression, BoundPredicate, answer)

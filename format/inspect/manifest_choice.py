@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,8 @@ from icecomb.format.expressions.bound import BoundPredicate, BoundTransform
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BooleanExpression,
-    Or,
-    conjunction,
-    disjunction,
+    replaced,
 )
 from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.inspect.metadata_schema import CONTENT_ID, SPEC_ID_ID, STATUS_ID
@@ -99,7 +96,9 @@ def choose_manifests(
 
 def weakened(row_filter: BooleanExpression, field_ids: Collection[int]) -> BooleanExpression:
     """What a filter says about these columns alone: true for every row that it selects."""
-    return _replaced(row_filter, lambda p: p if p.term.field_id in field_ids else AlwaysTrue())
+    return replaced(
+        row_filter, BoundPredicate, lambda p: p if p.term.field_id in field_ids else AlwaysTrue()
+    )
 
 
 def _statuses(manifest: ManifestFile) -> frozenset[int]:
@@ -152,14 +151,4 @@ def _on_partition(
         holds = row_mask(predicate, {number: values}, len(values)).true_count
         return AlwaysTrue() if holds else AlwaysFalse()
 
-    return _replaced(row_filter, answer)
-
-
-def _replaced(
-    expression: BooleanExpression, answer: Callable[[BoundPredicate], BooleanExpression]
-) -> BooleanExpression:
-    if isinstance(expression, And):
-        return conjunction(_replaced(operand, answer) for operand in expression.operands)
-    if isinstance(expression, Or):
-        return disjunction(_replaced(operand, answer) for operand in expression.operands)
-    return answer(expression) if isinstance(expression, BoundPredicate) else expression
+    return replaced(row_filter, BoundPredicate, answer)
