@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.metadata_columns import PARTITION
 from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.planner.equality_deletes import ScanEqualityDeletes
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.metadata_columns import PartitionValues
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.protocol import (
     FileEntry,
@@ -107,6 +109,8 @@ class _Files:
         self._locations = HadoopLocations(state.io.properties)
         self.equality_deletes = ScanEqualityDeletes(state, self._locations)
         self._constants = _Constants(state, request.field_ids)
+        asked = PARTITION.field_id in request.field_ids
+        self._partitions = PartitionValues(state.metadata) if asked else None
         # by identity: a task's parts share its file, and every file lives as long as the tasks
         self._places: dict[int, int] = {}
 
@@ -129,6 +133,7 @@ class _Files:
             constants=self._constants.of(file, compared),
             deletes=self._deletes.index(file),
             equality_deletes=by_value,
+            partition=None if self._partitions is None else self._partitions.of(file),
             entry=self._entry(task) if self._rewrite else None,
         )
 

@@ -11,6 +11,7 @@ from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.alterations import alter_table
 from icecomb.spark.planner.audit import branch_to_read
 from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.metadata_columns import partition_struct
 from icecomb.spark.planner.protocol import (
     AlterTable,
     CreateTable,
@@ -119,6 +120,7 @@ def described(state: TableState) -> TableDescription:
         reference=state.reference(),
         schema=spark_schema(state.schema),
         partitioning=tuple(_partitioning(state)),
+        partition_type=partition_struct(state.metadata),
         properties=_shown_properties(state),
         uuid=str(state.metadata.table_uuid),
         # metadata tables change with the metadata, not with the rows

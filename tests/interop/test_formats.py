@@ -66,11 +66,20 @@ def test_filters_select_what_they_select_in_iceberg_java(java_table, readers, wh
 def test_metadata_columns_are_those_of_iceberg_java(java_table, readers):
     """Where rows lie; a scan of `_deleted` also shows the deleted ones."""
     columns = "_file, _pos, _spec_id, _partition, id"
-    assert ours(readers, java_table, columns) == readers.java(java_table, columns=columns)
+    expected = readers.java(java_table, columns=columns)
+    assert ours(readers, java_table, columns) == expected
+    assert readers.spark(java_table, columns=columns) == expected
+    inside = "_partition.k, _partition.id_bucket_2, id"
+    assert readers.spark(java_table, columns=inside) == readers.java(java_table, columns=inside)
     marked = "id, _deleted"
     expected = sorted(readers.java(java_table, columns=marked), key=repr)
     assert sum(row[1] for row in expected) == 16
     assert ours(readers, java_table, marked) == expected
+    assert readers.spark(java_table, columns=marked) == expected
+    some = "id % 20 = 1 AND NOT _deleted"
+    assert readers.spark(java_table, some) == readers.java(java_table, some)
+    with pytest.raises(Exception, match="_deleted"):
+        readers.spark_sql(f"UPDATE {{ns}}.{java_table} SET i = 1 WHERE _deleted")
 
 
 def ours(readers, table, columns):

@@ -230,9 +230,8 @@ def delete_by_values(table, keys):
 def by_values(file_format, readers):
     """Equality deletes by columns of all kinds between appends; types and names changed after them."""
     name = f"by_values_{file_format}"
-    table = readers.catalog.create_table(
-        readers.own(name), COMPARED, properties={"write.format.default": file_format}
-    )
+    properties = {"write.format.default": file_format, "write.delete.mode": "merge-on-read"}
+    table = readers.catalog.create_table(readers.own(name), COMPARED, properties=properties)
     table.append(compared(range(40)))
     delete_by_values(table, KEYS)
     table.append(compared(range(30, 60)))
@@ -258,7 +257,11 @@ def test_rows_deleted_by_values_of_all_types_are_gone(by_values, readers):
         readers.agree(by_values, columns=columns, but=["peer"])
     for where in ("id < 10", "k = 1", "b", "text IS NULL", "f < 3", "i = -30"):
         readers.agree(by_values, where, columns="id, m", but=["peer"])
-    count = f"SELECT count(*), max(_pos) FROM {{ns}}.{by_values}"
+    for columns in ("id, _deleted", "_deleted, _pos, id, k, _partition"):
+        found = readers.spark(by_values, columns=columns)
+        assert found == readers.java(by_values, columns=columns)
+    assert len(found) == 90
+    count = f"SELECT count(*), count(DISTINCT id), sum(id) FROM {{ns}}.{by_values}"
     assert readers.spark_sql(count) == readers.java_sql(count)
 
 

@@ -75,7 +75,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 5
+PROTOCOL: Final = 6
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

@@ -31,7 +31,7 @@ class PlanScan(Message):
 
     Args:
         reference: The table's state.
-        field_ids: The columns to read.
+        field_ids: The columns to read, and `_partition` by its reserved id.
         filters: Spark's predicates; they only leave out files.
         case_sensitive: Whether names in filters are.
         hints: About partitions.
@@ -124,6 +124,8 @@ class PlannedFile(Message):
         constants: Columns that have one value in it, by field id; also those that deletes compare.
         deletes: Where its deleted positions are in `ScanPlan.deletes`.
         equality_deletes: What deletes rows of it by their values.
+        partition: The value of `_partition` by field name, where it was asked for; null in a table
+            without partitions.
         entry: What the bridge hands back when the file is replaced; only where that was asked for.
     """
 
@@ -133,6 +135,7 @@ class PlannedFile(Message):
     constants: Mapping[str, Any]
     deletes: int | None
     equality_deletes: tuple[EqualityDeletes, ...]
+    partition: Mapping[str, Any] | None
     entry: FileEntry | None
 
 

@@ -101,6 +101,7 @@ class TableDescription(Message):
         reference: Names its state in further requests.
         schema: Spark's schema, with field ids.
         partitioning: Spark's transforms.
+        partition_type: Of the metadata column `_partition`, as Spark's struct; null for none.
         properties: As users see them.
         uuid: The table's identity.
         version: Of its rows; never null, Spark would read an empty table as empty for ever.
@@ -110,6 +111,7 @@ class TableDescription(Message):
     reference: Reference
     schema: Any
     partitioning: tuple[Any, ...]
+    partition_type: Any
     properties: Mapping[str, str]
     uuid: str
     version: str

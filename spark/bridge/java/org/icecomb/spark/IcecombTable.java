@@ -1,5 +1,6 @@
 package org.icecomb.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.EnumSet;
 import java.util.List;
@@ -93,7 +94,9 @@ public final class IcecombTable
 
   @Override
   public MetadataColumn[] metadataColumns() {
-    return MetadataColumns.ALL;
+    JsonNode partition = description.partitionType();
+    return MetadataColumns.of(
+        partition == null || partition.isNull() ? null : Schemas.parse(partition));
   }
 
   @Override

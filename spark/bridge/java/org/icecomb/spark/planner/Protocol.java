@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 5;
+  static final int VERSION = 6;
 
   private Protocol() {}
 
@@ -75,6 +75,7 @@ public final class Protocol {
       JsonNode reference,
       JsonNode schema,
       JsonNode partitioning,
+      JsonNode partitionType,
       Map<String, String> properties,
       String uuid,
       String version,
@@ -122,6 +123,7 @@ public final class Protocol {
       Map<String, JsonNode> constants,
       Integer deletes,
       List<EqualityDeletes> equalityDeletes,
+      Map<String, JsonNode> partition,
       JsonNode entry) {}
 
   public record FileRange(int file, long start, long length) {}

@@ -1,10 +1,12 @@
 package org.icecomb.spark.read;
 
+import java.util.Map;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Columns that have one value in a whole file: identity partitions, metadata, missing columns. */
@@ -12,8 +14,8 @@ final class Constants {
 
   private Constants() {}
 
-  /** A vector of the value, of any length; null makes every row null. */
-  static ColumnVector vector(DataType type, Object value) {
+  /** A vector of the value, of any length; null makes every row null, structs are maps by name. */
+  static ConstantColumnVector vector(DataType type, Object value) {
     ConstantColumnVector vector = new ConstantColumnVector(1, type);
     if (value == null) {
       vector.setNull();
@@ -21,6 +23,14 @@ final class Constants {
       fill(vector, type, value);
     }
     return vector;
+  }
+
+  private static void fillStruct(
+      ConstantColumnVector vector, StructType type, Map<?, ?> values) {
+    for (int i = 0; i < type.size(); i++) {
+      StructField field = type.fields()[i];
+      vector.setChild(i, vector(field.dataType(), values.get(field.name())));
+    }
   }
 
   private static void fill(ConstantColumnVector vector, DataType type, Object value) {
@@ -43,6 +53,8 @@ final class Constants {
       vector.setDecimal(decimal, ((DecimalType) type).precision());
     } else if (value instanceof UTF8String text) {
       vector.setUtf8String(text);
+    } else if (value instanceof Map<?, ?> values) {
+      fillStruct(vector, (StructType) type, values);
     } else {
       vector.setBinary((byte[]) value);
     }

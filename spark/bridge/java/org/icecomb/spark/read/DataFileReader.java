@@ -7,6 +7,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -21,19 +23,22 @@ final class DataFileReader implements Closeable {
   private final PositionDeletes deletes;
   private final List<Source> sources;
   private final List<ByValue> byValue;
+  /** Where deleted rows are marked, and not left out; else null. */
+  private final OnHeapColumnVector marks;
   private ColumnVector[] vectors;
   private ColumnarBatch allRows;
   private ColumnarBatch batch;
 
   /**
-   * Where an output column comes from: a column of the file, the rows' positions, or one value for
-   * all rows. A column that the file does not have is null.
+   * Where an output column comes from: a column of the file, the rows' positions, whether they are
+   * deleted, or one value for all rows. A column that the file does not have is null.
    */
   private record Source(Kind kind, int place, StructField field, Object constant) {
 
     enum Kind {
       COLUMN,
       POSITION,
+      DELETED,
       CONSTANT
     }
   }
@@ -54,11 +59,16 @@ final class DataFileReader implements Closeable {
   }
 
   private DataFileReader(
-      FormatReader reader, PositionDeletes deletes, List<Source> sources, List<ByValue> byValue) {
+      FormatReader reader,
+      PositionDeletes deletes,
+      List<Source> sources,
+      List<ByValue> byValue,
+      boolean marks) {
     this.reader = reader;
     this.deletes = deletes;
     this.sources = sources;
     this.byValue = byValue;
+    this.marks = marks ? new OnHeapColumnVector(0, DataTypes.BooleanType) : null;
   }
 
   static DataFileReader open(ColumnarReaderFactory factory, FileTask task) throws IOException {
@@ -78,11 +88,11 @@ final class DataFileReader implements Closeable {
     for (EqualityDeletes equality : task.equalityDeletes()) {
       read = ReadColumns.widened(read, withoutConstants(equality.columns(), task));
     }
-    boolean positions = factory.output().getFieldIndex(MetadataColumns.POSITION).isDefined();
     List<Source> sources = new ArrayList<>();
     for (StructField output : factory.output().fields()) {
       sources.add(source(factory, task, read, output));
     }
+    boolean marks = sources.stream().anyMatch(source -> source.kind() == Source.Kind.DELETED);
     List<ByValue> byValue = new ArrayList<>();
     for (EqualityDeletes equality : task.equalityDeletes()) {
       byValue.add(byValue(factory, task, read, equality));
@@ -98,11 +108,13 @@ final class DataFileReader implements Closeable {
                 task.start(),
                 task.length(),
                 read,
-                positions,
-                deletes,
+                sources.stream().anyMatch(source -> source.kind() == Source.Kind.POSITION)
+                    || marks && deletes != null,
+                marks ? null : deletes,
                 factory.conditions(),
                 factory.nameMapping()));
-    return new DataFileReader(reader, reader.skipsDeleted() ? null : deletes, sources, byValue);
+    boolean skipped = reader.skipsDeleted() && !marks;
+    return new DataFileReader(reader, skipped ? null : deletes, sources, byValue, marks);
   }
 
   private static StructType withoutConstants(StructType columns, FileTask task) {
@@ -120,10 +132,15 @@ final class DataFileReader implements Closeable {
     if (output.name().equals(MetadataColumns.POSITION)) {
       return new Source(Source.Kind.POSITION, -1, output, null);
     }
+    if (output.name().equals(MetadataColumns.DELETED)) {
+      return new Source(Source.Kind.DELETED, -1, output, null);
+    }
     Object value =
-        output.name().equals(MetadataColumns.FILE)
-            ? UTF8String.fromString(task.path())
-            : (Object) task.specId();
+        switch (output.name()) {
+          case MetadataColumns.FILE -> UTF8String.fromString(task.path());
+          case MetadataColumns.PARTITION -> task.partition();
+          default -> task.specId();
+        };
     return new Source(Source.Kind.CONSTANT, -1, output, value);
   }
 
@@ -159,12 +176,28 @@ final class DataFileReader implements Closeable {
   boolean next() throws IOException {
     while (reader.next()) {
       int[] live = live();
+      if (marks != null) {
+        mark(live);
+        batch = assembled();
+        return true;
+      }
       if (live == null || live.length > 0) {
         batch = live == null ? assembled() : selected(live);
         return true;
       }
     }
     return false;
+  }
+
+  private void mark(int[] live) {
+    int rows = reader.rows();
+    marks.reserve(rows);
+    for (int row = 0; row < rows; row++) {
+      marks.putBoolean(row, live != null);
+    }
+    for (int i = 0; live != null && i < live.length; i++) {
+      marks.putBoolean(live[i], false);
+    }
   }
 
   /** Indices into the batch that was read, or null when all its rows are live. */
@@ -209,6 +242,7 @@ final class DataFileReader implements Closeable {
         switch (source.kind()) {
           case COLUMN -> reader.column(source.place());
           case POSITION -> reader.positions();
+          case DELETED -> marks;
           case CONSTANT -> null;
         };
     return found == null ? Constants.vector(source.field().dataType(), source.constant()) : found;

@@ -1,5 +1,6 @@
 package org.icecomb.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -20,6 +21,8 @@ import org.icecomb.spark.planner.Protocol.ScanPlan;
  * A range of one data file to read.
  *
  * @param format of the file: {@code parquet}, {@code orc} or {@code avro}
+ * @param partition the value of {@code _partition} by field name; null where it was not asked for,
+ *     and in a table without partitions
  * @param constants values of columns that are the same in the whole file, by field id
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
  * @param equalityDeletes what deletes rows by their values
@@ -30,6 +33,7 @@ record FileTask(
     long start,
     long length,
     int specId,
+    Map<String, Object> partition,
     Map<Integer, Object> constants,
     String deletes,
     List<EqualityDeletes> equalityDeletes)
@@ -38,7 +42,10 @@ record FileTask(
   /** What one Spark task reads. */
   record Group(List<FileTask> files) implements InputPartition {}
 
-  static FileTask of(FileRange range, ScanPlan plan, StructType columns) {
+  /**
+   * @param partition the fields of {@code _partition} that are wanted, or null
+   */
+  static FileTask of(FileRange range, ScanPlan plan, StructType columns, StructType partition) {
     PlannedFile file = plan.files().get(range.file());
     Map<Integer, Object> constants = new HashMap<>();
     addConstants(constants, file, columns);
@@ -59,9 +66,18 @@ record FileTask(
         range.start(),
         range.length(),
         file.specId(),
+        file.partition() == null ? null : values(file.partition(), partition),
         constants,
         file.deletes() == null ? null : plan.deletes().get(file.deletes()),
         equalityDeletes);
+  }
+
+  private static Map<String, Object> values(Map<String, JsonNode> partition, StructType wanted) {
+    Map<String, Object> values = new HashMap<>();
+    for (StructField field : wanted.fields()) {
+      values.put(field.name(), Values.fromJson(partition.get(field.name()), field.dataType()));
+    }
+    return values;
   }
 
   private static void addConstants(

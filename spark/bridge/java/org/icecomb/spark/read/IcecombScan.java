@@ -92,7 +92,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
       List<FileTask> files = new ArrayList<>();
       for (FileRange range : group) {
         if (isRead(plan().files().get(range.file()).path())) {
-          files.add(FileTask.of(range, plan(), dataColumns));
+          files.add(FileTask.of(range, plan(), dataColumns, partition()));
         }
       }
       if (!files.isEmpty()) {
@@ -168,7 +168,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
     SQLConf conf = spark.sessionState().conf();
     return new PlanScan(
         table.reference(),
-        Arrays.stream(dataColumns.fields()).map(Schemas::id).toList(),
+        fieldIds(),
         conditionsJson(),
         conf.caseSensitiveAnalysis(),
         new SplitHints(
@@ -178,6 +178,28 @@ class IcecombScan implements Batch, SupportsReportStatistics {
         options.asCaseSensitiveMap(),
         IcebergSettings.now(),
         isRewrite());
+  }
+
+  private List<Integer> fieldIds() {
+    List<Integer> ids = new ArrayList<>();
+    Arrays.stream(dataColumns.fields()).map(Schemas::id).forEach(ids::add);
+    if (partition() != null) {
+      ids.add(MetadataColumns.PARTITION_ID);
+    }
+    return ids;
+  }
+
+  /** The fields of the metadata column {@code _partition} that are asked for, or null. */
+  private StructType partition() {
+    return readsMetadata(MetadataColumns.PARTITION)
+        ? (StructType) required.apply(MetadataColumns.PARTITION).dataType()
+        : null;
+  }
+
+  /** Whether a metadata column is asked for; a column of the table may have its name. */
+  final boolean readsMetadata(String name) {
+    return required.getFieldIndex(name).isDefined()
+        && dataColumns.getFieldIndex(name).isEmpty();
   }
 
   final ArrayNode conditionsJson() {

@@ -1,8 +1,12 @@
 package org.icecomb.spark.read;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
 
 /** Columns that every table has without storing them. */
 public final class MetadataColumns {
@@ -11,23 +15,48 @@ public final class MetadataColumns {
   public static final String POSITION = "_pos";
   public static final String SPEC_ID = "_spec_id";
 
-  public static final MetadataColumn[] ALL = {
-    new Hidden(FILE, DataTypes.StringType, "Path of the data file that holds the row"),
-    new Hidden(POSITION, DataTypes.LongType, "Position of the row in its data file, from 0"),
-    new Hidden(SPEC_ID, DataTypes.IntegerType, "Id of the partition spec of the row's data file")
-  };
+  static final String PARTITION = "_partition";
+  static final String DELETED = "_deleted";
+
+  /** The id that Iceberg's specification reserves for {@code _partition}. */
+  static final int PARTITION_ID = 2147483642;
+
+  private static final List<MetadataColumn> SIMPLE =
+      List.of(
+          new Hidden(FILE, DataTypes.StringType, false, "Path of the data file that holds the row"),
+          new Hidden(
+              POSITION, DataTypes.LongType, false, "Position of the row in its data file, from 0"),
+          new Hidden(
+              SPEC_ID,
+              DataTypes.IntegerType,
+              false,
+              "Id of the partition spec of the row's data file"),
+          new Hidden(
+              DELETED,
+              DataTypes.BooleanType,
+              false,
+              "Whether the row is deleted; a query that selects this gets deleted rows, too"));
 
   private MetadataColumns() {}
 
-  static boolean contains(String name) {
-    return name.equals(FILE) || name.equals(POSITION) || name.equals(SPEC_ID);
-  }
-
-  private record Hidden(String name, DataType dataType, String comment) implements MetadataColumn {
-
-    @Override
-    public boolean isNullable() {
-      return false;
+  /**
+   * The metadata columns of a table.
+   *
+   * @param partition the type of {@code _partition}, or null where the table has no such column
+   */
+  public static MetadataColumn[] of(StructType partition) {
+    List<MetadataColumn> columns = new ArrayList<>(SIMPLE);
+    if (partition != null) {
+      columns.add(
+          new Hidden(
+              PARTITION,
+              Schemas.visible(partition),
+              true,
+              "Partition of the row's data file, in the fields of all specs of the table"));
     }
+    return columns.toArray(new MetadataColumn[0]);
   }
+
+  private record Hidden(String name, DataType dataType, boolean isNullable, String comment)
+      implements MetadataColumn {}
 }

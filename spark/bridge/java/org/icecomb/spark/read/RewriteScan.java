@@ -36,6 +36,12 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
     super(table, required, conditions, options);
+    if (readsMetadata(MetadataColumns.DELETED)) {
+      // A scan that reads it hands out deleted rows, which would be written anew.
+      throw new UnsupportedOperationException(
+          "A statement that changes rows of " + table.name() + " cannot ask for _deleted\n"
+              + "  hint: select the rows by other columns: those that are deleted are not changed");
+    }
   }
 
   /** What the planner chose the files by. */

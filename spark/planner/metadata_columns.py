@@ -1,0 +1,42 @@
+"""The metadata column `_partition` for Spark: its type, and its value in each file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.rows.partition_union import partition_union
+from icecomb.spark.planner.values import value_to_json
+from icecomb.spark.schema import spark_struct
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.spec.metadata import TableMetadata
+
+
+def partition_struct(metadata: TableMetadata) -> dict[str, Any] | None:
+    """The fields of all specs as Spark's struct; None where they make no column that Spark has."""
+    try:
+        return spark_struct(partition_union(metadata).fields)
+    except (UnsupportedError, ValidationError):
+        return None
+
+
+class PartitionValues:
+    """The values of `_partition` in the files of a table."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._fields = partition_union(metadata).fields
+        self._specs = metadata.specs()
+
+    def of(self, file: DataFile) -> dict[str, Any] | None:
+        """The value for the rows of a file, by field name; None in a table without partitions."""
+        if not self._fields:
+            return None
+        places = {f.field_id: place for place, f in enumerate(self._specs[file.spec_id].fields)}
+        return {
+            f.name: value_to_json(f.field_type, file.partition[places[f.field_id]])
+            if f.field_id in places
+            else None
+            for f in self._fields
+        }
