@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final
@@ -46,14 +46,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding for programs."""
-        return {
-            "severity": self.severity.value,
-            "code": self.code,
-            "message": self.message,
-            "remedy": self.remedy,
-            "places": list(self.places),
-            "count": self.count,
-        }
+        return {**asdict(self), "severity": self.severity.value, "places": list(self.places)}
 
 
 _SHOWN: Final = 5

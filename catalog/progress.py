@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_Task: TypeAlias = AbstractContextManager[Callable[[int], None]]
 _THREADS: Final = 16
 """Whoever waits for storage has more of them than cores under way."""
 
@@ -16,9 +17,7 @@ _THREADS: Final = 16
 class Progress(Protocol):
     """A receiver of progress."""
 
-    def task(
-        self, what: str, total: int, unit: str
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    def task(self, what: str, total: int, unit: str) -> _Task:
         """Begin a step of ``total`` units; the function given back is told of each unit done."""
 
     def say(self, message: str) -> None:
@@ -28,12 +27,7 @@ class Progress(Protocol):
 class Silent:
     """Progress that nobody watches."""
 
-    def task(
-        self,
-        what: str,  # noqa: ARG002
-        total: int,  # noqa: ARG002
-        unit: str,  # noqa: ARG002
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    def task(self, what: str, total: int, unit: str) -> _Task:  # noqa: ARG002
         """See `Progress.task`."""
         return nullcontext(lambda _: None)
 

@@ -96,7 +96,7 @@ class Takeover:
             if journal is not None and journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             if table.is_iceberg:
-                return self._finish(table, journal)
+                return self._finish(table)
             if journal is not None and not self._abandon(journal):
                 continue
             plan = self._plan(table, choices)
@@ -255,14 +255,15 @@ class Takeover:
                 journal.record(Step.REVERTED, abandoned=True)
         return True
 
-    def _finish(self, table: HiveTable, journal: Journal | None) -> Migrated:
-        prepared = journal.step(Step.PREPARED) if journal is not None else None
-        if journal is None or prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
+    def _finish(self, table: HiveTable) -> Migrated:
+        found = self._place.migrated(table)
+        if found is None:
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
                 hint="nothing to do",
                 table=table.full_name,
             )
+        journal, prepared = found
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
         if journal.step(Step.CLEANED) is None:

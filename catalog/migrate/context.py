@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.commit_status import OLD_MS, fence, is_old
 from icecomb.catalog.hive.lock import TableLock
@@ -67,6 +67,14 @@ class Workplace:
     def journal(self, table: HiveTable) -> Journal | None:
         """The table's migration that was not reverted, if there is one."""
         return open_journal(self.io, table.storage.location or "")
+
+    def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
+        """The journal of an Iceberg table that a migration made, and what that prepared."""
+        journal = self.journal(table)
+        prepared = journal.step(Step.PREPARED) if journal is not None else None
+        if journal is None or prepared is None or not table.is_iceberg:
+            return None
+        return (journal, prepared) if table.parameters.get("uuid") == prepared["uuid"] else None
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """The partitions the metastore has now, fetched in pages."""

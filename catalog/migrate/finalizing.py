@@ -46,20 +46,14 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
         MigrationError: there is no finished migration, or it is being reverted.
     """
     table = place.entry.load()
-    journal = place.journal(table)
-    prepared = journal.step(Step.PREPARED) if journal is not None else None
-    if (
-        journal is None
-        or prepared is None
-        or journal.step(Step.CLEANED) is None
-        or not table.is_iceberg
-        or table.parameters.get("uuid") != prepared["uuid"]
-    ):
+    found = place.migrated(table)
+    if found is None or found[0].step(Step.CLEANED) is None:
         raise MigrationError(
             f"{table.full_name} has no finished migration",
             hint=f"icecomb migrate status {table.full_name}",
             table=table.full_name,
         )
+    journal, _ = found
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)
     if dry_run:

@@ -16,9 +16,8 @@ from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
 from icecomb.catalog.migrate.hive_type import parse_hive_type
 from icecomb.catalog.migrate.spark_type import parse_spark_field, spark_schema
 from icecomb.format.errors import IcecombError, UnsupportedError
-from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.spec.partition import PartitionSpec, identity_spec
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids, children, with_children
-from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import IcebergType, NestedField
 
 
@@ -67,8 +66,9 @@ def source_schema(table: HiveTable, timestamp: str) -> SourceSchema:
         if remarks:
             notes[field.name] = remarks
     schema = assign_fresh_schema_ids(Schema(_numbered(fields)))
-    spec = _identity_spec(schema, table.partition_keys)
-    return SourceSchema(schema, spec, notes, tuple(problems))
+    keys = (key.name for key in table.partition_keys)
+    known = [schema.find_field(k, False) for k in keys if schema.contains(k, case_sensitive=False)]
+    return SourceSchema(schema, identity_spec(known), notes, tuple(problems))
 
 
 def _field(
@@ -119,14 +119,3 @@ def _numbered(fields: Iterable[NestedField]) -> tuple[NestedField, ...]:
         return replace(field, field_id=number, field_type=with_children(field.field_type, inner))
 
     return tuple(numbered(field) for field in fields)
-
-
-def _identity_spec(schema: Schema, keys: Iterable[FieldSchema]) -> PartitionSpec:
-    fields: list[PartitionField] = []
-    for key in keys:
-        if not schema.contains(key.name, case_sensitive=False):
-            continue
-        source = schema.find_field(key.name, case_sensitive=False)
-        number = PARTITION_FIELD_ID_START + len(fields)
-        fields.append(PartitionField(source.field_id, number, IdentityTransform(), source.name))
-    return PartitionSpec(0, tuple(fields))

@@ -28,14 +28,14 @@ def verify(place: Workplace) -> Comparison:
         NoSuchSnapshotError: the migration's snapshot was expired.
     """
     table = place.entry.load()
-    journal = place.journal(table)
-    prepared = journal.step(Step.PREPARED) if journal is not None else None
-    if journal is None or prepared is None or not table.is_iceberg:
+    found = place.migrated(table)
+    if found is None:
         raise MigrationError(
             f"{table.full_name} was not migrated by icecomb: there is nothing to compare",
             hint=f"icecomb migrate status {table.full_name}",
             table=table.full_name,
         )
+    journal, prepared = found
     metadata = _metadata(place, table.metadata_location or "", prepared["snapshot-id"])
     comparison = Comparison()
     tasks = _tasks(place, metadata, prepared["snapshot-id"])

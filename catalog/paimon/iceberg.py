@@ -23,9 +23,8 @@ from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.evolution.schema_edit import can_promote
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping, join_name_mappings
-from icecomb.format.spec.partition import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from icecomb.format.spec.partition import PartitionSpec, identity_spec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -99,17 +98,15 @@ def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
     Raises:
         UnsupportedError: A partition key is no primitive value.
     """
-    found = []
     ids = {f.name: f for f in schema.fields}
-    for at, name in enumerate(schema.partition_keys):
-        if not isinstance(ids[name].field_type, AtomicType):
+    keys = [ids[name] for name in schema.partition_keys]
+    for key in keys:
+        if not isinstance(key.field_type, AtomicType):
             raise UnsupportedError(
-                f"Partition key {name}: {ids[name].field_type} cannot partition",
+                f"Partition key {key.name}: {key.field_type} cannot partition",
                 hint="Copy the rows into a table with other partitions instead.",
             )
-        number = PARTITION_FIELD_ID_START + at
-        found.append(PartitionField(ids[name].field_id, number, IdentityTransform(), name))
-    return PartitionSpec(0, tuple(found))
+    return identity_spec(_field(key, key.name) for key in keys)
 
 
 def iceberg_properties(schema: TableSchema) -> dict[str, str]:

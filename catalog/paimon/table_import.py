@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.finding import Finding, blocker
 from icecomb.catalog.paimon.binary_row import read_row
-from icecomb.catalog.paimon.data_file_identity import examine
 from icecomb.catalog.paimon.iceberg import (
     iceberg_name_mapping,
     iceberg_partition_spec,
@@ -257,7 +256,7 @@ class _Survey:
         groups: dict[tuple[int, bytes], list[DataFileEntry]] = defaultdict(list)
         for entry in entries:
             groups[entry.schema_id, entry.partition].append(entry)
-        found: list[tuple[DataFileEntry, str, Schema, AddedFiles]] = []
+        found: list[tuple[DataFileEntry, str, AddedFiles]] = []
         for (number, packed), group in groups.items():
             written = self._written[number]
             try:
@@ -274,18 +273,18 @@ class _Survey:
             self._last_column_id = max(self._last_column_id, schema.highest_field_id)
             describer = self._describer(schema, packed)
             places = (locations[entry.name, entry.bucket] for entry in group)
-            found += ((e, p, schema, describer) for e, p in zip(group, places, strict=True))
+            found += ((e, p, describer) for e, p in zip(group, places, strict=True))
         files: list[DataFile] = []
         wrong: dict[str, tuple[ValidationError, list[str]]] = {}
         looked = each(progress, "reading footers", "files", found, lambda one: self._look(*one))
-        for (_, location, _, _), file in zip(found, looked, strict=True):
+        for (_, location, _), file in zip(found, looked, strict=True):
             if isinstance(file, ValidationError):
                 # One finding for all files of which the same is said.
                 wrong.setdefault(file.message.replace(location, ""), (file, []))[1].append(location)
             else:
                 files.append(file)
         for first, same in wrong.values():
-            self._findings.append(blocker("file", first.message, first.hint or ANEW, tuple(same)))
+            self._findings.append(blocker("file", first.message, ANEW, tuple(same)))
         return files
 
     def _describer(self, schema: Schema, packed: bytes) -> AddedFiles:
@@ -304,17 +303,14 @@ class _Survey:
         return AddedFiles(self._source.io, definition.metadata(self._source.location), partition)
 
     def _look(
-        self, entry: DataFileEntry, location: str, schema: Schema, describer: AddedFiles
+        self, entry: DataFileEntry, location: str, describer: AddedFiles
     ) -> DataFile | ValidationError:
         try:
-            with_ids, wrong = examine(self._source.io, location, schema)
-            if wrong is not None:
-                return ValidationError(f"{location}: {wrong}", hint=ANEW)
-            if not with_ids:
-                self._without_ids.add(entry.schema_id)
             file = describer.describe(location)
         except ValidationError as error:
             return error
+        if describer.by_name:
+            self._without_ids.add(entry.schema_id)
         if (file.record_count, file.file_size_in_bytes) != (entry.row_count, entry.size):
             raise CorruptFileError(
                 f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
@@ -329,7 +325,7 @@ class _Survey:
         try:
             return iceberg_name_mapping(self._latest, older)
         except ValidationError as error:
-            text = f"data files have no field ids, and {error.message}"
+            text = f"data files have no field ids: {error.message}"
             self._findings.append(blocker("reassigned-name", text, ANEW))
             return NameMapping(())
 

@@ -53,6 +53,7 @@ class AddedFiles:
 
     Attributes:
         name_mapping: What gives files without field ids theirs.
+        by_name: Whether one of the files described so far has no field ids.
 
     Raises:
         ValidationError: There is no such partition field, or it cannot have such a value.
@@ -66,6 +67,7 @@ class AddedFiles:
         self._check = ColumnCheck(self._schema, metadata.schemas)
         self._spec = metadata.spec()
         self.name_mapping = metadata.name_mapping() or create_name_mapping(self._schema)
+        self.by_name = False
         self._config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
@@ -224,6 +226,7 @@ class AddedFiles:
         *,
         zones: bool = False,
     ) -> None:
+        self.by_name = self.by_name or all(f.by_name for f in fields)
         problem = next(self._check.problems(fields, footer, zones=zones), None)
         if problem is not None:
             raise SchemaError(

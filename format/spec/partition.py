@@ -242,6 +242,15 @@ class PartitionSpec:
 UNPARTITIONED_PARTITION_SPEC = PartitionSpec()
 
 
+def identity_spec(columns: Iterable[NestedField]) -> PartitionSpec:
+    """The spec that partitions by the values of columns, under their own names."""
+    fields = (
+        PartitionField(one.field_id, number, IdentityTransform(), one.name)
+        for number, one in enumerate(columns, PARTITION_FIELD_ID_START)
+    )
+    return PartitionSpec(0, tuple(fields))
+
+
 def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
     """Read the fields of a spec; those without ids get 1000, 1001, ...
 

@@ -163,7 +163,7 @@ def test_wrong_commands_change_nothing(orders, run):
     assert "is no place" in run(
         "paimon", "evolve", orders.location, "--move", "id", "up", "--yes", code=1
     )
-    assert "Unknown type 'INTT'" in run(
+    assert "unknown type 'INTT'" in run(
         "paimon", "evolve", orders.location, "--add", "n", "INTT", "--yes", code=1
     )
     assert "no change is given" in run("paimon", "evolve", orders.location, "--yes", code=2)

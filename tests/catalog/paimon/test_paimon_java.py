@@ -341,7 +341,7 @@ def test_times_in_parquet_files_that_are_no_microseconds_are_refused(paimon_java
     columns = {"id": "INT", name: COLUMNS[name]}
     source = paimon_java.make(f"coarse_{name}", columns, [{"id": 1, name: row(1)[name]}])
     (blocker,) = plan_import(source).blockers
-    assert f"column {name}: it holds milliseconds, Iceberg has microseconds" in blocker.message
+    assert f"column {name!r}: it holds milliseconds, Iceberg has microseconds" in blocker.message
     assert blocker.message.endswith("filters would skip rows")
     assert blocker.remedy == "write the rows into a new table"
 

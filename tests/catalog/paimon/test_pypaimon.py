@@ -220,7 +220,7 @@ def test_tables_and_files_that_iceberg_cannot_read_are_refused_with_all_reasons(
         "keyed": "it has a primary key (id)",
         "avro": "it has 1 data files neither Parquet nor ORC, the first is data-",
         "retyped": "1 data files were written with schema-0: small changed from int to string",
-        "reused": "data files have no field ids, and in schema-0 the name 'name' means the field of id 1",
+        "reused": "data files have no field ids: In schema-0 the name 'name' means the field of id 1",
     }.items():
         plan = plan_import(pypaimon.source(name))
         assert any(reason in blocker.message for blocker in plan.blockers), plan.blockers
