@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.table import Table
 
-_NOT_FOR_CATALOG: Final = frozenset({"python"})
+_DEFAULT_NAMESPACE: Final = "default-namespace"
+_NOT_FOR_CATALOG: Final = frozenset({"python", _DEFAULT_NAMESPACE})
 
 
 class Catalogs:
@@ -60,7 +61,8 @@ class Catalogs:
                 "app-id": environment.application_id,
                 "spark.app.id": environment.application_id,
             }
-        return OpenedCatalog(handle, ("default",))
+        default = request.options.get(_DEFAULT_NAMESPACE, "default")
+        return OpenedCatalog(handle, tuple(default.split(".")))
 
     def __getitem__(self, handle: str) -> Catalog:
         try:

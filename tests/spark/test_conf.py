@@ -10,8 +10,8 @@ import pytest
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.conf import CATALOG_CLASS, command_lines, spark_conf
-from icecomb.spark.planner.catalogs import catalog_properties
-from icecomb.spark.planner.protocol import Environment
+from icecomb.spark.planner.catalogs import Catalogs, catalog_properties
+from icecomb.spark.planner.protocol import Environment, OpenCatalog
 
 JAR = Path("/jars/b.jar")
 
@@ -88,3 +88,16 @@ def test_a_catalog_of_spark_that_says_nothing_is_on_sparks_metastore_or_ones_own
 def test_an_option_of_a_catalog_of_spark_that_is_misspelt_is_refused():
     with pytest.raises(ConfigurationError, match="there is no setting 'url'"):
         catalog_properties("lake", {"url": "thrift://h:1"}, Environment(None, "a1", "4.3.0"))
+
+
+def test_a_catalog_says_which_of_its_namespaces_a_session_begins_in(tmp_path):
+    place = {"type": "hadoop", "warehouse": str(tmp_path)}
+    catalogs = Catalogs()
+    opened = [
+        catalogs.open_catalog(
+            OpenCatalog("lake", {**place, **more}, Environment(None, "a", "4.3.0"))
+        )
+        for more in ({}, {"default-namespace": "sales"})
+    ]
+    assert [each.default_namespace for each in opened] == [("default",), ("sales",)]
+    assert opened[0].catalog == opened[1].catalog

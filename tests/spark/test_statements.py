@@ -318,11 +318,27 @@ def test_a_table_that_is_not_there_a_view_and_a_table_of_others_are_told_apart(s
         spark.sql("DROP VIEW statement_view")
 
 
+def test_a_statement_with_a_slip_is_told_how_to_write_it(spark, name):
+    for change in (
+        "ADD PARTITION FIELDS id",
+        "RENAME BRANCH a TO b",
+        "WRITE SORTED BY id",
+        "SET IDENTIFIER FIELD id",
+        "CREATE TAGS t",
+    ):
+        with pytest.raises(AnalysisException, match="Cannot read the statement") as refused:
+            spark.sql(f"ALTER TABLE {name} {change}")
+        assert "hint: write " in str(refused.value)
+
+
 def test_statements_that_only_look_like_ours_are_sparks_own(spark, name):
+    for change in ("ADD COLUM id INT", "ADD PARTITION (id = 1) FIELD"):
+        with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
+            spark.sql(f"ALTER TABLE {name} {change}")
     with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
-        spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELDS id")
-    with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
-        spark.sql(f"ALTER TABLE {name} RENAME BRANCH a TO b")
+        spark.sql("ALTER TABLE spark_catalog.default.t RENAME BRANCH a TO b")
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('note'='CREATE BRANCH b')")
     spark.sql(f"ALTER TABLE {name} ADD COLUMN branch STRING COMMENT 'DROP TAG t'")
-    assert spark.table(name).columns[-1] == "branch"
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN branch COMMENT 'a branch'")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN branch TO tag")
+    assert spark.table(name).columns[-1] == "tag"

@@ -42,7 +42,7 @@ def test_what_show_create_table_prints_makes_the_same_table_again(spark, catalog
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT NOT NULL COMMENT 'the ''key''', `a.b` STRING, ts TIMESTAMP, "
         "n TIMESTAMP_NTZ, s STRUCT<x: INT NOT NULL COMMENT 'in', y: ARRAY<MAP<STRING, DATE>>>) "
-        "USING iceberg PARTITIONED BY (s.x, days(ts), bucket(4, id), truncate(3, `a.b`), hours(n)) "
+        "USING iceberg PARTITIONED BY (s.x, days(ts), bucket(4, id), truncate(3, `a.b`), bucket(2, n)) "
         "COMMENT 'it''s shown' TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'quote'='it''s')"
     )
     spark.sql(f"INSERT INTO {name} VALUES (1, 'x', NULL, NULL, NULL)")

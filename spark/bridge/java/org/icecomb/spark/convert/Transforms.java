@@ -41,10 +41,23 @@ public final class Transforms {
     return array;
   }
 
+  /**
+   * A table's partitioning. SHOW CREATE TABLE of Spark 3.5 knows buckets by their name and shows one
+   * of them, of a column, as CLUSTERED BY behind the others: where that is not what is there they go
+   * by another spelling of it, which means the same to us.
+   */
   public static Transform[] fromJson(JsonNode transforms) {
     List<Transform> result = new ArrayList<>();
     for (JsonNode transform : transforms) {
       result.add(one(transform));
+    }
+    int last = result.size() - 1;
+    for (int i = 0; i <= last; i++) {
+      Transform transform = result.get(i);
+      boolean nested = transform.references()[0].fieldNames().length > 1;
+      if (transform.name().equals("bucket") && (i < last || nested)) {
+        result.set(i, Expressions.apply("BUCKET", transform.arguments()));
+      }
     }
     return result.toArray(new Transform[0]);
   }

@@ -10,8 +10,10 @@ import java.util.regex.Pattern;
  * @param explain {@code EXPLAIN} and its mode where the statement is only to be explained, else empty
  * @param table the table's name as it was written
  * @param change what is to be done to it
+ * @param certain whether it begins as one of ours does; else it only has such words, and is ours if
+ *     Spark does not know it
  */
-record AlterStatement(String explain, String table, String change) {
+record AlterStatement(String explain, String table, String change, boolean certain) {
 
   private static final String COMMENT = "--[^\\r\\n]*|/\\*(?!\\+)(?s:.*?)\\*/";
   private static final String SPACE = "(?:\\s|" + COMMENT + ")";
@@ -34,7 +36,7 @@ record AlterStatement(String explain, String table, String change) {
               + NAME
               + ")"
               + GAP
-              + "(?="
+              + "(?:(?="
               + words("(?:ADD|DROP|REPLACE) PARTITION FIELD")
               + "|"
               + words("(?:SET|DROP) IDENTIFIER FIELDS")
@@ -42,7 +44,9 @@ record AlterStatement(String explain, String table, String change) {
               + words("WRITE (?:(?:LOCALLY )?ORDERED|UNORDERED|DISTRIBUTED)")
               + "|"
               + words("(?:(?:CREATE OR )?REPLACE|CREATE|DROP) (?:BRANCH|TAG)")
-              + ")",
+              + ")()|(?="
+              + words("(?:WRITE|\\w+ (?:\\w+ )?(?:BRANCH(?:ES)?|TAGS?|PARTITION FIELDS?|IDENTIFIER))")
+              + "))",
           Pattern.CASE_INSENSITIVE);
 
   private static String words(String phrase) {
@@ -54,7 +58,10 @@ record AlterStatement(String explain, String table, String change) {
     Matcher matcher = BEGINNING.matcher(text);
     return matcher.lookingAt()
         ? new AlterStatement(
-            matcher.group(1), matcher.group(2), text.substring(matcher.end()).strip())
+            matcher.group(1),
+            matcher.group(2),
+            text.substring(matcher.end()).strip(),
+            matcher.group(3) != null)
         : null;
   }
 

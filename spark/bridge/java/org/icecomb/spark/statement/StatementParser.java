@@ -76,11 +76,17 @@ public final class StatementParser implements InvocationHandler {
 
   private LogicalPlan plan(AlterStatement statement, Method method, Object[] arguments)
       throws Throwable {
-    if (!StatementCatalog.serves(session, delegate.parseMultipartIdentifier(statement.table()))) {
+    boolean ours =
+        StatementCatalog.serves(session, delegate.parseMultipartIdentifier(statement.table()));
+    if (!ours || !statement.certain()) {
       try {
         return (LogicalPlan) call(method, arguments);
       } catch (ParseException e) {
-        // nobody else has such statements: what is planned says so once the table is known
+        if (!ours && !statement.certain()) {
+          throw e;
+        }
+        // nobody else has such statements: the planner says what is wrong with the words, or the
+        // plan that the table is none of ours
       }
     }
     Object[] framed = arguments.clone();
