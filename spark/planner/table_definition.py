@@ -71,7 +71,7 @@ def check_has_no_statement(key: str) -> None:
 def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
     """USING parquet: an Iceberg table whose files are Parquet, as for Iceberg Java."""
     provider = properties.get(_PROVIDER, "iceberg").lower()
-    if provider == "iceberg":
+    if provider in {"iceberg", "icecomb"}:
         return {}
     if provider in {"orc", "avro"}:
         raise UnsupportedError(

@@ -319,3 +319,73 @@ def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
         assert both_ways.count() == 2
     finally:
         spark.conf.unset("spark.sql.iceberg.vectorization.enabled")
+
+
+@pytest.mark.parametrize("name", ["iceberg", "icecomb"])
+def test_tables_are_read_and_written_as_a_source_of_that_name(
+    spark, iceberg_java, catalog, table, name, tmp_path
+):
+    def read(where, **options):
+        return ordered(spark.read.format(name).options(**options).load(where).collect())
+
+    rows = ordered(spark.table(f"lake.{table}").collect())
+    kept = ordered(spark.table(f"lake.{table}.tag_kept").collect())
+    # the only catalog of ours that the session configures is meant where none is named
+    assert read(f"lake.{table}") == read(table) == rows
+    assert read(f"lake.{table}.tag_kept") == read(table, versionAsOf="kept") == kept
+    assert read(table, branch="side") == kept
+    snapshots = spark.read.format(name).load(f"lake.{table}.snapshots")
+    assert snapshots.count() == 2
+    four = spark.sql("SELECT 4L AS id, 'd' AS z")
+    four.write.format(name).mode("append").save(f"lake.{table}")
+    four.write.format(name).mode("append").option("branch", "side").save(table)
+    theirs = iceberg_java.sql(f"SELECT * FROM ice.{table}")
+    assert read(table) == ordered(theirs) == sorted([*rows, '[4, "d"]'])
+    assert read(f"{table}.branch_side") == sorted([*kept, '[4, "d"]'])
+    four.write.format(name).mode("overwrite").save(f"lake.{table}")
+    assert read(table) == ['[4, "d"]']
+    made = f"lake.{table}_{name}"
+    four.write.format(name).partitionBy("z").save(made)
+    with pytest.raises(PySparkException, match="already exists"):
+        four.write.format(name).save(made)
+    four.write.format(name).mode("ignore").save(made)
+    four.write.format(name).mode("append").saveAsTable(made)
+    assert read(made) == ['[4, "d"]', '[4, "d"]']
+    four.write.format(name).mode("overwrite").saveAsTable(made)
+    assert ordered(iceberg_java.sql(f"SELECT * FROM {made.replace('lake', 'ice', 1)}")) == [
+        '[4, "d"]'
+    ]
+    catalog.drop_table(made.removeprefix("lake."))
+    spark.sql("USE lake")
+    try:
+        assert read(table) == ['[4, "d"]']
+    finally:
+        spark.sql("USE spark_catalog")
+    # a table in a folder; and a metadata file, which is a state for ever
+    from icecomb.catalog import load_catalog
+
+    files = load_catalog("places", type="hadoop", warehouse=str(tmp_path))
+    files.create_namespace("db")
+    in_folder = files.create_table("db.t", catalog.load_table(table).schema())
+    place = f"{tmp_path}/db/t"
+    four.write.format(name).mode("append").save(place)
+    four.write.format(name).mode("append").save(f"file:{place}")
+    assert read(place) == ['[4, "d"]', '[4, "d"]']
+    assert spark.read.format(name).load(f"{place}#files").count() == 2
+    assert spark.sql(f"SELECT count(*) FROM lake.`{place}`").collect() == [(2,)]
+    assert read(in_folder.metadata_location) == []
+    for refused in (
+        lambda: four.write.format(name).mode("append").save(in_folder.metadata_location),
+        lambda: four.write.format(name).save(f"{place}_new"),
+        lambda: spark.read.format(name).load(f"{place}_none"),
+        lambda: spark.read.format(name).load(f"lake.{table}_none"),
+        lambda: spark.read.format(name).load(),
+    ):
+        with pytest.raises(PySparkException):
+            refused()
+    spark.conf.set("spark.sql.catalog.second", "org.icecomb.spark.IcecombCatalog")
+    try:
+        with pytest.raises(PySparkException, match="any of the catalogs lake, second"):
+            read(table)
+    finally:
+        spark.conf.unset("spark.sql.catalog.second")

@@ -104,7 +104,7 @@ public final class SparkErrors {
    * Throws a checked exception from where Java does not allow one; Spark's Scala code expects these.
    */
   @SuppressWarnings("unchecked")
-  private static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
+  static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
     throw (E) error;
   }
 }
