@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from icecomb.format.errors import FileExistsAlreadyError, FileMissingError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
@@ -120,3 +122,21 @@ class FileSystem(ABC):
     @abstractmethod
     def exists(self, location: str) -> bool:
         """See `FileIO.exists`."""
+
+
+def exists_already(location: str) -> FileExistsAlreadyError:
+    """The error of a name that is taken."""
+    return FileExistsAlreadyError(
+        f"{location} exists already",
+        hint="choose another name, or delete it first",
+        path=location,
+    )
+
+
+def is_missing(location: str) -> FileMissingError:
+    """The error of a file or folder that is not there."""
+    return FileMissingError(
+        f"{location} does not exist",
+        hint="check the location; somebody may have renamed or deleted it",
+        path=location,
+    )

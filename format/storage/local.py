@@ -16,13 +16,17 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
     FileIOError,
-    FileMissingError,
     IcecombError,
     ValidationError,
 )
-from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLock
+from icecomb.format.storage.file_system import (
+    FileStatus,
+    FileSystem,
+    FolderLock,
+    exists_already,
+    is_missing,
+)
 from icecomb.format.storage.storage_property import SYNC_DATA_FILES
 
 if TYPE_CHECKING:
@@ -364,17 +368,9 @@ def _failures(verb: str, location: str) -> Iterator[None]:
     except IcecombError:
         raise
     except FileExistsError:
-        raise FileExistsAlreadyError(
-            f"{location} exists already",
-            hint="choose another name, or delete it first",
-            path=location,
-        ) from None
+        raise exists_already(location) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise FileMissingError(
-            f"{location} does not exist",
-            hint="check the location; somebody may have deleted it",
-            path=location,
-        ) from None
+        raise is_missing(location) from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileIOError(

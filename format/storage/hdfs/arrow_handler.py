@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from icecomb.format.errors import FileExistsAlreadyError, FileMissingError, UnsupportedError
+from icecomb.format.errors import FileMissingError, UnsupportedError
+from icecomb.format.storage.file_system import exists_already
 
 if TYPE_CHECKING:
     from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
@@ -111,9 +112,7 @@ class HdfsArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
         """A new file; it appears when the stream is closed."""
         if self._files.exists(path):
-            raise FileExistsAlreadyError(
-                f"{path} exists already", hint="choose another name, or delete it first", path=path
-            )
+            raise exists_already(path)
         return pa.PythonFile(_Output(self._files, path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002

@@ -6,11 +6,10 @@ import socket
 from collections.abc import Sequence
 
 from icecomb.format.errors import (
-    FileExistsAlreadyError,
     FileIOError,
-    FileMissingError,
     IcecombError,
 )
+from icecomb.format.storage.file_system import exists_already, is_missing
 
 MISSING = frozenset({"FileNotFoundException"})
 EXISTS = frozenset({"FileAlreadyExistsException", "AlreadyBeingCreatedException"})
@@ -47,17 +46,9 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
         message: Its text; only the first line is for people.
     """
     if exception in MISSING:
-        return FileMissingError(
-            f"{location} does not exist",
-            hint="check the location; somebody may have deleted it",
-            path=location,
-        )
+        return is_missing(location)
     if exception in EXISTS:
-        return FileExistsAlreadyError(
-            f"{location} exists already",
-            hint="choose another name, or delete it first",
-            path=location,
-        )
+        return exists_already(location)
     text = (message or exception).strip().splitlines()[0]
     advice = _ADVICE.get(exception, "look at the log of the name node")
     if '"user.name"' in text:

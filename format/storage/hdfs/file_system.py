@@ -23,7 +23,7 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
-from icecomb.format.storage.file_system import FileStatus, FileSystem
+from icecomb.format.storage.file_system import FileStatus, FileSystem, exists_already, is_missing
 from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
 from icecomb.format.storage.hdfs.creations import HdfsCreations
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
@@ -246,11 +246,7 @@ class HdfsFileSystem(FileSystem):
         try:
             web.rename(address.path, target_address.path, file_id, target)
         except FileMissingError as error:
-            raise FileMissingError(
-                f"{source} does not exist",
-                hint="check the location; somebody may have renamed or deleted it",
-                path=source,
-            ) from error
+            raise is_missing(source) from error
 
     def is_folder(self, location: str) -> bool:
         """See `FileIO.is_folder`."""
@@ -274,11 +270,7 @@ class HdfsFileSystem(FileSystem):
         web, address = self.cluster(location)
         folder, _ = posixpath.split(address.path)
         if self._find(location) is not None:
-            raise FileExistsAlreadyError(
-                f"{location} exists already",
-                hint="choose another name, or delete it first",
-                path=location,
-            )
+            raise exists_already(location)
         web.make_folder(folder, location)
         temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.tmp")
         web.make_folder(temporary, location)

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import (
     ConfigurationError,
-    FileExistsAlreadyError,
     FileIOError,
-    FileMissingError,
     IcecombError,
 )
 from icecomb.format.optional_library import optional_library
+from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.hdfs.upload import Upload
 from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
@@ -182,17 +181,9 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
     except IcecombError:
         raise
     except FileExistsError:
-        raise FileExistsAlreadyError(
-            f"{location} exists already",
-            hint="choose another name, or delete it first",
-            path=location,
-        ) from None
+        raise exists_already(location) from None
     except FileNotFoundError:
-        raise FileMissingError(
-            f"{location} does not exist",
-            hint="check the location; somebody may have deleted it",
-            path=location,
-        ) from None
+        raise is_missing(location) from None
     except Exception as error:
         remote = _REMOTE.search(str(error))
         if remote is not None and not (lost and remote["name"] in TRANSIENT):
