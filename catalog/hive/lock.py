@@ -31,7 +31,7 @@ from icecomb.catalog.catalog_property import (
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
-from icecomb.catalog.hive.thrift.user import current_user
+from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _LOG: Final = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import HiveDatabase
-from icecomb.catalog.hive.thrift.user import current_user
+from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.argument import checked_members, property_texts
 from icecomb.format.errors import ValidationError
 

@@ -10,7 +10,7 @@ from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.user import current_user
+from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.catalog.pointer import MetadataVersion
 from icecomb.format.errors import FileMissingError, IcecombError, NoSuchIcebergTableError
 

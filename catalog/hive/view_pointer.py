@@ -20,7 +20,7 @@ from icecomb.catalog.hive.parameters import (
     storage_of,
 )
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.hive.thrift.user import current_user
+from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.catalog.pointer import Described, ViewMetadataVersion
 from icecomb.format.errors import (
     IcecombError,

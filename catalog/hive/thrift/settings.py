@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +19,6 @@ from icecomb.catalog.catalog_property import (
     URI_SELECTION,
 )
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
-from icecomb.catalog.hive.thrift.user import current_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,8 @@ class ConnectionSettings:
             sasl=sasl,
             tls=TlsSettings.of(properties),
         )
+
+
+def current_user() -> str:
+    """The name this process acts under, as Hadoop would tell it."""
+    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
