@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from icecomb.catalog.cli.application import Application
@@ -14,12 +16,27 @@ from icecomb.catalog.cli.output import JsonOutput
 @click.option(
     "--python", help="The interpreter that runs the planner beside the driver; this one by default."
 )
+@click.option(
+    "--deploy-mode",
+    type=click.Choice(["client", "cluster"]),
+    default="client",
+    show_default=True,
+    help="As for spark-submit: with cluster no path of this host's Python is written.",
+)
+@click.option(
+    "--spark-home",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The Spark to serve; by default SPARK_HOME, pyspark, or where spark-submit leads.",
+)
 @click.pass_obj
 def spark_conf(
     application: Application,
+    *,
     name: str,
-    hive: bool,  # noqa: FBT001 - click hands options over by name
+    hive: bool,
     python: str | None,
+    deploy_mode: str,
+    spark_home: Path | None,
 ) -> None:
     """Print --conf lines for spark-sql, spark-shell and spark-submit.
 
@@ -28,10 +45,16 @@ def spark_conf(
 
     Use it as: spark-sql $(icecomb spark-conf lake)
     """
-    from icecomb.spark import conf
+    from icecomb.spark import conf, jar
 
     found = conf.spark_conf(
-        name, uri=application.uri, warehouse=application.warehouse, hive=hive, python=python
+        name,
+        uri=application.uri,
+        warehouse=application.warehouse,
+        hive=hive,
+        python=python,
+        jar=jar.bridge_jar(jar.spark_home(spark_home)) if spark_home else None,
+        deploy_mode=deploy_mode,
     )
     if isinstance(application.output, JsonOutput):
         application.output.facts(found)

@@ -34,6 +34,7 @@ def spark_conf(
     python: str | None = None,
     hive: bool = False,
     jar: Path | None = None,
+    deploy_mode: str = "client",
     options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Spark's configuration for one catalog, in the order to print it.
@@ -43,14 +44,17 @@ def spark_conf(
         uri: the metastore, ``thrift://host:9083``; without it the planner uses what is configured
             for ``name`` and, with nothing configured, the embedded metastore.
         warehouse: the root of new namespaces.
-        python: the interpreter that runs the planner; this one by default.
+        python: the interpreter that runs the planner, beside the driver; this one by default.
         hive: give the same metastore to Spark's own Hive support. Spark asks it by address, so an
             embedded one is started now.
         jar: the bridge's jar; found or compiled by default.
+        deploy_mode: ``cluster`` where the driver runs on another host. Without `python` its own
+            decides then: ``ICECOMB_PYTHON``, ``PYSPARK_DRIVER_PYTHON``, ``PYSPARK_PYTHON``, or
+            ``python3`` on its path.
         options: further options of the catalog, handed to ``icecomb.catalog.load_catalog``.
 
     Raises:
-        ConfigurationError: a name Spark cannot address.
+        ConfigurationError: a name Spark cannot address; a deploy mode it does not have.
         JavaError, MissingDependencyError, UnsupportedError: see ``icecomb.spark.jar.bridge_jar``.
     """
     if not name.isidentifier():
@@ -58,6 +62,12 @@ def spark_conf(
             f"{name!r} cannot be the name of a Spark catalog",
             hint="take letters, digits and underscores, for example lake",
         )
+    if deploy_mode not in {"client", "cluster"}:
+        raise ConfigurationError(
+            f"Spark has no deploy mode {deploy_mode!r}", hint="take client or cluster"
+        )
+    if deploy_mode == "client":
+        python = python or sys.executable
     if hive and not uri:
         uri, warehouse = _metastore(name, warehouse)
     prefix = f"spark.sql.catalog.{name}"
@@ -65,8 +75,9 @@ def spark_conf(
         "spark.jars": str(jar or bridge_jar()),
         EXTENSIONS: EXTENSIONS_CLASS,
         prefix: CATALOG_CLASS,
-        f"{prefix}.python": python or sys.executable,
     }
+    if python:
+        conf[f"{prefix}.python"] = python
     if uri:
         conf[f"{prefix}.uri"] = uri
     if warehouse:

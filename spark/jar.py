@@ -12,11 +12,12 @@ import hashlib
 import importlib.util
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from icecomb.format.errors import MissingDependencyError, UnsupportedError
+from icecomb.format.errors import JavaError, MissingDependencyError, UnsupportedError
 
 SUPPORTED: Final = {
     "3.5": ("2.12", "2.13"),
@@ -51,7 +52,9 @@ class SparkHome:
 
 
 def spark_home(path: Path | None = None) -> SparkHome:
-    """The Spark in ``path``, else in ``SPARK_HOME``, else the installed pyspark.
+    """The Spark in ``path``, else in ``SPARK_HOME``, else the installed pyspark, else on ``PATH``.
+
+    The last is where a link ``spark-submit`` leads to.
 
     Raises:
         MissingDependencyError: there is no Spark.
@@ -72,10 +75,12 @@ def bridge_jar(spark: SparkHome | None = None) -> Path:
     Raises:
         MissingDependencyError: there is no Spark, or this installation has neither jar nor sources.
         UnsupportedError: a Spark version the bridge is not made for.
-        JavaError: the jar has to be compiled and there is no JDK, or javac failed.
+        JavaError: the Java here is too old for the jar, or the jar has to be compiled and there is
+            no JDK, or javac failed.
     """
     spark = spark or spark_home()
     _check_supported(spark)
+    _check_java(spark)
     ready = ready_made(spark.minor, spark.scala)
     return ready if ready.is_file() else compile_bridge(spark)
 
@@ -137,6 +142,25 @@ def _check_supported(spark: SparkHome) -> None:
     )
 
 
+def _check_java(spark: SparkHome) -> None:
+    """Spark 3.5 also starts on Java 8 and 11; it would name a class file version, and no remedy."""
+    from icecomb.catalog.java import MINIMUM_VERSION, find_java, java_version
+
+    try:
+        java = find_java()
+        version = java_version(java)
+    except JavaError:
+        # Spark may run on another host
+        return
+    if version < MINIMUM_VERSION:
+        raise JavaError(
+            f"{java} is Java {version}: icecomb's jar for Spark {spark.version} needs Java "
+            f"{MINIMUM_VERSION} or later, on the driver and on the executors",
+            hint="set JAVA_HOME, spark.executorEnv.JAVA_HOME and, on YARN, "
+            "spark.yarn.appMasterEnv.JAVA_HOME to a Java 17",
+        )
+
+
 def _number(minor: str) -> tuple[int, ...]:
     return tuple(int(part) for part in minor.split("."))
 
@@ -157,9 +181,13 @@ def _configured_home() -> Path:
     if configured := os.environ.get("SPARK_HOME"):
         return Path(configured)
     package = importlib.util.find_spec("pyspark")
-    if package is None or not package.submodule_search_locations:
-        raise MissingDependencyError(
-            "Spark SQL needs pyspark, which is not installed",
-            hint="pip install 'icecomb[spark]'",
-        )
-    return Path(next(iter(package.submodule_search_locations)))
+    if package is not None and package.submodule_search_locations:
+        return Path(next(iter(package.submodule_search_locations)))
+    if submit := shutil.which("spark-submit"):
+        home = Path(submit).resolve().parent.parent
+        if (home / "jars").is_dir():
+            return home
+    raise MissingDependencyError(
+        "there is no Spark: SPARK_HOME is not set, and pyspark is not installed",
+        hint="set SPARK_HOME to the cluster's Spark, or pip install 'icecomb[spark]'",
+    )

@@ -1,7 +1,8 @@
 """The gate: ``python3 -m tests`` sets up what it needs, then lint, types, layers, tests, one verdict.
 
 Needs Python 3.10+ and a JDK 17. Makes ``.venv`` (icecomb, editable, with its test extra), ``.venv-iceberg-java``
-(the reference implementation on its own Spark) and ``.venv-pypaimon`` (it needs an older Arrow than ours) beside this
+(the reference implementation on its own Spark), ``.venv-pypaimon`` (it needs an older Arrow than ours) and
+``.venv-spark-3.5`` (the Spark of many clusters) beside this
 folder and reuses them while their recipe is unchanged. The tests run in two halves side by side, each a pytest with
 services of its own; what failed stands at the end of the output. `tests/README.md` says more.
 
@@ -11,6 +12,7 @@ services of its own; what failed stands at the end of the output. `tests/README.
     python3 -m tests types                mypy and the order of the layers
     python3 -m tests one PATH...          these tests, with pytest's arguments
     python3 -m tests random --minutes N   the random tests on fresh seeds, again and again; --seed S repeats a round
+    python3 -m tests spark VERSION        tests/spark/sql/*.sql on this Spark: 3.5, 4.0, 4.1, 4.2 or 4.3
     python3 -m tests -k migrate -x        only one pytest, with these arguments
 """
 
@@ -23,7 +25,7 @@ import time
 from pathlib import Path
 
 from tests import rounds
-from tests.environments import ROOT, has_jdk, prepare, script
+from tests.environments import ROOT, has_jdk, prepare, prepare_spark, script
 from tests.step import Step
 
 _SECONDS = [ROOT / "build" / f"seconds-{half}.json" for half in (1, 2)]
@@ -45,6 +47,8 @@ def main(arguments: list[str]) -> int:
     pytest = [str(prepare(peers=not alone)), "-m", "pytest"]
     if command == "random":
         return rounds.run(pytest, others)
+    if command == "spark":
+        return _sql_files(pytest, *others)
     if command == "all":
         steps = _all(pytest)
     elif command == "fast":
@@ -79,6 +83,12 @@ def _fast(pytest: list[str]) -> list[Step]:
     beside = Step("half of the tests", [*tests, "2"], environment)
     steps = [*_lint(), *_types(), Step("the other half", [*tests, "1"], environment).show()]
     return [*steps, beside.show()]
+
+
+def _sql_files(pytest: list[str], minor: str, *others: str) -> int:
+    prepare_spark(minor)
+    which = [str(ROOT / "tests" / "spark" / "test_sql_files.py"), "-k", "another_spark"]
+    return subprocess.run([*pytest, *which, "--spark", minor, *others], check=False).returncode
 
 
 def _lint() -> list[Step]:

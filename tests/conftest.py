@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from filelock import FileLock
 
 from tests import cases, halves
 from tests.peers.second_try import started
@@ -25,9 +22,9 @@ if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
     from tests.peers.hdfs import Hdfs
     from tests.peers.hive_metastore import HiveMetastore
+    from tests.peers.iceberg_java import IcebergJava
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv-iceberg-java"
 
 # What this machine is configured for is no part of a test, and no proxy stands before 127.0.0.1.
 _CONFIGURED = ("HADOOP_", "HDFS_", "HIVE_", "ICECOMB_", "KRB5", "PYSPARK_", "SPARK_")
@@ -46,7 +43,7 @@ os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # it gets the mark. A test that starts one by itself is marked by hand.
 SERVICES = frozenset(
     {
-        *("metastore", "metastores", "hdfs", "spark", "iceberg_java"),
+        *("metastore", "metastores", "hdfs", "spark", "other_spark", "iceberg_java"),
         *("kdc", "cluster", "paimon_java", "pypaimon"),
     }
 )
@@ -55,6 +52,7 @@ SERVICES = frozenset(
 def pytest_addoption(parser: pytest.Parser) -> None:
     cases.add_options(parser)
     halves.add_options(parser)
+    parser.addoption("--spark", metavar="VERSION", help="run the files of spark/sql on this Spark")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -193,91 +191,12 @@ def catalog(metastore: RunningMetastore) -> Iterator[HiveCatalog]:
 def spark(metastore: RunningMetastore) -> Iterator[SparkSession]:
     """Spark 4.3 with our catalog ``lake``; its own Hive support is on the same metastore."""
     import icecomb.spark
+    from tests.peers.spark_process import SMALL
 
-    settings = {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-    }
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
-    session = started(lambda: icecomb.spark.session("lake", **place, hive=True, **settings))
+    session = started(lambda: icecomb.spark.session("lake", **place, hive=True, **SMALL))
     yield session
     session.stop()
-
-
-class IcebergJava:
-    """Iceberg Java in a Spark of its own, over a pipe.
-
-    Its catalog ``ice`` is on the shared metastore, ``ice_hadoop`` on the folder ``hadoop`` of the
-    warehouse.
-    """
-
-    def __init__(self, metastore: RunningMetastore, log: Path) -> None:
-        self._log = log
-        # its Spark fetches Iceberg's jar at its first start: one process at a time
-        with FileLock(VENV / "start.lock"):
-            with log.open("w") as stderr:
-                self._process = self._start(metastore, stderr)
-            try:
-                self._answer()
-            except BaseException:
-                self.close()
-                raise
-
-    @staticmethod
-    def _start(metastore: RunningMetastore, stderr: IO[str]) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [
-                str(VENV / "bin" / "python"),
-                str(ROOT / "tests" / "peers" / "iceberg_java.py"),
-                metastore.uri,
-                Path(metastore.warehouse).as_uri(),
-                *(f"{key}={value}" for key, value in metastore.client_settings.items()),
-            ],
-            env={**os.environ, "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            bufsize=1,
-        )
-
-    def sql(self, text: str) -> list[list[Any]]:
-        """The rows of a statement; dates, timestamps and decimals as text."""
-        return self._ask({"sql": text})
-
-    def plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
-        """The data files a scan of a table plans, and the delete files of each."""
-        return dict(self._ask({"plan": table, "where": where}))
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def _ask(self, request: dict[str, str | None]) -> list[list[Any]]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        return self._answer()
-
-    def _answer(self) -> list[list[Any]]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise AssertionError(f"Iceberg Java ended:\n{self._log.read_text()[-3000:]}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise AssertionError(f"Iceberg Java: {answer['error'][:3000]}")
-        rows: list[list[Any]] = answer["rows"]
-        return rows
 
 
 @pytest.fixture(scope="session")
@@ -285,6 +204,8 @@ def iceberg_java(
     metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergJava]:
     """The reference implementation, for what it reads of ours and we of its."""
+    from tests.peers.iceberg_java import IcebergJava
+
     folder = tmp_path_factory.mktemp("iceberg-java")
     peer = started(lambda: IcebergJava(metastore, folder / "log"))
     yield peer

@@ -16,6 +16,7 @@ ICEBERG_JAVA_VENV = ROOT / ".venv-iceberg-java"
 ICEBERG_JAVA_SPARK = "pyspark==4.1.4"
 SPARK_3_5_VENV = ROOT / ".venv-spark-3.5"
 SPARK_3_5 = "pyspark==3.5.9"
+OTHER_SPARKS = {"4.0": "pyspark==4.0.5", "4.2": "pyspark==4.2.1"}
 PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
 # Where these lead pip and Python to is none of our environments.
@@ -45,6 +46,18 @@ def prepare(*, peers: bool) -> Path:
     # hundreds of processes import icecomb: it is compiled only once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return python
+
+
+def spark_venv(minor: str) -> Path:
+    """Where Spark of this minor version is, or would be."""
+    found = {"4.3": VENV, "4.1": ICEBERG_JAVA_VENV}
+    return found.get(minor, ROOT / f".venv-spark-{minor}")
+
+
+def prepare_spark(minor: str) -> None:
+    """Make the environment of a Spark that the gate does not need."""
+    if minor in OTHER_SPARKS:
+        _environment(spark_venv(minor), [OTHER_SPARKS[minor]], OTHER_SPARKS[minor])
 
 
 def has_jdk() -> bool:

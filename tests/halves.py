@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_name("seconds.json")
 # Slow to start, and much memory: the tests that need any of them stay together, so each runs once.
-TOGETHER = frozenset({"spark", "iceberg_java", "metastores"})
+TOGETHER = frozenset({"spark", "other_spark", "iceberg_java", "metastores"})
 # What a test takes whose file was never measured.
 _UNKNOWN = {"plain": 0.05, "jvm": 1.0}
 

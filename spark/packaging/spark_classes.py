@@ -81,11 +81,12 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
     home.mkdir(parents=True, exist_ok=True)
     # Ivy does not lock its cache
     with FileLock(cache / ".lock"):
-        if not (home / ".complete").exists():
-            module = home / "ivy.xml"
-            module.write_text(_module(minor, scala))
-            _retrieve(module, home / "jars", cache / "ivy")
-            (home / ".complete").touch()
+        module, wanted = home / "ivy.xml", _module(minor, scala)
+        if not module.exists() or module.read_text() != wanted:
+            draft = home / "draft.xml"
+            draft.write_text(wanted)
+            _retrieve(draft, home / "jars", cache / "ivy")
+            draft.replace(module)
     return SparkHome(home, version, scala)
 
 
@@ -108,6 +109,7 @@ def _module(minor: str, scala: str) -> str:
         ("org.apache.orc", "orc-mapreduce", orc, shaded),
         ("org.apache.hive", "hive-storage-api", "2.8.1", ""),
         ("org.apache.avro", "avro", avro, ""),
+        ("org.apache.avro", "avro-mapred", avro, ""),
         ("com.fasterxml.jackson.core", "jackson-annotations", annotations, ""),
         ("com.fasterxml.jackson.core", "jackson-core", jackson, ""),
         ("com.fasterxml.jackson.core", "jackson-databind", jackson, ""),

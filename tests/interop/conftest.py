@@ -168,7 +168,7 @@ def arrow_value(value: Any, kind: pa.DataType) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as the answers of `tests/peers/iceberg_java.py` show it."""
+    """A value as the answers of `tests/peers/spark_worker.py` show it."""
     if isinstance(value, dt.datetime):
         return str(
             value.astimezone(dt.timezone.utc).replace(tzinfo=None) if value.tzinfo else value

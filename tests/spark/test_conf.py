@@ -25,6 +25,17 @@ def test_a_catalog_needs_its_class_the_jar_and_a_python():
     }
 
 
+def test_a_driver_on_another_host_is_told_no_path_of_this_one():
+    conf = spark_conf(jar=JAR, deploy_mode="cluster")
+    assert conf["spark.sql.catalog.lake"] == CATALOG_CLASS
+    assert sys.executable not in conf.values()
+    assert "spark.sql.catalog.lake.python" not in conf
+    packed = spark_conf(jar=JAR, deploy_mode="cluster", python="env/bin/python")
+    assert packed["spark.sql.catalog.lake.python"] == "env/bin/python"
+    with pytest.raises(ConfigurationError, match="no deploy mode 'clutser'"):
+        spark_conf(jar=JAR, deploy_mode="clutser")
+
+
 def test_options_go_to_the_catalog_under_its_name():
     conf = spark_conf("ice", uri="thrift://h:1", warehouse="/w", options={"x": "1"}, jar=JAR)
     prefix = "spark.sql.catalog.ice."

@@ -41,6 +41,31 @@ def test_spark_home_wins_over_the_package(tmp_path, monkeypatch):
     assert (jar.spark_home().version, jar.spark_home().minor) == ("4.3.7-preview", "4.3")
 
 
+def test_without_pyspark_the_spark_that_a_link_on_the_path_leads_to_is_used(tmp_path, monkeypatch):
+    home = _home(tmp_path / "spark-3.5", "spark-core_2.13-3.5.4.jar")
+    (home / "bin").mkdir()
+    (home / "bin" / "spark-submit").touch(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "spark-submit").symlink_to(home / "bin" / "spark-submit")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(jar.importlib.util, "find_spec", lambda _name: None)
+    found = jar.spark_home()
+    assert (found.path, found.minor, found.scala) == (home, "3.5", "2.13")
+
+
+def test_a_java_that_runs_spark_3_5_but_not_the_jar_is_named(tmp_path, monkeypatch):
+    java = tmp_path / "jdk-11" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.29\" 2025-10-21' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk-11"))
+    home = jar.spark_home(_home(tmp_path / "s", "spark-core_2.12-3.5.4.jar"))
+    with pytest.raises(JavaError, match=r"is Java 11: .* Spark 3\.5\.4 needs Java 17") as error:
+        jar.bridge_jar(home)
+    assert "spark.executorEnv.JAVA_HOME" in error.value.hint
+
+
 def test_a_folder_without_spark_is_named(tmp_path):
     with pytest.raises(MissingDependencyError, match=str(tmp_path)):
         jar.spark_home(tmp_path)
@@ -48,6 +73,7 @@ def test_a_folder_without_spark_is_named(tmp_path):
 
 def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(jar.importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(MissingDependencyError) as error:
         jar.spark_home()

@@ -144,6 +144,20 @@ public final class IcecombTable
     return handle;
   }
 
+  /** The same table in the same state: what a session cached of it is still right. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof IcecombTable table
+        && handle.session() == table.handle.session()
+        && handle.name().equals(table.handle.name())
+        && handle.reference().equals(table.handle.reference());
+  }
+
+  @Override
+  public int hashCode() {
+    return handle.reference().hashCode();
+  }
+
   @Override
   public String toString() {
     return handle.name();

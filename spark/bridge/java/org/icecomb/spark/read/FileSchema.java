@@ -13,9 +13,12 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 
@@ -81,7 +84,7 @@ final class FileSchema implements Condition.FileColumns {
 
   private static DataType renamed(DataType wanted, Type found, NameMapping mapping) {
     if (found.isPrimitive()) {
-      return wanted;
+      return SparkVersion.widensColumns() ? wanted : stored(found.asPrimitiveType(), wanted);
     }
     GroupType group = found.asGroupType();
     if (wanted instanceof StructType struct) {
@@ -104,6 +107,21 @@ final class FileSchema implements Condition.FileColumns {
           renamed(map.keyType(), entry.getType(0), inside(mapping, "key")),
           renamed(map.valueType(), entry.getType(1), inside(mapping, "value")),
           true);
+    }
+    return wanted;
+  }
+
+  /** The narrower type that the file has, where a column was widened since. */
+  private static DataType stored(PrimitiveType found, DataType wanted) {
+    if (wanted instanceof LongType && found.getPrimitiveTypeName() == PrimitiveTypeName.INT32) {
+      return DataTypes.IntegerType;
+    }
+    if (wanted instanceof DoubleType && found.getPrimitiveTypeName() == PrimitiveTypeName.FLOAT) {
+      return DataTypes.FloatType;
+    }
+    if (wanted instanceof DecimalType
+        && found.getLogicalTypeAnnotation() instanceof DecimalLogicalTypeAnnotation digits) {
+      return DataTypes.createDecimalType(digits.getPrecision(), digits.getScale());
     }
     return wanted;
   }

@@ -33,6 +33,7 @@ final class ParquetFormatReader implements FormatReader {
 
   private final LiveRowsReader reader;
   private final StructType columns;
+  private final StructType requested;
   private final int[] places;
   private final int positionPlace;
   private final boolean late;
@@ -40,9 +41,15 @@ final class ParquetFormatReader implements FormatReader {
   private ColumnVector[] vectors;
 
   private ParquetFormatReader(
-      LiveRowsReader reader, StructType columns, int[] places, int positionPlace, boolean late) {
+      LiveRowsReader reader,
+      StructType columns,
+      StructType requested,
+      int[] places,
+      int positionPlace,
+      boolean late) {
     this.reader = reader;
     this.columns = columns;
+    this.requested = requested;
     this.places = places;
     this.positionPlace = positionPlace;
     this.late = late;
@@ -99,7 +106,8 @@ final class ParquetFormatReader implements FormatReader {
       reader.close();
       throw e;
     }
-    return new ParquetFormatReader(reader, request.columns(), places, positionPlace, late);
+    return new ParquetFormatReader(
+        reader, request.columns(), requestedSchema, places, positionPlace, late);
   }
 
   /** Row ranges need to know where pages begin; some writers do not say. */
@@ -119,11 +127,16 @@ final class ParquetFormatReader implements FormatReader {
       vectors = new ColumnVector[places.length];
       for (int i = 0; i < places.length; i++) {
         if (places[i] >= 0) {
-          vectors[i] = UuidColumnVector.over(batch.column(places[i]), columns.fields()[i]);
+          vectors[i] = vector(batch.column(places[i]), requested.fields()[places[i]], columns.fields()[i]);
         }
       }
     }
     return true;
+  }
+
+  private static ColumnVector vector(ColumnVector read, StructField stored, StructField column) {
+    return UuidColumnVector.over(
+        WidenedColumnVector.over(read, stored.dataType(), column.dataType()), column);
   }
 
   @Override

@@ -1,0 +1,128 @@
+package org.icecomb.spark.read;
+
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+
+/**
+ * Values of the type that a file has, shown as the wider type that the table has now (specification,
+ * "Schema Evolution": int to long, float to double, more digits of a decimal).
+ */
+final class WidenedColumnVector extends WrappedColumnVector {
+
+  private final DataType stored;
+
+  private WidenedColumnVector(ColumnVector vector, DataType stored, DataType wanted) {
+    super(vector, wanted);
+    this.stored = stored;
+  }
+
+  /** Whether values of the one type are to be shown as the other, which is not done as it is. */
+  static boolean widens(DataType stored, DataType wanted) {
+    return stored instanceof IntegerType && wanted instanceof LongType
+        || stored instanceof FloatType && wanted instanceof DoubleType
+        || stored instanceof DecimalType && wanted instanceof DecimalType && !stored.equals(wanted);
+  }
+
+  /** The vector as the wanted type: itself where nothing in it was widened. */
+  static ColumnVector over(ColumnVector vector, DataType stored, DataType wanted) {
+    if (widens(stored, wanted)) {
+      return new WidenedColumnVector(vector, stored, wanted);
+    }
+    return widensInside(stored, wanted) ? new Nested(vector, stored, wanted) : vector;
+  }
+
+  private static boolean widensInside(DataType stored, DataType wanted) {
+    DataType[] parts = parts(stored);
+    DataType[] wantedParts = parts(wanted);
+    for (int i = 0; i < parts.length; i++) {
+      if (widens(parts[i], wantedParts[i]) || widensInside(parts[i], wantedParts[i])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** The types of a vector's children. */
+  private static DataType[] parts(DataType type) {
+    if (type instanceof StructType struct) {
+      DataType[] parts = new DataType[struct.size()];
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] = struct.fields()[i].dataType();
+      }
+      return parts;
+    }
+    if (type instanceof ArrayType array) {
+      return new DataType[] {array.elementType()};
+    }
+    return type instanceof MapType map
+        ? new DataType[] {map.keyType(), map.valueType()}
+        : new DataType[0];
+  }
+
+  @Override
+  public long getLong(int row) {
+    return vector.getInt(row);
+  }
+
+  @Override
+  public double getDouble(int row) {
+    return vector.getFloat(row);
+  }
+
+  @Override
+  public Decimal getDecimal(int row, int precision, int scale) {
+    if (isNullAt(row)) {
+      return null;
+    }
+    DecimalType type = (DecimalType) stored;
+    Decimal value = vector.getDecimal(row, type.precision(), type.scale());
+    value.changePrecision(precision, scale);
+    return value;
+  }
+
+  /** A struct, list or map with something widened in it. */
+  private static final class Nested extends WrappedColumnVector {
+
+    private final ColumnVector[] children;
+
+    Nested(ColumnVector vector, DataType stored, DataType wanted) {
+      super(vector, wanted);
+      DataType[] parts = parts(stored);
+      DataType[] wantedParts = parts(wanted);
+      children = new ColumnVector[parts.length];
+      for (int i = 0; i < children.length; i++) {
+        children[i] = over(vector.getChild(i), parts[i], wantedParts[i]);
+      }
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return children[ordinal];
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+      WritableColumnVector lists = (WritableColumnVector) vector;
+      return new ColumnarArray(children[0], lists.getArrayOffset(row), lists.getArrayLength(row));
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+      WritableColumnVector maps = (WritableColumnVector) vector;
+      return new ColumnarMap(
+          children[0], children[1], maps.getArrayOffset(row), maps.getArrayLength(row));
+    }
+  }
+}

@@ -1,0 +1,98 @@
+"""A Spark in an environment of its own, over a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from icecomb.catalog.metastore import RunningMetastore
+
+SMALL = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What every Spark of the tests has."""
+
+
+class SparkProcess:
+    """Spark of the environment `venv`, which may read and write on the metastore."""
+
+    name = "Spark"
+
+    def __init__(
+        self, venv: Path, conf: Mapping[str, str], metastore: RunningMetastore, log: Path
+    ) -> None:
+        self._log = log
+        conf = {
+            **SMALL,
+            **conf,
+            **{f"spark.hadoop.{key}": value for key, value in metastore.client_settings.items()},
+        }
+        # the first start may fetch jars: one process at a time
+        with FileLock(venv / "start.lock"):
+            with log.open("w") as stderr:
+                self._process = _start(venv, conf, metastore, stderr)
+            try:
+                [[self.version]] = self._answer()
+            except BaseException:
+                self.close()
+                raise
+
+    def sql(self, text: str) -> list[list[Any]]:
+        """The rows of a statement; dates, timestamps and decimals as text."""
+        return self._ask({"sql": text})
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _ask(self, request: dict[str, str | None]) -> list[list[Any]]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        return self._answer()
+
+    def _answer(self) -> list[list[Any]]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise AssertionError(f"{self.name} ended:\n{self._log.read_text()[-3000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise AssertionError(f"{self.name}: {answer['error'][:3000]}")
+        rows: list[list[Any]] = answer["rows"]
+        return rows
+
+
+def _start(
+    venv: Path, conf: Mapping[str, str], metastore: RunningMetastore, stderr: IO[str]
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            str(venv / "bin" / "python"),
+            str(Path(__file__).with_name("spark_worker.py")),
+            json.dumps(conf),
+        ],
+        env={**os.environ, "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        bufsize=1,
+    )

@@ -1,0 +1,79 @@
+"""A Spark in another environment: one JSON statement a line in, one JSON answer a line out.
+
+Runs with that environment's interpreter, in which only pyspark is installed. The argument is Spark's configuration,
+as JSON. Requests: {"sql": text}, or {"plan": table, "where": text or null} with Iceberg's jar; answers:
+{"rows": [...]} or {"error": text}.
+"""
+
+import datetime as dt
+import decimal
+import json
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bytearray | bytes):
+        return value.hex()
+    if isinstance(value, decimal.Decimal):
+        return f"{value.normalize():f}" if "E" in str(value) else str(value)
+    if isinstance(value, dt.date | dt.datetime):
+        return str(value)
+    return value
+
+
+def session(conf: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object]]:
+    """The data files that are planned, each with its delete files."""
+    jvm, session = spark._jvm, spark._jsparkSession
+    scan = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table).newScan()
+    if where is not None:
+        converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+        resolved = converter.collectResolvedSparkExpression(session, table, where)
+        scan = scan.filter(converter.convertToIcebergExpression(resolved))
+    planned = scan.planFiles()
+    tasks = planned.iterator()
+    found: list[list[object]] = []
+    while tasks.hasNext():
+        task = tasks.next()
+        deletes: list[object] = sorted(delete.location() for delete in task.deletes())
+        found.append([task.file().location(), deletes])
+    planned.close()
+    return found
+
+
+def answer(spark: SparkSession, request: dict[str, str]) -> list[list[object]]:
+    if "plan" in request:
+        return plan(spark, request["plan"], request["where"])
+    return [[plain(value) for value in row] for row in spark.sql(request["sql"]).collect()]
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what Ivy and Spark print must not stand between the answers
+    spark = session(json.loads(sys.argv[1]))
+    spark.sparkContext.setLogLevel("ERROR")
+    answers.write(json.dumps({"rows": [[spark.version]]}) + "\n")
+    for line in sys.stdin:
+        try:
+            result: dict[str, object] = {"rows": answer(spark, json.loads(line))}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test that asked must see it
+            result = {"error": str(error)}
+        answers.write(json.dumps(result) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Sparks beside the shared one."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.environments import spark_venv
+from tests.peers.spark_process import SparkProcess
+
+
+@pytest.fixture(scope="session")
+def other_spark(metastore, tmp_path_factory):
+    """Sparks in environments of their own, by minor version, with our catalog; each is started once."""
+    from icecomb.spark import spark_conf
+    from icecomb.spark.jar import bridge_jar, spark_home
+
+    running = {}
+
+    def start(minor):
+        if minor not in running:
+            venv = spark_venv(minor)
+            home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
+            assert home.minor == minor
+            place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+            conf = spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home))
+            log = tmp_path_factory.mktemp(f"spark-{minor}") / "log"
+            running[minor] = SparkProcess(venv, conf, metastore, log)
+        return running[minor]
+
+    yield start
+    for each in running.values():
+        each.close()

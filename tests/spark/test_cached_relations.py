@@ -1,0 +1,57 @@
+"""What a session caches of a table is used as long as it is right.
+
+Before `Table.version()` (Spark 4.1) Spark asks whether the table objects are equal.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+
+@pytest.mark.parametrize("minor", ["3.5", "4.3"])
+def test_a_cached_table_is_read_from_memory_until_anybody_commits(request, catalog, minor):
+    if minor == "4.3":
+        spark = request.getfixturevalue("spark")
+
+        def sql(text):
+            return [list(row) for row in spark.sql(text).collect()]
+    else:
+        sql = request.getfixturevalue("other_spark")(minor).sql
+    namespace = f"cached_{minor.replace('.', '_')}"
+    name = f"lake.{namespace}.t"
+
+    def answer():
+        [[plan]] = sql(f"EXPLAIN SELECT sum(id) FROM {name}")
+        return sql(
+            f"SELECT sum(id) FROM {name}"
+        ), "In-memory table" in plan or "InMemoryTableScan" in plan
+
+    sql(f"CREATE NAMESPACE lake.{namespace}")
+    sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {name} VALUES (1)")
+    sql(f"CACHE TABLE {name}")
+    assert answer() == ([[1]], True)
+    catalog.load_table((namespace, "t")).append(pa.table({"id": [10]}))
+    assert answer()[0] == [[11]]
+    sql(f"REFRESH TABLE {name}")
+    assert answer()[0] == [[11]]
+    sql(f"INSERT INTO {name} VALUES (100)")
+    assert answer()[0] == [[111]]
+    sql(f"UNCACHE TABLE {name}")
+    sql(f"DROP TABLE {name}")
+    sql(f"DROP NAMESPACE lake.{namespace}")
+
+
+def test_the_past_of_a_cached_table_is_not_what_is_cached(other_spark, catalog):
+    sql = other_spark("3.5").sql
+    sql("CREATE NAMESPACE lake.cached_past")
+    sql("CREATE TABLE lake.cached_past.t (id BIGINT) USING iceberg")
+    sql("INSERT INTO lake.cached_past.t VALUES (1)")
+    first = catalog.load_table(("cached_past", "t")).current_snapshot().snapshot_id
+    sql("INSERT INTO lake.cached_past.t VALUES (2)")
+    sql("CACHE TABLE lake.cached_past.t")
+    assert sql("SELECT sum(id) FROM lake.cached_past.t") == [[3]]
+    assert sql(f"SELECT sum(id) FROM lake.cached_past.t VERSION AS OF {first}") == [[1]]
+    sql("UNCACHE TABLE lake.cached_past.t")
+    sql("DROP TABLE lake.cached_past.t")
