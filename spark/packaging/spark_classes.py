@@ -16,13 +16,13 @@ from icecomb.format.errors import MissingDependencyError
 from icecomb.spark.jar import SUPPORTED, SparkHome
 
 _RELEASES: Final = {
-    "3.5": ("3.5.8", "3.3.4", "1.13.1", "1.9.8", "1.11.5", "2.15.2", "2.15.2"),
-    "4.0": ("4.0.2", "3.4.1", "1.15.2", "2.1.4", "1.12.0", "2.18.2", "2.18.2"),
-    "4.1": ("4.1.1", "3.4.2", "1.16.0", "2.2.1", "1.12.1", "2.20", "2.20.0"),
-    "4.2": ("4.2.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "2.21", "2.21.2"),
-    "4.3": ("4.3.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "2.21", "2.21.2"),
+    "3.5": ("3.5.8", "3.3.4", "1.13.1", "1.9.8", "1.11.5", "12.0.1", "2.15.2", "2.15.2"),
+    "4.0": ("4.0.2", "3.4.1", "1.15.2", "2.1.4", "1.12.0", "18.1.0", "2.18.2", "2.18.2"),
+    "4.1": ("4.1.1", "3.4.2", "1.16.0", "2.2.1", "1.12.1", "18.3.0", "2.20", "2.20.0"),
+    "4.2": ("4.2.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "19.0.0", "2.21", "2.21.2"),
+    "4.3": ("4.3.0", "3.5.0", "1.17.0", "2.3.0", "1.12.1", "19.0.0", "2.21", "2.21.2"),
 }
-"""By minor version: Spark, and its Hadoop, Parquet, ORC, Avro, Jackson's annotations and its rest.
+"""By minor version: Spark, its Hadoop, Parquet, ORC, Avro, Arrow, Jackson's annotations, its rest.
 
 They are named one by one, for to resolve all that Spark depends on takes four times as long.
 """
@@ -91,7 +91,7 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
 
 
 def _module(minor: str, scala: str) -> str:
-    spark, hadoop, parquet, orc, avro, annotations, jackson = _RELEASES[minor]
+    spark, hadoop, parquet, orc, avro, arrow, annotations, jackson = _RELEASES[minor]
     of_spark = _OF_SPARK.split()
     if minor not in {"3.5", "4.0"}:
         of_spark.append("common-utils-java")
@@ -110,6 +110,8 @@ def _module(minor: str, scala: str) -> str:
         ("org.apache.hive", "hive-storage-api", "2.8.1", ""),
         ("org.apache.avro", "avro", avro, ""),
         ("org.apache.avro", "avro-mapred", avro, ""),
+        ("org.apache.arrow", "arrow-vector", arrow, ""),
+        ("org.apache.arrow", "arrow-memory-core", arrow, ""),
         ("com.fasterxml.jackson.core", "jackson-annotations", annotations, ""),
         ("com.fasterxml.jackson.core", "jackson-core", jackson, ""),
         ("com.fasterxml.jackson.core", "jackson-databind", jackson, ""),
