@@ -188,6 +188,6 @@ def _configured_home() -> Path:
         if (home / "jars").is_dir():
             return home
     raise MissingDependencyError(
-        "there is no Spark: SPARK_HOME is not set, and pyspark is not installed",
+        "There is no Spark: SPARK_HOME is not set, and pyspark is not installed",
         hint="set SPARK_HOME to the cluster's Spark, or pip install 'icecomb[spark]'",
     )
