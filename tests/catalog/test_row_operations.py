@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -161,6 +162,19 @@ def test_rows_of_an_old_partition_spec_and_schema_are_rewritten(lake):
     table.delete("y > 1.5 and y < 3.5")
     assert rows(table) == [(1, "a", 1.0), (4, "b", 4.0)]
     assert summary(table)["operation"] == "overwrite"
+
+
+def test_decimals_of_38_digits_are_found_and_deleted_in_their_partitions(lake):
+    values = [Decimal(f"12345678901234567890123456789012345.{n}") for n in (100, 157, 158, 200)]
+    schema = pa.schema([("d", pa.decimal128(38, 3))])
+    table = new_table(
+        lake, pa.table([values], schema), schema=schema, partition=[("d", "truncate[10]")]
+    )
+    for literal in values:
+        found = table.scan(f"d > {literal}").to_arrow()["d"].to_pylist()
+        assert sorted(found) == [value for value in values if value > literal]
+    table.delete(f"d <= {values[1]}")
+    assert sorted(table.scan().to_arrow()["d"].to_pylist()) == values[2:]
 
 
 def test_a_filter_on_a_field_in_a_struct_deletes_by_it(lake):
