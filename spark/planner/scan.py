@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.metadata_columns import PARTITION
 from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.spark.planner.equality_deletes import ScanEqualityDeletes
+from icecomb.spark.planner.delete_files import ReadDeleteFiles, position_delete_files
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.metadata_columns import PartitionValues
 from icecomb.spark.planner.predicates import row_filter
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
     from icecomb.format.scan.table_scan import TableScan
     from icecomb.format.spec.types import IcebergType
+
+_MOST_POSITIONS: Final = 1 << 20
+"""Some MiB of plan: beyond that, tasks read the delete files themselves, once an executor."""
 
 
 class Scans:
@@ -67,8 +70,8 @@ class Scans:
             files=tuple(files.planned),
             partitions=partitions,
             deletes=tuple(deletes.encoded),
-            delete_files=tuple(files.equality_deletes.files),
-            keys=tuple(files.equality_deletes.keys),
+            delete_files=tuple(files.delete_files.files),
+            keys=tuple(files.delete_files.keys),
             name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
             statistics=ScanStatistics(
                 rows=sum(task.file.record_count for task in tasks) - deletes.count, bytes=total
@@ -107,7 +110,7 @@ class _Files:
         self._deletes = deletes
         self._rewrite = request.rewrite
         self._locations = HadoopLocations(state.io.properties)
-        self.equality_deletes = ScanEqualityDeletes(state, self._locations)
+        self.delete_files = ReadDeleteFiles(state, self._locations)
         self._constants = _Constants(state, request.field_ids)
         asked = PARTITION.field_id in request.field_ids
         self._partitions = PartitionValues(state.metadata) if asked else None
@@ -124,14 +127,17 @@ class _Files:
 
     def _plan(self, task: FileScanTask) -> PlannedFile:
         file = task.file
-        by_value = self.equality_deletes.of(task)
-        compared = (i for d in by_value for i in self.equality_deletes.keys[d.keys].field_ids)
+        by_value = self.delete_files.by_value(task)
+        compared = (i for d in by_value for i in self.delete_files.keys[d.keys].field_ids)
         return PlannedFile(
             path=self._locations.of(file.file_path),
             format=file.file_format.value.lower(),
             spec_id=file.spec_id,
             constants=self._constants.of(file, compared),
             deletes=self._deletes.index(file),
+            position_delete_files=(
+                self.delete_files.by_position(task) if self._deletes.too_many else None
+            ),
             equality_deletes=by_value,
             partition=None if self._partitions is None else self._partitions.of(file),
             entry=self._entry(task) if self._rewrite else None,
@@ -192,14 +198,16 @@ def _identities(spec: PartitionSpec) -> list[tuple[int, int]]:
 
 
 class _Deletes:
-    """Deleted positions of the scan's files, encoded once a file."""
+    """Deleted positions of the scan's files, encoded once a file, unless they are too many."""
 
     def __init__(self, state: TableState, tasks: Sequence[FileScanTask]) -> None:
         self.encoded: list[str] = []
         self.count = 0
         # by identity: a task's parts share its file, and every file lives as long as the tasks
         self._index: dict[int, int] = {}
-        if any(task.delete_files for task in tasks):
+        files = {f.file_path: f.record_count for task in tasks for f in position_delete_files(task)}
+        self.too_many = sum(files.values()) > _MOST_POSITIONS
+        if files and not self.too_many:
             self._read(state, tasks)
 
     def index(self, file: DataFile) -> int | None:
@@ -211,7 +219,7 @@ class _Deletes:
 
         reader = PositionDeletes(state.io)
         for task in tasks:
-            files = [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
+            files = position_delete_files(task)
             positions = reader.of(task.file, files) if files else None
             if positions is not None:
                 self._index[id(task.file)] = len(self.encoded)

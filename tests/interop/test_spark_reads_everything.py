@@ -6,6 +6,7 @@ import uuid
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.spark.planner.scan import _MOST_POSITIONS
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.interop.test_file_formats import FORMATS, SCHEMA, frame
 
@@ -325,3 +328,37 @@ def test_deletes_compare_fields_in_structs_and_columns_that_are_gone(file_format
         assert readers.spark(name, columns=columns) == readers.python(name, columns=columns)
     nested = f"SELECT id, st.z, st.y FROM {{ns}}.{name} ORDER BY id"
     assert [row[0] for row in readers.spark_sql(nested)] == [row[0] for row in found]
+
+
+def test_many_deleted_positions_are_read_where_the_rows_are(file_format, readers):
+    """More than a plan takes: one delete file of two data files, and one of its own."""
+    name = f"many_{file_format}"
+    properties = {
+        "write.delete.format.default": file_format,
+        "write.delete.granularity": "partition",
+    }
+    table = readers.catalog.create_table(
+        readers.own(name), pa.schema([("id", pa.int64())]), properties=properties
+    )
+    half = 900_000
+    for start in (0, half):
+        table.append(pa.table({"id": pa.array(range(start, start + half), pa.int64())}))
+    tasks = sorted(table.scan().plan_files(), key=lambda task: task.file.file_path)
+    for number, rows in enumerate((np.arange(0, half, 10), np.arange(half))):
+        writer = PositionDeleteWriter(table.io, table.metadata, f"many-{number}")
+        for task in tasks[number:] if number else tasks:
+            writer.add(task.file, rows)
+        delta = RowDelta(table.io)
+        for file in writer.close():
+            delta.add_deletes(file)
+        table.commit(delta)
+    files = {d.file_path: d for t in table.scan().plan_files() for d in t.delete_files}
+    deleted = sum(file.record_count for file in files.values())
+    assert deleted == 2 * half // 10 + half > _MOST_POSITIONS
+    table.append(pa.table({"id": pa.array([-1], pa.int64())}))
+    select = f"SELECT count(*), sum(id), sum(_pos) FROM {{ns}}.{name}"
+    found = readers.spark_sql(select)
+    assert found[0][0] == half * 9 // 10 + 1
+    assert found == readers.java_sql(select)
+    marked = f"SELECT _deleted, count(*), sum(id) FROM {{ns}}.{name} GROUP BY 1 ORDER BY 1"
+    assert readers.spark_sql(marked) == readers.java_sql(marked)

@@ -34,6 +34,7 @@ from icecomb.spark.planner.protocol.scans import (
     KeyColumns,
     PlannedFile,
     PlanScan,
+    PositionDeleteFiles,
     ReadRows,
     Rows,
     ScanPlan,
@@ -75,7 +76,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 6
+PROTOCOL: Final = 7
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "PartitionColumn",
     "PlanScan",
     "PlannedFile",
+    "PositionDeleteFiles",
     "Possible",
     "ReadRows",
     "Reference",

@@ -114,6 +114,19 @@ class EqualityDeletes(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class PositionDeleteFiles(Message):
+    """Position delete files that tasks read for a data file.
+
+    Args:
+        path: What they call the data file: the table's name for it.
+        files: Their places in `ScanPlan.delete_files`.
+    """
+
+    path: str
+    files: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedFile(Message):
     """A file of a plan, named by its place in the list.
 
@@ -123,6 +136,7 @@ class PlannedFile(Message):
         spec_id: Its partition spec.
         constants: Columns that have one value in it, by field id; also those that deletes compare.
         deletes: Where its deleted positions are in `ScanPlan.deletes`.
+        position_delete_files: Where tasks find them, if the scan has too many to send.
         equality_deletes: What deletes rows of it by their values.
         partition: The value of `_partition` by field name, where it was asked for; null in a table
             without partitions.
@@ -134,6 +148,7 @@ class PlannedFile(Message):
     spec_id: int
     constants: Mapping[str, Any]
     deletes: int | None
+    position_delete_files: PositionDeleteFiles | None
     equality_deletes: tuple[EqualityDeletes, ...]
     partition: Mapping[str, Any] | None
     entry: FileEntry | None
@@ -156,7 +171,7 @@ class FileRange(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanStatistics(Message):
-    """The size of a scan: rows without those deleted by position, and bytes."""
+    """The size of a scan: rows without those whose positions are in the plan, and bytes."""
 
     rows: int
     bytes: int

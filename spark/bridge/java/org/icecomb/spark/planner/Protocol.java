@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 6;
+  static final int VERSION = 7;
 
   private Protocol() {}
 
@@ -116,12 +116,15 @@ public final class Protocol {
 
   public record EqualityDeletes(int keys, List<Integer> files) {}
 
+  public record PositionDeleteFiles(String path, List<Integer> files) {}
+
   public record PlannedFile(
       String path,
       String format,
       int specId,
       Map<String, JsonNode> constants,
       Integer deletes,
+      PositionDeleteFiles positionDeleteFiles,
       List<EqualityDeletes> equalityDeletes,
       Map<String, JsonNode> partition,
       JsonNode entry) {}

@@ -1,10 +1,12 @@
 package org.icecomb.spark.read;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -15,6 +17,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.SerializableConfiguration;
 import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /**
  * Makes the readers of a scan on the executors.
@@ -48,6 +51,31 @@ record ColumnarReaderFactory(
   @Override
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
     return new FilesReader(this, ((FileTask.Group) partition).files().iterator());
+  }
+
+  /** Opens a delete file, all of it. */
+  FormatReader openDeletes(DeleteFile file, StructType columns, NameMapping names)
+      throws IOException {
+    try {
+      return FormatReader.open(
+          new FileRequest(
+              configuration(),
+              settings,
+              file.format(),
+              new Path(file.path()),
+              0,
+              file.size(),
+              columns,
+              false,
+              null,
+              List.of(),
+              names));
+    } catch (UnsupportedOperationException e) {
+      throw new UnsupportedOperationException(
+          "Cannot read the delete file " + file.path() + ": " + e.getMessage(), e);
+    } catch (FileNotFoundException e) {
+      throw new IOException("A delete file of the table is missing: " + file.path(), e);
+    }
   }
 
   /** The table's name mapping, or null. */

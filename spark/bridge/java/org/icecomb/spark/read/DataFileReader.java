@@ -97,7 +97,7 @@ final class DataFileReader implements Closeable {
     for (EqualityDeletes equality : task.equalityDeletes()) {
       byValue.add(byValue(factory, task, read, equality));
     }
-    PositionDeletes deletes = task.deletes() == null ? null : PositionDeletes.unpack(task.deletes());
+    PositionDeletes deletes = PositionDeletes.of(factory, task);
     FormatReader reader =
         FormatReader.open(
             new FileRequest(
@@ -169,7 +169,7 @@ final class DataFileReader implements Closeable {
       columns.add(source);
       paths.add(path);
     }
-    return new ByValue(KeySets.of(factory, equality), columns, paths);
+    return new ByValue(KeySet.of(factory, equality), columns, paths);
   }
 
   /** Moves on to the next batch that has a row. */

@@ -15,6 +15,7 @@ import org.icecomb.spark.planner.Protocol;
 import org.icecomb.spark.planner.Protocol.FileRange;
 import org.icecomb.spark.planner.Protocol.KeyColumns;
 import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
 
 /**
@@ -25,6 +26,7 @@ import org.icecomb.spark.planner.Protocol.ScanPlan;
  *     and in a table without partitions
  * @param constants values of columns that are the same in the whole file, by field id
  * @param deletes packed positions of deleted rows (see {@link PositionDeletes}), or null
+ * @param positionDeleteFiles where they are found instead, or null
  * @param equalityDeletes what deletes rows by their values
  */
 record FileTask(
@@ -36,6 +38,7 @@ record FileTask(
     Map<String, Object> partition,
     Map<Integer, Object> constants,
     String deletes,
+    PositionDeletes.Files positionDeleteFiles,
     List<EqualityDeletes> equalityDeletes)
     implements Serializable {
 
@@ -69,7 +72,16 @@ record FileTask(
         file.partition() == null ? null : values(file.partition(), partition),
         constants,
         file.deletes() == null ? null : plan.deletes().get(file.deletes()),
+        positionDeleteFiles(file.positionDeleteFiles(), plan),
         equalityDeletes);
+  }
+
+  private static PositionDeletes.Files positionDeleteFiles(
+      PositionDeleteFiles files, ScanPlan plan) {
+    return files == null
+        ? null
+        : new PositionDeletes.Files(
+            files.path(), files.files().stream().map(plan.deleteFiles()::get).toList());
   }
 
   private static Map<String, Object> values(Map<String, JsonNode> partition, StructType wanted) {

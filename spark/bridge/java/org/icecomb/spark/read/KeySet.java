@@ -1,13 +1,11 @@
 package org.icecomb.spark.read;
 
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
@@ -15,55 +13,44 @@ import org.icecomb.spark.planner.Protocol.DeleteFile;
 /** The keys of equality delete files that compare the same columns. */
 final class KeySet {
 
+  /** Some 200 MB where keys are text. */
+  private static final KeptFiles<Key, KeySet> KEPT = new KeptFiles<>(2_000_000);
+
   private final Set<Object> keys = new HashSet<>();
   private final LongSet numbers = new LongSet();
 
+  /** A column may have another type in the next query. */
+  private record Key(EqualityDeletes deletes, String mapping) {}
+
   private KeySet() {}
 
-  static KeySet read(ColumnarReaderFactory factory, EqualityDeletes deletes) throws IOException {
+  /** The keys of delete files, read once for the tasks of an executor. */
+  static KeySet of(ColumnarReaderFactory factory, EqualityDeletes deletes) throws IOException {
+    return KEPT.get(
+        new Key(deletes, factory.mapping()), () -> read(factory, deletes), KeySet::size);
+  }
+
+  private static KeySet read(ColumnarReaderFactory factory, EqualityDeletes deletes)
+      throws IOException {
     KeySet set = new KeySet();
+    StructType columns = ReadColumns.widened(new StructType(), deletes.columns());
     for (DeleteFile file : deletes.files()) {
-      try {
-        set.add(factory, deletes, file);
-      } catch (UnsupportedOperationException e) {
-        throw new UnsupportedOperationException(
-            "Cannot read the delete file " + file.path() + ": " + e.getMessage(), e);
-      } catch (FileNotFoundException e) {
-        throw new IOException("A delete file of the table is missing: " + file.path(), e);
+      try (FormatReader reader = factory.openDeletes(file, columns, factory.nameMapping())) {
+        KeyReader rows = null;
+        while (reader.next()) {
+          rows = rows == null ? keys(reader, columns, deletes, file) : rows;
+          for (int row = 0; row < reader.rows(); row++) {
+            set.add(rows, row);
+          }
+        }
       }
     }
     return set;
   }
 
-  private void add(ColumnarReaderFactory factory, EqualityDeletes deletes, DeleteFile file)
-      throws IOException {
-    StructType columns = ReadColumns.widened(new StructType(), deletes.columns());
-    FileRequest request =
-        new FileRequest(
-            factory.configuration(),
-            factory.settings(),
-            file.format(),
-            new Path(file.path()),
-            0,
-            file.size(),
-            columns,
-            false,
-            null,
-            List.of(),
-            factory.nameMapping());
-    try (FormatReader reader = FormatReader.open(request)) {
-      KeyReader rows = null;
-      while (reader.next()) {
-        rows = rows == null ? keys(reader, columns, deletes) : rows;
-        for (int row = 0; row < reader.rows(); row++) {
-          add(rows, row);
-        }
-      }
-    }
-  }
-
   private static KeyReader keys(
-      FormatReader reader, StructType columns, EqualityDeletes deletes) {
+      FormatReader reader, StructType columns, EqualityDeletes deletes, DeleteFile file)
+      throws IOException {
     List<ColumnVector> vectors = new ArrayList<>();
     for (int i = 0; i < columns.size(); i++) {
       vectors.add(reader.column(i));
@@ -72,8 +59,8 @@ final class KeySet {
     for (int id : deletes.fieldIds()) {
       List<Integer> path = ReadColumns.path(columns, id);
       if (vectors.get(path.get(0)) == null) {
-        throw new UnsupportedOperationException(
-            "it has no column of field id " + id
+        throw new IOException(
+            "The delete file " + file.path() + " has no column of field id " + id
                 + "\n  hint: read an older snapshot, or restore the file from a backup");
       }
       paths.add(path);
@@ -96,7 +83,7 @@ final class KeySet {
   }
 
   /** How many keys there are. */
-  long size() {
+  private long size() {
     return (long) keys.size() + numbers.size();
   }
 

@@ -1,5 +1,7 @@
 package org.icecomb.spark.read;
 
+import java.io.IOException;
+import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -12,6 +14,7 @@ import java.util.zip.DataFormatException;
 import java.util.zip.Inflater;
 import org.apache.parquet.internal.column.columnindex.OffsetIndex;
 import org.apache.parquet.internal.filter2.columnindex.RowRanges;
+import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /** The sorted positions of a data file's deleted rows. */
 final class PositionDeletes {
@@ -20,6 +23,30 @@ final class PositionDeletes {
 
   private PositionDeletes(long[] positions) {
     this.positions = positions;
+  }
+
+  /**
+   * Delete files that say which rows of a data file are deleted.
+   *
+   * @param path what they call the data file
+   */
+  record Files(String path, List<DeleteFile> files) implements Serializable {}
+
+  /** The deleted rows of a task's file, or null for none. */
+  static PositionDeletes of(ColumnarReaderFactory factory, FileTask task) throws IOException {
+    if (task.deletes() != null) {
+      return unpack(task.deletes());
+    }
+    if (task.positionDeleteFiles() == null) {
+      return null;
+    }
+    List<long[]> found = new ArrayList<>();
+    for (DeleteFile file : task.positionDeleteFiles().files()) {
+      found.add(PositionDeleteFile.of(factory, file).positions(task.positionDeleteFiles().path()));
+    }
+    long[] positions =
+        found.stream().flatMapToLong(Arrays::stream).sorted().distinct().toArray();
+    return positions.length == 0 ? null : new PositionDeletes(positions);
   }
 
   /** Unpacks what the planner sent: base64 of zlib of little-endian 64 bit differences. */

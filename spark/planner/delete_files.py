@@ -1,15 +1,19 @@
-"""Equality deletes of a scan: which delete files tasks read for which data files."""
+"""The delete files of a scan that tasks read themselves, and for which data files."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
-from icecomb.spark.planner.protocol import DeleteFile, EqualityDeletes, KeyColumns
+from icecomb.spark.planner.protocol import (
+    DeleteFile,
+    EqualityDeletes,
+    KeyColumns,
+    PositionDeleteFiles,
+)
 from icecomb.spark.schema import spark_struct
 
 if TYPE_CHECKING:
@@ -18,8 +22,8 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.states import TableState
 
 
-class ScanEqualityDeletes:
-    """The equality deletes of the tasks of a scan, each delete file once.
+class ReadDeleteFiles:
+    """Delete files that tasks read, each once.
 
     Args:
         state: The table.
@@ -34,7 +38,7 @@ class ScanEqualityDeletes:
         self._places: dict[str, int] = {}
         self._key_places: dict[tuple[int, ...], int] = {}
 
-    def of(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
+    def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
         """What deletes rows of a task's file by their values.
 
         Raises:
@@ -43,7 +47,9 @@ class ScanEqualityDeletes:
                 type for it.
         """
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for file in equality_delete_files(task.delete_files):
+        for file in task.delete_files:
+            if file.content is not DataFileContent.EQUALITY_DELETES:
+                continue
             if not file.equality_ids:
                 raise CorruptFileError(
                     f"Equality delete file {file.file_path} does not say what it compares",
@@ -55,6 +61,11 @@ class ScanEqualityDeletes:
             EqualityDeletes(self._key_place(ids), tuple(sorted(files)))
             for ids, files in groups.items()
         )
+
+    def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
+        """Where a task finds the deleted positions of its file; None if none are deleted."""
+        files = tuple(self._place(file) for file in position_delete_files(task))
+        return PositionDeleteFiles(task.file.file_path, files) if files else None
 
     def _place(self, file: DataFile) -> int:
         place = self._places.get(file.file_path)
@@ -78,6 +89,6 @@ class ScanEqualityDeletes:
         return place
 
 
-def equality_delete_files(files: Sequence[DataFile]) -> Iterator[DataFile]:
-    """The equality delete files among delete files."""
-    return (f for f in files if f.content is DataFileContent.EQUALITY_DELETES)
+def position_delete_files(task: FileScanTask) -> list[DataFile]:
+    """The position delete files of a task."""
+    return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]

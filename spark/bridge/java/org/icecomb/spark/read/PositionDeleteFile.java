@@ -1,0 +1,98 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Protocol.DeleteFile;
+
+/** What is in a position delete file: deleted rows by the data files they are in. */
+final class PositionDeleteFile {
+
+  /** Reserved ids of Iceberg's specification, and the names in files without ids. */
+  private static final StructType COLUMNS =
+      Schemas.struct(
+          List.of(
+              column("file_path", DataTypes.StringType, 2147483546L),
+              column("pos", DataTypes.LongType, 2147483545L)));
+
+  private static final String NAMES =
+      "[{\"field-id\": 2147483546, \"names\": [\"file_path\"]},"
+          + " {\"field-id\": 2147483545, \"names\": [\"pos\"]}]";
+
+  /** 128 MB of positions. */
+  private static final KeptFiles<DeleteFile, PositionDeleteFile> KEPT = new KeptFiles<>(1 << 24);
+
+  private final Map<UTF8String, Positions> byPath = new HashMap<>();
+
+  /** Positions in one data file, as many as were counted. */
+  private static final class Positions {
+
+    private long[] rows = new long[16];
+    private int count;
+
+    void add(long row) {
+      if (count == rows.length) {
+        rows = Arrays.copyOf(rows, Math.multiplyExact(count, 2));
+      }
+      rows[count++] = row;
+    }
+  }
+
+  private PositionDeleteFile() {}
+
+  private static StructField column(String name, DataType type, long id) {
+    return new StructField(
+        name, type, true, new MetadataBuilder().putLong(Schemas.FIELD_ID, id).build());
+  }
+
+  /** The contents of a delete file, read once for the tasks of an executor. */
+  static PositionDeleteFile of(ColumnarReaderFactory factory, DeleteFile file) throws IOException {
+    return KEPT.get(file, () -> read(factory, file), PositionDeleteFile::size);
+  }
+
+  private static PositionDeleteFile read(ColumnarReaderFactory factory, DeleteFile file)
+      throws IOException {
+    PositionDeleteFile contents = new PositionDeleteFile();
+    try (FormatReader reader =
+        factory.openDeletes(file, COLUMNS, NameMapping.parse(NAMES))) {
+      UTF8String path = null;
+      Positions positions = null;
+      while (reader.next()) {
+        if (reader.column(0) == null || reader.column(1) == null) {
+          throw new IOException(
+              "The delete file " + file.path() + " has no column file_path or pos\n"
+                  + "  hint: read an older snapshot, or restore the file from a backup");
+        }
+        for (int row = 0; row < reader.rows(); row++) {
+          UTF8String next = reader.column(0).getUTF8String(row);
+          if (!next.equals(path)) {
+            path = next.clone();
+            positions = contents.byPath.computeIfAbsent(path, each -> new Positions());
+          }
+          positions.add(reader.column(1).getLong(row));
+        }
+      }
+    }
+    return contents;
+  }
+
+  /** The deleted rows of a data file. */
+  long[] positions(String path) {
+    Positions found = byPath.get(UTF8String.fromString(path));
+    return found == null ? new long[0] : Arrays.copyOf(found.rows, found.count);
+  }
+
+  private long size() {
+    return byPath.values().stream().mapToLong(each -> each.count).sum();
+  }
+}
