@@ -53,7 +53,10 @@ class Views(Protocol):
 
 
 class ViewCatalog:
-    """What users of a `Catalog` call for views; one without a metastore refuses it."""
+    """What users of a `Catalog` call for views.
+
+    Every method raises `UnsupportedError` if the catalog keeps none: only a metastore does.
+    """
 
     name: str
     properties: Properties
@@ -64,7 +67,6 @@ class ViewCatalog:
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
-            UnsupportedError: the catalog keeps no views.
         """
         return self._kept_views().listed(namespace)
 
@@ -74,16 +76,11 @@ class ViewCatalog:
         Raises:
             NoSuchViewError: there is no such view.
             NoSuchIcebergViewError: there is something else of this name.
-            UnsupportedError: the catalog keeps no views.
         """
         return self._kept_views().load(identifier)
 
     def view_exists(self, identifier: Name) -> bool:
-        """Whether there is an Iceberg view of this name.
-
-        Raises:
-            UnsupportedError: the catalog keeps no views.
-        """
+        """Whether there is an Iceberg view of this name."""
         return self._kept_views().exists(identifier)
 
     def create_view(
@@ -114,7 +111,6 @@ class ViewCatalog:
             TableAlreadyExistsError, ViewAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: there is no such namespace.
             ValidationError: there is no query, or two in one dialect.
-            UnsupportedError: the catalog keeps no views.
         """
         definition = _definition(identifier, schema, queries, default_namespace, default_catalog)
         given = {
@@ -145,7 +141,6 @@ class ViewCatalog:
                 true.
             CommitFailedError: others were first too often; nothing was changed.
             CommitStateUnknownError: it cannot be told whether it was replaced.
-            UnsupportedError: the catalog keeps no views.
         """
         from icecomb.format.spec.view import replace_view
 
@@ -185,7 +180,6 @@ class ViewCatalog:
             NoSuchViewError: there is no such view.
             TableAlreadyExistsError, ViewAlreadyExistsError: the new name is taken.
             CommitFailedError: another writer changed it meanwhile; nothing was renamed.
-            UnsupportedError: the catalog keeps no views.
         """
         return self._kept_views().rename(from_identifier, to_identifier)
 
@@ -195,7 +189,6 @@ class ViewCatalog:
         Raises:
             NoSuchViewError: there is no such view.
             NoSuchIcebergViewError: there is something else of this name; it is left alone.
-            UnsupportedError: the catalog keeps no views.
         """
         self._kept_views().drop(identifier)
 
@@ -207,7 +200,6 @@ class ViewCatalog:
         Raises:
             NoSuchViewError: there is no such view.
             ValidationError: the file is another view's.
-            UnsupportedError: the catalog keeps no views.
         """
         return self._kept_views().fate(identifier, metadata_location, told=told)
 

@@ -181,9 +181,11 @@ def read_table(
             raise _damaged(container, error) from error
         if frame.height != container.record_count:
             raise _damaged(container, None)
-        # Of a frame that is in one piece already it would make a copy.
-        whole = frame if max(frame.n_chunks("all"), default=1) == 1 else frame.rechunk()
-        return whole.to_arrow()
+        # Not of the whole frame: that would use threads, which a forked process does not have.
+        pieces = ((one, one.n_chunks() == 1) for one in frame.iter_columns())
+        return pa.table(
+            {one.name: (one if whole else one.rechunk()).to_arrow() for one, whole in pieces}
+        )
     records = read_records(container, schema)
     chosen = {**schema, "fields": fields}
     try:

@@ -6,6 +6,7 @@ much is kept, and where.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -132,3 +133,7 @@ def _cache(limit: int, folder: str | None, stored: int) -> ManifestCache:
     from icecomb.format.manifests.store import ManifestStore
 
     return ManifestCache(limit, ManifestStore(folder, stored))
+
+
+# A thread that holds a lock of a cache does not go on in a forked process.
+os.register_at_fork(after_in_child=_cache.cache_clear)

@@ -10,6 +10,7 @@ A further kind of storage is one more `FileSystem` registered under its scheme.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -69,7 +70,7 @@ class FileIO:
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(dict(properties or {}))
         self._open: dict[str, FileSystem] = {}
-        self._companions: dict[type[Any], Any] = {}
+        self._companions: dict[tuple[type[Any], int], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"properties": dict(self.properties)}
@@ -78,8 +79,12 @@ class FileIO:
         self.__init__(state["properties"])  # type: ignore[misc]
 
     def companion(self, kind: type[T]) -> T:
-        """The one object of this type that lives as long as this `FileIO`; a copy has its own."""
-        found: T = self._companions.get(kind) or self._companions.setdefault(kind, kind())
+        """The one object of this type that lives as long as this `FileIO`; a copy has its own.
+
+        So has a forked process: what threads of the parent hold would never be given free there.
+        """
+        key = (kind, os.getpid())
+        found: T = self._companions.get(key) or self._companions.setdefault(key, kind())
         return found
 
     def close(self) -> None:

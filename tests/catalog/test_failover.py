@@ -216,7 +216,7 @@ def test_too_few_connections_are_an_error_with_the_way_out(pair, namespace):
         try:
             assert arrived.wait(300)
             with pytest.raises(
-                MetastoreError, match=r"all 1 connections .* within 0\.1 s"
+                MetastoreError, match=r"All 1 connections .* within 0\.1 s"
             ) as caught:
                 one.database(namespace)
         finally:

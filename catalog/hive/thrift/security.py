@@ -153,6 +153,7 @@ class TlsSettings:
         return _context(self.trusted).wrap_socket(plug, server_hostname=host)
 
 
+# Of the process: to read the system's authorities takes 90 ms, and many connections are made.
 @functools.cache
 def _context(trusted: str | None) -> ssl.SSLContext:
     import ssl

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.errors import (
@@ -60,7 +59,6 @@ class HdfsFileSystem(FileSystem):
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = hadoop_properties(properties or {})
         self._clusters: dict[Hashable, WebHdfs] = {}
-        self._guard = Lock()
         self._creations = HdfsCreations()
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
@@ -78,10 +76,12 @@ class HdfsFileSystem(FileSystem):
         # a forked process must not share its parent's connections
         who = tuple(os.environ.get(name) for name in _IDENTITY)
         key = (os.getpid(), address.name_nodes, address.secure, native, who)
-        with self._guard:
-            web = self._clusters.get(key)
-            if web is None:
-                web = self._clusters[key] = self._connect(address, native)
+        web = self._clusters.get(key)
+        if web is None:
+            made = self._connect(address, native)
+            web = self._clusters.setdefault(key, made)
+            if web is not made:  # another thread was first
+                made.close()
         return web, address
 
     def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:

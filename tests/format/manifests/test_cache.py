@@ -1,5 +1,6 @@
 """Decoded manifests in memory and in a folder: found again, bounded, never wrong."""
 
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from dataclasses import replace
 from decimal import Decimal
 from subprocess import PIPE
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -20,9 +21,11 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.manifest_list import ManifestList
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.store import ManifestStore
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -262,6 +265,26 @@ for _ in range(5):
     rows += sum(len(read_manifest_columns(FileIO(), m, cache=cache).entries()) for m in manifests)
 print(rows)
 """
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent(tmp_path):
+    io, written = FileIO(), manifest(tmp_path)
+    read_manifest_columns(io, written)
+    lists = written_lists(io)
+
+    def read():
+        read_manifest_columns(io, written)
+        written_lists(io).keep(uuid4(), None, ManifestList(2, "null", ()))
+
+    with manifest_cache({})._lock, lists._lock:  # as a thread of ours may hold them
+        child = multiprocessing.get_context("fork").Process(target=read)
+        child.start()
+        child.join(20)
+        hung = child.is_alive()
+        child.kill()
+        child.join()
+    assert (hung, child.exitcode) == (False, 0)
+    assert written_lists(io) is lists
 
 
 def test_several_processes_share_a_folder(tmp_path):
