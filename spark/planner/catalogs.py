@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
 
 _DEFAULT_NAMESPACE: Final = "default-namespace"
-_NOT_FOR_CATALOG: Final = frozenset({"python", _DEFAULT_NAMESPACE})
+_OF_ICEBERGS_SESSION_CATALOG: Final = frozenset({"parquet-enabled", "avro-enabled", "orc-enabled"})
+"""Options that Iceberg Java reads in a session catalog and passes over in others, as here."""
+
+_NOT_FOR_CATALOG: Final = _OF_ICEBERGS_SESSION_CATALOG | {"python", _DEFAULT_NAMESPACE}
 
 
 class Catalogs:
@@ -149,13 +152,19 @@ def catalog_properties(
 ) -> dict[str, str]:
     """The catalog's options.
 
-    Where nothing says where the metastore is, it is that of Spark's own Hive support, else one of
-    the user's own: a name that nobody gave to Spark never gets here.
+    Where nothing says where the metastore is, it is that of Spark's own Hive support, as for
+    Iceberg Java; else, with no type said either, one of the user's own: a name that nobody gave
+    to Spark never gets here.
     """
     from icecomb.catalog.configuration import LOCAL, load_configuration
 
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
-    if load_configuration(name, properties).settings.keys().isdisjoint(("type", "uri")):
+    settings = load_configuration(name, properties).settings
+    kind = settings.get("type")
+    if "uri" not in settings and (kind is None or kind.value.lower() == "hive"):
         inherited = environment.metastore_uris
-        properties |= {"uri": inherited} if inherited else {"type": LOCAL}
+        if inherited:
+            properties["uri"] = inherited
+        elif kind is None:
+            properties["type"] = LOCAL
     return properties

@@ -85,6 +85,9 @@ def test_the_lines_survive_a_shell():
         ("lake", {"uri": "thrift://h:1"}, None, {"uri": "thrift://h:1"}),
         ("lake", {"type": "hadoop"}, "thrift://s:1", {"type": "hadoop"}),
         ("lake", {}, "thrift://s:1", {"uri": "thrift://s:1"}),
+        ("lake", {"type": "hive"}, "thrift://s:1", {"type": "hive", "uri": "thrift://s:1"}),
+        ("lake", {"type": "hive"}, None, {"type": "hive"}),
+        ("lake", {"orc-enabled": "true", "default-namespace": "d"}, None, {"type": "local"}),
     ],
 )
 def test_a_catalog_of_spark_that_says_nothing_is_on_sparks_metastore_or_ones_own(
