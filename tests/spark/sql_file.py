@@ -82,5 +82,5 @@ def check(run: Run, file: str, catalog: str, namespace: str) -> None:
         rows = run(text)
         if statement.rows is not None:
             named = json.loads(json.dumps(statement.rows).replace('"db', f'"{namespace}'))
-            assert rows == named
+            assert rows == named, f"{text}\nanswered {rows} instead of {named}"
     run(f"DROP NAMESPACE {catalog}.{namespace}")
