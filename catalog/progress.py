@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _Task: TypeAlias = AbstractContextManager[Callable[[int], None]]
-_THREADS: Final = 16
+THREADS: Final = 16
 """Whoever waits for storage has more of them than cores under way."""
 
 
@@ -44,7 +44,7 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     unit: str,
     items: Sequence[_T],
     work: Callable[[_T], _R],
-    threads: int = _THREADS,
+    threads: int = THREADS,
 ) -> Iterator[_R]:
     """Do a step with each item, several at a time; results come in the order of the items."""
     with (

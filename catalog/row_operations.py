@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from icecomb.format.row_changes.merge_condition import MergeCondition
     from icecomb.format.row_changes.upsert import UpsertResult
     from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+    from icecomb.format.rows.added_file import GivenPartition
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
@@ -297,7 +298,8 @@ class RowOperations(ABC):
         branch: str = MAIN_BRANCH,
         *,
         on_duplicate: str = "error",
-        partition: Mapping[str, Any] | None = None,
+        partition: GivenPartition | None = None,
+        parallelism: int = 1,
     ) -> None:
         """Take Parquet, ORC and Avro files into the table where they are.
 
@@ -314,7 +316,9 @@ class RowOperations(ABC):
             branch: Where.
             on_duplicate: Whether such files, or paths given twice, are an ``error``, or to
                 ``skip``.
-            partition: Values of partition fields, by name, that all these files have.
+            partition: Values of partition fields, by name, that all these files have; or a
+                function that gives them for a file, by its path.
+            parallelism: How many files are looked into at once.
 
         Raises:
             FileMissingError: there is no such file.
@@ -334,6 +338,7 @@ class RowOperations(ABC):
                 check_duplicate_files=check_duplicate_files,
                 on_duplicate=on_duplicate,
                 partition=partition,
+                parallelism=parallelism,
             )
             commit(change)
 

@@ -62,6 +62,11 @@ class ViewCatalog:
     properties: Properties
     _views: Views | None = None
 
+    @property
+    def keeps_views(self) -> bool:
+        """Whether it has a place for views: a metastore."""
+        return self._views is not None
+
     def list_views(self, namespace: Name) -> list[Identifier]:
         """The Iceberg views of a namespace; no metadata file is opened.
 

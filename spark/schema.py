@@ -52,6 +52,7 @@ NESTED_IDS: Final = "icecomb.nested.ids"
 ICEBERG_TYPE: Final = "icecomb.type"
 COMMENT: Final = "comment"
 
+_SQL_NAMES: Final = {"integer": "INT", "long": "BIGINT"}
 _TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
     BooleanType: "boolean",
     IntegerType: "integer",
@@ -123,6 +124,22 @@ def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
             hint="select the other columns by name, or read the table from Python",
         )
     return name
+
+
+def sql_type(spark_json: str | Mapping[str, Any]) -> str:
+    """A type of Spark's JSON as SQL writes it, as in CAST(x AS type)."""
+    if isinstance(spark_json, str):
+        return _SQL_NAMES.get(spark_json, spark_json)
+    if spark_json["type"] == "struct":
+        fields = (f"{_quoted(f['name'])}: {sql_type(f['type'])}" for f in spark_json["fields"])
+        return f"STRUCT<{', '.join(fields)}>"
+    if spark_json["type"] == "array":
+        return f"ARRAY<{sql_type(spark_json['elementType'])}>"
+    return f"MAP<{sql_type(spark_json['keyType'])}, {sql_type(spark_json['valueType'])}>"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def iceberg_schema(struct: Mapping[str, Any]) -> Schema:

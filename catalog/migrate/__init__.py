@@ -16,10 +16,12 @@ crash.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.progress import SILENT, Progress
+from icecomb.catalog.progress import SILENT, THREADS, Progress
+from icecomb.format.argument import checked_int
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from icecomb.catalog.migrate.context import Workplace
     from icecomb.catalog.migrate.planning import MigrationPlan
     from icecomb.catalog.migrate.reverting import RevertPlan
+    from icecomb.catalog.migrate.snapshotting import Snapshotted
 
-__all__ = ["Choices", "apply", "finalize", "plan", "revert", "status", "verify"]
+__all__ = ["Choices", "apply", "finalize", "plan", "revert", "snapshot", "status", "verify"]
 
 _DEFAULTS = Choices()
 
@@ -66,9 +69,19 @@ def apply(
     identifier: str | tuple[str, ...],
     choices: Choices = _DEFAULTS,
     *,
+    properties: Mapping[str, str] | None = None,
+    parallelism: int = THREADS,
     progress: Progress = SILENT,
 ) -> Migrated:
     """Make a Hive table an Iceberg table in place, or go on where a crash interrupted that.
+
+    Args:
+        catalog: holds the table.
+        identifier: "db.table".
+        choices: how to convert, and what to accept.
+        properties: of the Iceberg table, beside those of the Hive table.
+        parallelism: how many folders or footers are read at once.
+        progress: told of partitions and files.
 
     Raises:
         MigrationBlockedError: the plan has blockers; nothing was changed.
@@ -77,7 +90,46 @@ def apply(
     """
     from icecomb.catalog.migrate.applying import Takeover
 
-    return Takeover(_workplace(catalog, identifier, progress)).run(choices)
+    threads = checked_int("parallelism", parallelism, 1)
+    return Takeover(_workplace(catalog, identifier, progress), properties, threads).run(choices)
+
+
+def snapshot(
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    target: str | tuple[str, ...],
+    choices: Choices = _DEFAULTS,
+    *,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    parallelism: int = THREADS,
+    progress: Progress = SILENT,
+) -> Snapshotted:
+    """Make an Iceberg table of a Hive table's files as they are now; the Hive table stays.
+
+    Both have the same files, so the new table never deletes one: its property ``gc.enabled`` is
+    false. What is written to it goes to a folder of its own.
+
+    Args:
+        catalog: holds the table.
+        identifier: the Hive table, "db.table".
+        target: the new table, "db.new".
+        choices: how to convert, and what to accept.
+        location: the new table's folder; default below its namespace's.
+        properties: of the new table, beside those of the Hive table.
+        parallelism: how many folders or footers are read at once.
+        progress: told of partitions and files.
+
+    Raises:
+        MigrationBlockedError: the plan has blockers; nothing was made.
+        TableAlreadyExistsError: the name is taken.
+        ValidationError: the folder is that of the Hive table, or inside of it, or around it.
+    """
+    from icecomb.catalog.migrate.snapshotting import make_snapshot
+
+    place = _workplace(catalog, identifier, progress)
+    threads = checked_int("parallelism", parallelism, 1)
+    return make_snapshot(place, target, choices, location, properties, threads)
 
 
 def verify(

@@ -20,16 +20,25 @@ from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_em
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of, with_unread
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
+from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError
+from icecomb.format.argument import property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
     LockTimeoutError,
     MigrationError,
+    ValidationError,
 )
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.table_property import RESERVED_PROPERTIES
+from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.table_property import (
+    GC_ENABLED,
+    NAME_MAPPING,
+    RESERVED_PROPERTIES,
+    check_no_entry_properties,
+)
 
 _ROUNDS: Final = 3
 _HIVE_ONLY: Final = re.compile(
@@ -75,10 +84,23 @@ class Migrated:
 
 
 class Takeover:
-    """Makes one Hive table an Iceberg table."""
+    """Makes one Hive table an Iceberg table.
 
-    def __init__(self, place: Workplace) -> None:
+    Args:
+        place: where.
+        properties: of the Iceberg table, beside those of the Hive table.
+        threads: how many folders or footers are read at once.
+    """
+
+    def __init__(
+        self,
+        place: Workplace,
+        properties: Mapping[str, str] | None = None,
+        threads: int = THREADS,
+    ) -> None:
         self._place = place
+        self._properties = given_properties(properties)
+        self._threads = threads
 
     def run(self, choices: Choices) -> Migrated:
         """Do it, or go on with what a crash left.
@@ -117,7 +139,12 @@ class Takeover:
 
     def _plan(self, table: HiveTable, choices: Choices) -> MigrationPlan:
         return plan_source(
-            self._place.io, table, self._place.partitions(table), choices, self._place.progress
+            self._place.io,
+            table,
+            self._place.partitions(table),
+            choices,
+            self._place.progress,
+            threads=self._threads,
         )
 
     def _take_over(self, table: HiveTable, plan: MigrationPlan, choices: Choices) -> Migrated:
@@ -166,19 +193,17 @@ class Takeover:
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
         from icecomb.format.spec.update import update_table_metadata
 
-        footers = [file.footer for file in plan.files if file.footer is not None]
-        mapping, last_column_id = with_unread(
-            mapping_of(plan.schema, [footer.spellings for footer in footers]),
-            (field for footer in footers for field in footer.unread),
-            plan.schema.highest_field_id,
-        )
+        mapping, last_column_id = file_mapping(plan)
         # A way back needs the old files: nobody may delete them before `migrate finalize`.
-        properties = {**iceberg_properties(table.parameters), "migrated": "true"}
+        properties = {
+            **iceberg_properties(table.parameters),
+            **self._properties,
+            "migrated": "true",
+        }
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
-        for footer in footers:
-            if footer.data_file is not None:
-                append.append_data_file(footer.data_file)
+        for file in plan.data_files:
+            append.append_data_file(file)
         metadata = update_table_metadata(base, append.apply(base).updates)
         location = new_metadata_location(metadata, None)
         write_metadata(self._place.io, metadata, location)
@@ -199,6 +224,7 @@ class Takeover:
                 self._place.progress,
                 footers=False,
                 ignored=(f"{plan.location.rstrip('/')}/metadata",),
+                threads=self._threads,
             )
             same = _listing(again) == _listing(plan) and not again.blockers
         if not same:
@@ -286,6 +312,32 @@ class Takeover:
         with self._place.noting_unanswered(journal, now):
             entry.take_hive_parts_away(shown, lock, self._place.progress)
         journal.record(Step.CLEANED)
+
+
+def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:
+    """The name mapping for a plan's files, and the highest id of table and files."""
+    footers = [file.footer for file in plan.files if file.footer is not None]
+    return with_unread(
+        mapping_of(plan.schema, [footer.spellings for footer in footers]),
+        (field for footer in footers for field in footer.unread),
+        plan.schema.highest_field_id,
+    )
+
+
+def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
+    """Properties that a user gives to a table that is made of Hive's.
+
+    Raises:
+        ValidationError: one is no text, or is what the migration itself has to say.
+    """
+    given = property_texts("property", properties)
+    check_no_entry_properties(given)
+    if taken := sorted(given.keys() & {NAME_MAPPING.key, "migrated", "snapshot", GC_ENABLED.key}):
+        raise ValidationError(
+            f"Property {taken[0]} is set by the migration itself",
+            hint="leave it out; set it afterwards if you know that it must differ",
+        )
+    return given
 
 
 def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +24,10 @@ from icecomb.catalog.migrate.source import (
 )
 from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
 from icecomb.catalog.migrate.source_schema import source_schema
-from icecomb.catalog.progress import Progress, each
+from icecomb.catalog.progress import THREADS, Progress, each
 from icecomb.catalog.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
@@ -66,6 +67,13 @@ class MigrationPlan(TakeoverPlan):
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
+    def data_files(self) -> Iterator[DataFile]:
+        """The files as manifests will have them, as far as footers were read."""
+        for file in self.files:
+            if file.footer is not None and file.footer.data_file is not None:
+                yield file.footer.data_file
+
+    @property
     def size(self) -> int:
         """How many bytes the files have."""
         return sum(file.status.size for file in self.files)
@@ -95,6 +103,7 @@ def plan_source(
     *,
     footers: bool = True,
     ignored: tuple[str, ...] = (),
+    threads: int = THREADS,
 ) -> MigrationPlan:
     """Plan the migration of a Hive table; nothing is changed and problems are findings, not errors.
 
@@ -107,21 +116,25 @@ def plan_source(
         ignored: folders that are no part of the table although they lie in it.
         footers: whether to read every file's footer; without, only the metastore and the folders
             are looked at.
+        threads: how many folders or footers are read at once.
 
     Raises:
         FileIOError: a folder cannot be listed.
     """
-    return _Survey(io, table, choices, progress).plan(partitions, ignored, footers=footers)
+    return _Survey(io, table, choices, progress, threads).plan(partitions, ignored, footers=footers)
 
 
 class _Survey:
     """One look at a table; what any step finds is kept."""
 
-    def __init__(self, io: FileIO, table: HiveTable, choices: Choices, progress: Progress) -> None:
+    def __init__(
+        self, io: FileIO, table: HiveTable, choices: Choices, progress: Progress, threads: int
+    ) -> None:
         self._io = io
         self._table = table
         self._choices = choices
         self._progress = progress
+        self._threads = threads
         self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
@@ -192,7 +205,7 @@ class _Survey:
     def _listed(self, places: Sequence[Place], ignored: tuple[str, ...]) -> list[PlaceFiles]:
         accept = self._choices.accept
         try:
-            listed = list_places(self._io, places, self._progress)
+            listed = list_places(self._io, places, self._progress, self._threads)
         except IcecombError as error:
             self._block("unreadable-folder", error.message, "make it readable, then plan again")
             return []
@@ -232,7 +245,7 @@ class _Survey:
             footer = read_footer(self._io, file.status, schema, spec, values, properties)
             return replace(file, footer=footer)
 
-        found = list(each(self._progress, "reading footers", "files", files, read))
+        found = list(each(self._progress, "reading footers", "files", files, read, self._threads))
         self._findings += file_findings(
             (file.status.location, problem)
             for file in found

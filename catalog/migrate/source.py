@@ -34,10 +34,15 @@ def partition_place(
         converted.spec,
         converted.schema,
         hive_types=[key.type for key in table.partition_keys],
-        null_name=table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION,
+        null_name=null_name(table),
         time_zone=time_zone,
     )
     return Place(partition_name(table, partition), partition.storage.location or "", values)
+
+
+def null_name(table: HiveTable) -> str:
+    """The text that stands for null in partition values."""
+    return table.parameters.get(_NULL_NAME) or DEFAULT_PARTITION
 
 
 def partition_name(table: HiveTable, partition: HivePartition) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from icecomb.catalog.progress import Progress, each
+from icecomb.catalog.progress import THREADS, Progress, each
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 
@@ -50,14 +50,16 @@ class PlaceFiles:
     empty: int
 
 
-def list_places(io: FileIO, places: Iterable[Place], progress: Progress) -> list[PlaceFiles]:
+def list_places(
+    io: FileIO, places: Iterable[Place], progress: Progress, threads: int = THREADS
+) -> list[PlaceFiles]:
     """The files of all places, listed in parallel, in the order of the places.
 
     Raises:
         FileIOError: a folder cannot be listed.
     """
     work = partial(_list_place, io)
-    return list(each(progress, "listing", "partitions", list(places), work))
+    return list(each(progress, "listing", "partitions", list(places), work, threads))
 
 
 def _list_place(io: FileIO, place: Place) -> PlaceFiles:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icecomb.format.errors import CorruptFileError, FileMissingError
-from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.storage.location import plain_locations
@@ -29,6 +30,7 @@ class UnreachableFiles:
     Attributes:
         data_files: Data files.
         delete_files: Files of position and equality deletes.
+        equality_delete_files: Those of them that hold equality deletes.
         manifests: Manifests.
         manifest_lists: Manifest lists.
         statistics_files: Statistics of snapshots and partitions.
@@ -42,6 +44,7 @@ class UnreachableFiles:
     manifest_lists: tuple[str, ...] = ()
     statistics_files: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    equality_delete_files: frozenset[str] = frozenset()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -77,7 +80,8 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
             for manifest in read_manifests(io, snapshot):
                 kept[manifest.manifest_path] = manifest
     manifests = {path: m for path, m in manifests.items() if path not in kept}
-    paths = _contents(io, manifests.values(), unreadable)
+    equality: set[str] = set()
+    paths = _contents(io, manifests.values(), unreadable, equality)
     _remove_live(io, kept.values(), paths)
     return UnreachableFiles(
         tuple(paths[ManifestContent.DATA]),
@@ -86,6 +90,7 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
         tuple(sorted(lists)),
         tuple(sorted(_statistics(before) - _statistics(after))),
         tuple(unreadable),
+        frozenset(equality.intersection(paths[ManifestContent.DELETES])),
     )
 
 
@@ -104,16 +109,19 @@ def _manifests_of(
 
 
 def _contents(
-    io: FileIO, manifests: Iterable[ManifestFile], unreadable: list[str]
+    io: FileIO, manifests: Iterable[ManifestFile], unreadable: list[str], equality: set[str]
 ) -> dict[ManifestContent, dict[str, None]]:
     found: dict[ManifestContent, dict[str, None]] = {content: {} for content in ManifestContent}
     for manifest in manifests:
         try:
-            paths = _live_paths(io, manifest).to_pylist()
+            live = _live(io, manifest)
         except (CorruptFileError, FileMissingError):
             unreadable.append(manifest.manifest_path)
             continue
-        found[manifest.content].update(dict.fromkeys(paths))
+        paths = live.column("file_path")
+        found[manifest.content].update(dict.fromkeys(paths.to_pylist()))
+        is_equality = pc.equal(live.column("content"), DataFileContent.EQUALITY_DELETES.value)
+        equality.update(paths.filter(is_equality).to_pylist())
     return found
 
 
@@ -142,8 +150,14 @@ def _plain(io: FileIO, locations: pa.Array) -> list[str]:
 
 
 def _live_paths(io: FileIO, manifest: ManifestFile) -> pa.Array:
+    return _live(io, manifest).column("file_path")
+
+
+def _live(io: FileIO, manifest: ManifestFile) -> pa.RecordBatch:
     columns = read_manifest_columns(io, manifest, (), cache=None)
-    return columns.column("file_path").filter(columns.live)
+    names = ("file_path", "content")
+    rows = pa.RecordBatch.from_arrays([columns.column(name) for name in names], names=names)
+    return rows.filter(columns.live)
 
 
 def _statistics(metadata: TableMetadata) -> set[str]:

@@ -76,6 +76,7 @@ class RewriteManifests(SnapshotProducer):
         super().__init__(io, snapshot_properties, branch)
         self._key: Callable[[DataFile], Hashable] | None = None
         self._predicate: Callable[[ManifestFile], bool] | None = None
+        self._order: tuple[str, ...] = ()
         self._deleted: dict[str, ManifestFile] = {}
         self._added: dict[str, ManifestFile] = {}
         self._done = _Rewritten({}, (), 0)
@@ -83,6 +84,11 @@ class RewriteManifests(SnapshotProducer):
     def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
         """Give the files of each key manifests of their own, instead of sorting by partition."""
         self._key = key
+        return self
+
+    def sort_by(self, fields: Iterable[str]) -> Self:
+        """Sort by these partition fields in this order, instead of by all of them."""
+        self._order = tuple(fields)
         return self
 
     def rewrite_if(self, predicate: Callable[[ManifestFile], bool]) -> Self:
@@ -164,6 +170,10 @@ class RewriteManifests(SnapshotProducer):
         """See `SnapshotProducer.replaced_manifest_count`."""
         return len({**self._deleted, **self._done.replaced})
 
+    def created_manifest_count(self) -> int:
+        """How many manifests take the place of those that are replaced."""
+        return len(self._done.created) + len(self._added)
+
     def clean_up(self, committed: TableMetadata | None) -> None:
         """See `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
@@ -224,9 +234,24 @@ class RewriteManifests(SnapshotProducer):
             for key, entry in zip(self._keys(columns, rows), entries, strict=True):
                 clusters.setdefault(key, []).append(entry)
         if self._key is None:
+            places = self._sorted_by(base, spec_id)
             for found in clusters.values():
-                found.sort(key=lambda entry: _sortable(entry.partition))
+                found.sort(key=lambda entry: _sortable(entry.partition[i] for i in places))
         return clusters.values()
+
+    def _sorted_by(self, base: TableMetadata, spec_id: int) -> list[int]:
+        """The places of the partition fields to sort by.
+
+        Raises:
+            ValidationError: The spec has no such field.
+        """
+        names = [field.name for field in base.spec_by_id(spec_id).fields]
+        if missing := [name for name in self._order if name not in names]:
+            raise ValidationError(
+                f"Partition spec {spec_id} has no field {', '.join(missing)} to sort by",
+                hint=f"Its fields: {', '.join(names) or 'none'}.",
+            )
+        return [names.index(name) for name in self._order or names]
 
     def _keys(self, columns: ManifestColumns, rows: Rows) -> Iterator[Hashable]:
         """The cluster of each of some entries."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+from icecomb.format.argument import checked_int
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
-from icecomb.format.rows.added_file import AddedFiles
+from icecomb.format.rows.added_file import AddedFiles, GivenPartition
 from icecomb.format.storage.location import plain_texts
 
 _ANSWERS = ("error", "skip")
@@ -20,7 +21,8 @@ def add_files(
     *,
     check_duplicate_files: bool = True,
     on_duplicate: str = "error",
-    partition: Mapping[str, Any] | None = None,
+    partition: GivenPartition | None = None,
+    parallelism: int = 1,
 ) -> WrittenChange | None:
     """Add Parquet, ORC or Avro files where they are.
 
@@ -29,7 +31,8 @@ def add_files(
         paths: The files; see `AddedFiles.describe` for what they must be like.
         check_duplicate_files: Whether to look for files that the branch has already.
         on_duplicate: What to do with such files, and with paths given twice: `error` or `skip`.
-        partition: Values of partition fields that all files have; see `AddedFiles`.
+        partition: Values of partition fields; see `AddedFiles`.
+        parallelism: How many files are looked into at once.
 
     Returns:
         The change to commit; None when there is nothing to add.
@@ -59,8 +62,10 @@ def add_files(
     if skip and check_duplicate_files and snapshot is not None:
         there = known_paths(target.io, target.metadata, snapshot, unique, set())
         unique = [path for path in unique if path not in there]
+    checked_int("parallelism", parallelism, 1)
     describer = AddedFiles(target.io, target.metadata, partition)
-    files = [describer.describe(path) for path in unique]
+    with ThreadPoolExecutor(parallelism, "icecomb-added-file") as pool:
+        files = list(pool.map(describer.describe, unique))
     if not files:
         return None
     schema = target.metadata.schema()

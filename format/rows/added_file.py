@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.parquet as pq
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionField
     from icecomb.format.storage.file_io import FileIO
 
+GivenPartition: TypeAlias = Mapping[str, Any] | Callable[[str], Mapping[str, Any]]
+"""Values of partition fields by name, or what gives them for a file."""
 _FULL = MetricsConfig(MetricsMode(MetricsKind.FULL))
 _FORMATS = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO}
 """Formats by how their files begin: files of Hive have no suffix that would tell."""
@@ -49,7 +51,8 @@ class AddedFiles:
         io: Where the files lie.
         metadata: The table.
         partition: Values of partition fields that all files have, by the name of the field or, for
-            identity fields, of its column; text is understood as in paths, None is null.
+            identity fields, of its column; text is understood as in paths, None is null. Or what
+            gives them for a file, by its location.
 
     Attributes:
         name_mapping: What gives files without field ids theirs.
@@ -60,7 +63,7 @@ class AddedFiles:
     """
 
     def __init__(
-        self, io: FileIO, metadata: TableMetadata, partition: Mapping[str, Any] | None = None
+        self, io: FileIO, metadata: TableMetadata, partition: GivenPartition | None = None
     ) -> None:
         self._io = io
         self._schema = metadata.schema()
@@ -71,7 +74,8 @@ class AddedFiles:
         self._config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
-        self._given = self._partition_given(partition or {})
+        self._give = partition if callable(partition) else None
+        self._given = {} if callable(partition) else self._partition_given(partition or {})
 
     def describe(self, location: str) -> DataFile:
         """What a manifest says about a file.
@@ -99,8 +103,9 @@ class AddedFiles:
         else:
             fields, everything, metrics = self._counted(location, kind)
         texts = path_values(location)
+        given = self._given if self._give is None else self._partition_given(self._give(location))
         partition = tuple(
-            self._partition_value(f, everything, texts, location) for f in self._spec.fields
+            self._partition_value(f, everything, texts, given, location) for f in self._spec.fields
         )
         self._check_columns(fields, partition, location)
         if kind is FileFormat.PARQUET:
@@ -175,6 +180,7 @@ class AddedFiles:
         field: PartitionField,
         metrics: Metrics,
         texts: Mapping[str, str | None],
+        given: Mapping[int, Any],
         location: str,
     ) -> Any:
         if isinstance(field.transform, VoidTransform):
@@ -185,8 +191,8 @@ class AddedFiles:
         name = (
             next((n for n in (field.name, column.name) if n in texts), None) if identity else None
         )
-        if field.field_id in self._given:
-            stated, by = (self._given[field.field_id],), "you say"
+        if field.field_id in given:
+            stated, by = (given[field.field_id],), "you say"
         elif name is not None:
             stated, by = (value_of_text(texts[name], column),), "its folder says"
         proven = _proven(field, column, metrics, location)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
@@ -44,6 +45,7 @@ class Catalogs:
 
     def __init__(self) -> None:
         self._open: dict[str, Catalog] = {}
+        self._metastores: dict[str, str | None] = {}
         self._engines: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
 
@@ -58,6 +60,7 @@ class Catalogs:
                 from icecomb.catalog import load_catalog
 
                 self._open[handle] = load_catalog(name, **properties)
+            self._metastores[handle] = environment.metastore_uris
             self._engines[handle] = {
                 "engine-name": "spark",
                 "engine-version": environment.spark_version,
@@ -65,7 +68,7 @@ class Catalogs:
                 "spark.app.id": environment.application_id,
             }
         default = request.options.get(_DEFAULT_NAMESPACE, "default")
-        return OpenedCatalog(handle, tuple(default.split(".")))
+        return OpenedCatalog(handle, tuple(default.split(".")), f"icecomb {version('icecomb')}")
 
     def __getitem__(self, handle: str) -> Catalog:
         try:
@@ -91,6 +94,10 @@ class Catalogs:
     def engine(self, handle: str) -> dict[str, str]:
         """What snapshots say about the application that made them."""
         return dict(self._engines.get(handle, {}))
+
+    def metastore(self, handle: str) -> str | None:
+        """``hive.metastore.uris`` of the application's own Hive support."""
+        return self._metastores.get(handle)
 
     def list_namespaces(self, request: ListNamespaces) -> Namespaces:
         """See `ListNamespaces`."""

@@ -11,11 +11,13 @@ from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.deletes import Deletes
 from icecomb.spark.planner.message import Message
 from icecomb.spark.planner.metadata_rows import MetadataRows
+from icecomb.spark.planner.procedure_calls import Procedures
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.tables import Tables
 from icecomb.spark.planner.transport import Handler
+from icecomb.spark.planner.views import Views
 from icecomb.spark.planner.write import Writes
 
 Q = TypeVar("Q", bound=Message)
@@ -27,6 +29,8 @@ def handlers() -> dict[str, Handler]:
     states = TableStates(catalogs)
     staged = StagedTables()
     tables = Tables(catalogs, states, staged)
+    views = Views(catalogs)
+    procedures = Procedures(catalogs)
     scans = Scans(states)
     metadata_rows = MetadataRows(states)
     writes = Writes(catalogs, states, staged)
@@ -47,6 +51,17 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.AlterTable, tables.alter_table),
             _served(protocol.DropTable, tables.drop_table),
             _served(protocol.RenameTable, tables.rename_table),
+            _served(protocol.ListViews, views.list_views),
+            _served(protocol.ViewExists, views.view_exists),
+            _served(protocol.LoadView, views.load_view),
+            _served(protocol.CreateView, views.create_view),
+            _served(protocol.ReplaceView, views.replace_view),
+            _served(protocol.AlterView, views.alter_view),
+            _served(protocol.DropView, views.drop_view),
+            _served(protocol.RenameView, views.rename_view),
+            _served(protocol.ListProcedures, procedures.list_procedures),
+            _served(protocol.LoadProcedure, procedures.load_procedure),
+            _served(protocol.CallProcedure, procedures.call_procedure),
             _served(protocol.PlanScan, scans.plan_scan),
             _served(protocol.ReadRows, metadata_rows.read_rows),
             _served(protocol.BeginWrite, writes.begin_write),

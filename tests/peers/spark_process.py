@@ -52,6 +52,11 @@ class SparkProcess:
         """The rows of a statement; dates, timestamps and decimals as text."""
         return self._ask({"sql": text})
 
+    def table(self, text: str) -> tuple[list[tuple[str, str]], list[list[Any]]]:
+        """Names and types of the columns of a statement's rows, and the rows."""
+        columns, *rows = self._ask({"sql": text, "columns": "yes"})
+        return [(name, kind) for name, kind in columns], rows
+
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()

@@ -1,7 +1,7 @@
 """A Spark in another environment: one JSON statement a line in, one JSON answer a line out.
 
 Runs with that environment's interpreter, in which only pyspark is installed. The argument is Spark's configuration,
-as JSON. Requests: {"sql": text}, or {"plan": table, "where": text or null} with Iceberg's jar; answers:
+as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; or {"plan": table, "where": text or null} with Iceberg's jar; answers:
 {"rows": [...]} or {"error": text}.
 """
 
@@ -57,7 +57,9 @@ def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object
 def answer(spark: SparkSession, request: dict[str, str]) -> list[list[object]]:
     if "plan" in request:
         return plan(spark, request["plan"], request["where"])
-    return [[plain(value) for value in row] for row in spark.sql(request["sql"]).collect()]
+    found = spark.sql(request["sql"])
+    rows: list[list[object]] = [[plain(value) for value in row] for row in found.collect()]
+    return [[list(column) for column in found.dtypes], *rows] if "columns" in request else rows
 
 
 def main() -> None:

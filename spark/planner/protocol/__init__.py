@@ -26,6 +26,17 @@ from icecomb.spark.planner.protocol.catalogs import (
     OpenCatalog,
     OpenedCatalog,
 )
+from icecomb.spark.planner.protocol.procedures import (
+    CallProcedure,
+    CurrentNamespace,
+    ListProcedures,
+    LoadProcedure,
+    ProcedureArgument,
+    ProcedureDescription,
+    ProcedureNames,
+    ProcedureParameter,
+    ProcedureResult,
+)
 from icecomb.spark.planner.protocol.scans import (
     DeleteFile,
     EqualityDeletes,
@@ -58,6 +69,17 @@ from icecomb.spark.planner.protocol.tables import (
     TableName,
     TableNames,
 )
+from icecomb.spark.planner.protocol.views import (
+    AlterView,
+    CreateView,
+    DropView,
+    ListViews,
+    LoadView,
+    RenameView,
+    ReplaceView,
+    ViewDescription,
+    ViewExists,
+)
 from icecomb.spark.planner.protocol.writes import (
     AbortStaged,
     AbortWrite,
@@ -76,7 +98,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 7
+PROTOCOL: Final = 8
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -85,19 +107,24 @@ __all__ = [
     "AbortWrite",
     "AlterNamespace",
     "AlterTable",
+    "AlterView",
     "Audit",
     "BeginWrite",
+    "CallProcedure",
     "CanDeleteWhere",
     "CommitStaged",
     "CommitWrite",
     "CreateNamespace",
     "CreateTable",
+    "CreateView",
+    "CurrentNamespace",
     "DataLocation",
     "DeleteFile",
     "DeleteWhere",
     "Done",
     "DropNamespace",
     "DropTable",
+    "DropView",
     "Dropped",
     "Environment",
     "EqualityDeletes",
@@ -106,9 +133,13 @@ __all__ = [
     "FileRange",
     "KeyColumns",
     "ListNamespaces",
+    "ListProcedures",
     "ListTables",
+    "ListViews",
     "LoadNamespace",
+    "LoadProcedure",
     "LoadTable",
+    "LoadView",
     "NamespaceProperties",
     "Namespaces",
     "OpenCatalog",
@@ -118,9 +149,16 @@ __all__ = [
     "PlannedFile",
     "PositionDeleteFiles",
     "Possible",
+    "ProcedureArgument",
+    "ProcedureDescription",
+    "ProcedureNames",
+    "ProcedureParameter",
+    "ProcedureResult",
     "ReadRows",
     "Reference",
     "RenameTable",
+    "RenameView",
+    "ReplaceView",
     "Replaced",
     "Rows",
     "ScanPlan",
@@ -133,6 +171,8 @@ __all__ = [
     "TableExists",
     "TableName",
     "TableNames",
+    "ViewDescription",
+    "ViewExists",
     "WriteInstructions",
     "WriteState",
     "WrittenFile",

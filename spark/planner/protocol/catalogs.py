@@ -45,10 +45,17 @@ class OpenCatalog(Message):
 
 @dataclass(frozen=True, slots=True)
 class OpenedCatalog(Message):
-    """A catalog's handle, which says nothing but name and options: a restart gives the same."""
+    """A catalog that is open.
+
+    Args:
+        catalog: Its handle, which says nothing but name and options: a restart gives the same.
+        default_namespace: Where names without one are.
+        version: Of icecomb, for ``system.iceberg_version()``.
+    """
 
     catalog: str
     default_namespace: tuple[str, ...]
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,8 @@ def test_the_planner_reads_every_member_that_it_is_sent():
 
 
 def test_the_bridge_reads_every_member_that_it_is_answered():
-    sources = [path for path in JAVA.rglob("*.java") if path.name != "Protocol.java"]
+    bridge = SPARK / "bridge"
+    sources = [path for path in bridge.rglob("*.java") if path.name != "Protocol.java"]
     text = "\n".join(path.read_text() for path in sources)
     known, asked = messages(), _asked()
     unread = {

@@ -25,6 +25,7 @@ import org.icecomb.spark.convert.Changes;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.functions.PartitionFunctions;
+import org.icecomb.spark.functions.VersionFunction;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AlterNamespace;
 import org.icecomb.spark.planner.Protocol.AlterTable;
@@ -235,13 +236,7 @@ abstract class BaseCatalog
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    String[] namespace = to.namespace();
-    // RENAME TO catalog.db.name hands the catalog's name over inside the namespace.
-    if (namespace.length > 1 && namespace[0].equals(name)) {
-      namespace = Arrays.copyOfRange(namespace, 1, namespace.length);
-    }
-    Identifier target =
-        Identifier.of(namespace.length == 0 ? from.namespace() : namespace, to.name());
+    Identifier target = renamed(from, to);
     try {
       session.ask(catalog -> new RenameTable(catalog, name(from), name(target)), Done.class);
     } catch (PlannerException e) {
@@ -249,6 +244,16 @@ abstract class BaseCatalog
           e.type().equals("TableAlreadyExistsError") || e.type().equals("NoSuchNamespaceError");
       throw SparkErrors.ofTable(e, aboutTarget ? target : from);
     }
+  }
+
+  /** The new name of a table or view, as the statement means it. */
+  final Identifier renamed(Identifier from, Identifier to) {
+    String[] namespace = to.namespace();
+    // RENAME TO catalog.db.name hands the catalog's name over inside the namespace.
+    if (namespace.length > 1 && namespace[0].equals(name)) {
+      namespace = Arrays.copyOfRange(namespace, 1, namespace.length);
+    }
+    return Identifier.of(namespace.length == 0 ? from.namespace() : namespace, to.name());
   }
 
   @Override
@@ -311,23 +316,37 @@ abstract class BaseCatalog
 
   @Override
   public Identifier[] listFunctions(String[] namespace) {
-    return PartitionFunctions.serves(namespace)
-        ? PartitionFunctions.names().stream()
-            .map(function -> Identifier.of(namespace, function))
-            .toArray(Identifier[]::new)
-        : new Identifier[0];
+    if (!PartitionFunctions.serves(namespace)) {
+      return new Identifier[0];
+    }
+    List<String> names = PartitionFunctions.names();
+    names.add(VersionFunction.NAME);
+    return names.stream()
+        .map(function -> Identifier.of(namespace, function))
+        .toArray(Identifier[]::new);
   }
 
   @Override
   public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
-    UnboundFunction found =
-        PartitionFunctions.serves(function.namespace())
-            ? PartitionFunctions.find(function.name())
-            : null;
+    UnboundFunction found = null;
+    if (PartitionFunctions.serves(function.namespace())) {
+      found =
+          function.name().equalsIgnoreCase(VersionFunction.NAME)
+              ? new VersionFunction(version())
+              : PartitionFunctions.find(function.name());
+    }
     if (found == null) {
       throw new NoSuchFunctionException(function);
     }
     return found;
+  }
+
+  private String version() {
+    try {
+      return session.version();
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
   }
 
   private IcecombTable described(Identifier table, Function<String, Request> request) {
@@ -342,7 +361,11 @@ abstract class BaseCatalog
     return String.join(".", parts);
   }
 
-  private <T extends Record> T askTable(
+  final PlannerSession session() {
+    return session;
+  }
+
+  final <T extends Record> T askTable(
       Identifier table, Function<String, Request> request, Class<T> kind) {
     try {
       return session.ask(request, kind);
@@ -351,7 +374,7 @@ abstract class BaseCatalog
     }
   }
 
-  private <T extends Record> T askNamespace(
+  final <T extends Record> T askNamespace(
       String[] namespace, Function<String, Request> request, Class<T> kind) {
     try {
       return session.ask(request, kind);
@@ -360,7 +383,7 @@ abstract class BaseCatalog
     }
   }
 
-  private static TableName name(Identifier table) {
+  static TableName name(Identifier table) {
     return new TableName(List.of(table.namespace()), table.name());
   }
 }

@@ -21,6 +21,7 @@ public final class PlannerSession {
   private int generation = -1;
   private String handle;
   private String[] defaultNamespace;
+  private String version;
 
   PlannerSession(String catalogName, Map<String, String> options) {
     this.catalogName = catalogName;
@@ -63,12 +64,19 @@ public final class PlannerSession {
     return defaultNamespace;
   }
 
+  /** What serves the catalog. */
+  synchronized String version() {
+    handle();
+    return version;
+  }
+
   private synchronized String handle() {
     int current = planner.generation();
     if (current != generation) {
       OpenedCatalog opened = planner.ask(this::description, OpenedCatalog.class);
       handle = opened.catalog();
       defaultNamespace = opened.defaultNamespace().toArray(new String[0]);
+      version = opened.version();
       generation = current;
     }
     return handle;

@@ -8,11 +8,13 @@ import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.icecomb.spark.planner.PlannerException;
 import scala.Option;
@@ -27,8 +29,20 @@ public final class SparkErrors {
   public static RuntimeException ofTable(PlannerException error, Identifier table) {
     return switch (error.type()) {
       case "NoSuchTableError" -> unchecked(new NoSuchTableException(table));
-      case "TableAlreadyExistsError" -> unchecked(new TableAlreadyExistsException(table));
+      case "TableAlreadyExistsError", "ViewAlreadyExistsError" ->
+          unchecked(new TableAlreadyExistsException(table));
       case "NoSuchNamespaceError" -> unchecked(new NoSuchNamespaceException(table.namespace()));
+      default -> other(error);
+    };
+  }
+
+  /** The exception for an error about a view. */
+  public static RuntimeException ofView(PlannerException error, Identifier view) {
+    return switch (error.type()) {
+      case "NoSuchViewError", "NoSuchIcebergViewError" -> unchecked(new NoSuchViewException(view));
+      case "TableAlreadyExistsError", "ViewAlreadyExistsError" ->
+          unchecked(new ViewAlreadyExistsException(view));
+      case "NoSuchNamespaceError" -> unchecked(new NoSuchNamespaceException(view.namespace()));
       default -> other(error);
     };
   }

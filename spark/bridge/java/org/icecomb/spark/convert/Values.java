@@ -1,14 +1,19 @@
 package org.icecomb.spark.convert;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.BooleanNode;
 import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.LongNode;
 import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
 import com.fasterxml.jackson.databind.node.DoubleNode;
 import java.math.BigDecimal;
 import java.util.Base64;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
@@ -21,10 +26,12 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.planner.Json;
 
 /**
  * Single values as JSON: dates are days and timestamps microseconds since 1970, decimals are text,
@@ -76,6 +83,27 @@ public final class Values {
       return TextNode.valueOf(value.toString());
     }
     throw new IllegalArgumentException("No JSON form for " + value.getClass().getName());
+  }
+
+  /** Writes a value of Spark's internal form: arrays as lists, maps of texts as objects. */
+  public static JsonNode toJson(Object value, DataType type) {
+    if (value != null && type instanceof ArrayType array) {
+      ArrayNode list = Json.array();
+      for (Object element : ((ArrayData) value).toObjectArray(array.elementType())) {
+        list.add(toJson(element, array.elementType()));
+      }
+      return list;
+    }
+    if (value != null && type instanceof MapType map) {
+      ObjectNode object = Json.object();
+      Object[] keys = ((MapData) value).keyArray().toObjectArray(map.keyType());
+      Object[] values = ((MapData) value).valueArray().toObjectArray(map.valueType());
+      for (int i = 0; i < keys.length; i++) {
+        object.set(keys[i].toString(), toJson(values[i], map.valueType()));
+      }
+      return object;
+    }
+    return toJson(value);
   }
 
   /** Reads a value into Spark's internal form. */

@@ -5,14 +5,14 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.functions.PartitionTransform.Kind;
@@ -61,21 +61,31 @@ public final class PartitionFunctions {
       if (fields.length != (hasParameter ? 2 : 1)) {
         throw new UnsupportedOperationException(description());
       }
-      if (hasParameter && !(fields[0].dataType() instanceof IntegerType)) {
-        throw new UnsupportedOperationException(name + ": the first argument must be an int literal");
+      if (hasParameter && !isCount(fields[0].dataType())) {
+        throw new UnsupportedOperationException(
+            name + ": the first argument is a tinyint, smallint or int, not "
+                + fields[0].dataType().catalogString());
       }
       DataType source = widened(fields[fields.length - 1].dataType());
       // The parameter is known only from the rows; 1 stands for it while types are checked.
       new PartitionTransform(kind, 1, source);
-      return new Bound(name, kind, hasParameter, source);
+      return org.icecomb.spark.functions.BoundFunction.of(name, kind, source);
     }
 
-    /** Iceberg has no tinyint and smallint; a bare NULL may be of any type. */
-    private static DataType widened(DataType type) {
-      if (type.equals(DataTypes.ByteType) || type.equals(DataTypes.ShortType)) {
-        return DataTypes.IntegerType;
+    private static boolean isCount(DataType type) {
+      return type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
+    }
+
+    /**
+     * Iceberg has no tinyint and smallint: they are bucketed as int, and truncated to what they are.
+     * A bare NULL may be of any type.
+     */
+    private DataType widened(DataType type) {
+      if (type instanceof NullType) {
+        return kind == Kind.TRUNCATE ? DataTypes.IntegerType : DataTypes.TimestampType;
       }
-      return type instanceof NullType ? DataTypes.TimestampType : type;
+      boolean small = type instanceof ByteType || type instanceof ShortType;
+      return small && kind != Kind.TRUNCATE ? DataTypes.IntegerType : type;
     }
 
     @Override
@@ -85,70 +95,6 @@ public final class PartitionFunctions {
         case TRUNCATE -> "truncate(width, column): a value truncated as Iceberg does";
         default -> name + "(column): " + name + " of a date or timestamp as Iceberg partitions by it";
       };
-    }
-  }
-
-  /** A function on values of one type; the transform is made anew only when the parameter changes. */
-  private static final class Bound implements ScalarFunction<Object> {
-
-    private final String name;
-    private final Kind kind;
-    private final boolean hasParameter;
-    private final DataType source;
-    private transient PartitionTransform transform;
-
-    Bound(String name, Kind kind, boolean hasParameter, DataType source) {
-      this.name = name;
-      this.kind = kind;
-      this.hasParameter = hasParameter;
-      this.source = source;
-    }
-
-    @Override
-    public DataType[] inputTypes() {
-      return hasParameter
-          ? new DataType[] {DataTypes.IntegerType, source}
-          : new DataType[] {source};
-    }
-
-    @Override
-    public DataType resultType() {
-      return new PartitionTransform(kind, 1, source).resultType();
-    }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    public String canonicalName() {
-      return "icecomb." + name + "(" + source.catalogString() + ")";
-    }
-
-    @Override
-    public Object produceResult(InternalRow input) {
-      int last = hasParameter ? 1 : 0;
-      if (input.isNullAt(last) || input.isNullAt(0)) {
-        return null;
-      }
-      int parameter = hasParameter ? input.getInt(0) : 0;
-      PartitionTransform current = transform;
-      if (current == null || current.parameter() != parameter) {
-        current = new PartitionTransform(kind, parameter, source);
-        transform = current;
-      }
-      return current.apply(input.get(last, source));
-    }
-
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Bound bound && bound.canonicalName().equals(canonicalName());
-    }
-
-    @Override
-    public int hashCode() {
-      return canonicalName().hashCode();
     }
   }
 }

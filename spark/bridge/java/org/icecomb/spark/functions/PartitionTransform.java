@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.Locale;
 import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
@@ -76,13 +78,14 @@ public final class PartitionTransform implements Serializable {
         source instanceof IntegerType
             || source instanceof LongType
             || source instanceof DecimalType;
+    boolean small = source instanceof ByteType || source instanceof ShortType;
     boolean text = source instanceof StringType || source instanceof BinaryType;
     return switch (kind) {
       case IDENTITY, VOID -> true;
       case YEAR, MONTH, DAY -> timestamp || source instanceof DateType;
       case HOUR -> timestamp;
       case BUCKET -> parameter > 0 && (number || text || timestamp || source instanceof DateType);
-      case TRUNCATE -> parameter > 0 && (number || text);
+      case TRUNCATE -> parameter > 0 && (number || small || text);
     };
   }
 
@@ -105,58 +108,123 @@ public final class PartitionTransform implements Serializable {
     }
     return switch (kind) {
       case IDENTITY -> value;
-      case YEAR -> LocalDate.ofEpochDay(day(value)).getYear() - 1970;
-      case MONTH -> month(LocalDate.ofEpochDay(day(value)));
-      case DAY -> day(value);
-      case HOUR -> (int) Math.floorDiv((Long) value, MICROS_PER_HOUR);
-      case BUCKET -> (hash(value) & Integer.MAX_VALUE) % parameter;
-      case TRUNCATE -> truncate(value);
+      case YEAR -> year(dayOf(value));
+      case MONTH -> month(dayOf(value));
+      case DAY -> dayOf(value);
+      case HOUR -> hour((Long) value);
+      case BUCKET -> bucketOf(value);
+      case TRUNCATE -> truncated(value);
       case VOID -> null;
     };
   }
 
-  private static int month(LocalDate date) {
+  private static int dayOf(Object value) {
+    return value instanceof Integer days ? days : day((Long) value);
+  }
+
+  private int bucketOf(Object value) {
+    if (value instanceof Integer || value instanceof Long) {
+      return bucket(parameter, ((Number) value).longValue());
+    }
+    if (value instanceof UTF8String text) {
+      return bucket(parameter, text);
+    }
+    return value instanceof Decimal decimal
+        ? bucket(parameter, decimal)
+        : bucket(parameter, (byte[]) value);
+  }
+
+  private Object truncated(Object value) {
+    if (value instanceof Integer number) {
+      return truncate(parameter, number);
+    }
+    if (value instanceof Long number) {
+      return truncate(parameter, number);
+    }
+    if (value instanceof Short number) {
+      return (short) truncate(parameter, number);
+    }
+    if (value instanceof Byte number) {
+      return (byte) truncate(parameter, number);
+    }
+    if (value instanceof UTF8String text) {
+      return truncate(parameter, text);
+    }
+    return value instanceof Decimal decimal
+        ? truncate(parameter, decimal)
+        : truncate(parameter, (byte[]) value);
+  }
+
+  static int year(int days) {
+    return LocalDate.ofEpochDay(days).getYear() - 1970;
+  }
+
+  static int month(int days) {
+    LocalDate date = LocalDate.ofEpochDay(days);
     return (date.getYear() - 1970) * 12 + date.getMonthValue() - 1;
   }
 
-  private static int day(Object value) {
-    return value instanceof Integer days ? days : (int) Math.floorDiv((Long) value, MICROS_PER_DAY);
+  static int day(long micros) {
+    return (int) Math.floorDiv(micros, MICROS_PER_DAY);
+  }
+
+  static int hour(long micros) {
+    return (int) Math.floorDiv(micros, MICROS_PER_HOUR);
   }
 
   /** Appendix B of the specification: integers of every width hash as 8 bytes. */
-  private static int hash(Object value) {
-    if (value instanceof Integer || value instanceof Long) {
-      return Murmur3_x86_32.hashLong(((Number) value).longValue(), 0);
-    }
-    byte[] bytes;
-    if (value instanceof UTF8String text) {
-      bytes = text.getBytes();
-    } else if (value instanceof Decimal decimal) {
-      bytes = decimal.toJavaBigDecimal().unscaledValue().toByteArray();
-    } else {
-      bytes = (byte[]) value;
-    }
-    return Murmur3_x86_32.hashUnsafeBytes2(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, 0);
+  static int bucket(int buckets, long value) {
+    return bucketOfHash(buckets, Murmur3_x86_32.hashLong(value, 0));
   }
 
-  private Object truncate(Object value) {
-    if (value instanceof Integer number) {
-      return number - Math.floorMod(number, parameter);
-    }
-    if (value instanceof Long number) {
-      return number - Math.floorMod(number, (long) parameter);
-    }
-    if (value instanceof UTF8String text) {
-      return text.substring(0, parameter);
-    }
-    if (value instanceof byte[] bytes) {
-      return bytes.length <= parameter ? bytes : Arrays.copyOf(bytes, parameter);
-    }
-    Decimal decimal = (Decimal) value;
-    BigInteger unscaled = decimal.toJavaBigDecimal().unscaledValue();
-    BigInteger kept = unscaled.subtract(unscaled.mod(BigInteger.valueOf(parameter)));
+  static int bucket(int buckets, UTF8String value) {
+    return bucket(buckets, value.getBytes());
+  }
+
+  static int bucket(int buckets, Decimal value) {
+    return bucket(buckets, value.toJavaBigDecimal().unscaledValue().toByteArray());
+  }
+
+  static int bucket(int buckets, byte[] value) {
+    return bucketOfHash(
+        buckets,
+        Murmur3_x86_32.hashUnsafeBytes2(value, Platform.BYTE_ARRAY_OFFSET, value.length, 0));
+  }
+
+  private static int bucketOfHash(int buckets, int hash) {
+    return (hash & Integer.MAX_VALUE) % positive(buckets, "bucket");
+  }
+
+  static int truncate(int width, int value) {
+    return value - Math.floorMod(value, positive(width, "truncate"));
+  }
+
+  static long truncate(int width, long value) {
+    return value - Math.floorMod(value, (long) positive(width, "truncate"));
+  }
+
+  static UTF8String truncate(int width, UTF8String value) {
+    return value.substring(0, positive(width, "truncate"));
+  }
+
+  static byte[] truncate(int width, byte[] value) {
+    return value.length <= positive(width, "truncate") ? value : Arrays.copyOf(value, width);
+  }
+
+  static Decimal truncate(int width, Decimal value) {
+    BigInteger unscaled = value.toJavaBigDecimal().unscaledValue();
+    BigInteger kept =
+        unscaled.subtract(unscaled.mod(BigInteger.valueOf(positive(width, "truncate"))));
     // Rounding towards minus infinity may need one digit more than the column has.
-    return Decimal.apply(new java.math.BigDecimal(kept, decimal.scale()));
+    return Decimal.apply(new java.math.BigDecimal(kept, value.scale()));
+  }
+
+  private static int positive(int parameter, String transform) {
+    if (parameter < 1) {
+      throw new IllegalArgumentException(
+          transform + " needs a number of at least 1, not " + parameter);
+    }
+    return parameter;
   }
 
   /** A partition value as it stands in the paths of data files, before escaping. */

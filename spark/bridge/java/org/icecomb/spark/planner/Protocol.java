@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 7;
+  static final int VERSION = 8;
 
   private Protocol() {}
 
@@ -31,7 +31,7 @@ public final class Protocol {
   public record OpenCatalog(String name, Map<String, String> options, Environment environment)
       implements Request {}
 
-  public record OpenedCatalog(String catalog, List<String> defaultNamespace) {}
+  public record OpenedCatalog(String catalog, List<String> defaultNamespace, String version) {}
 
   public record ListNamespaces(String catalog, List<String> parent) implements Request {}
 
@@ -218,4 +218,63 @@ public final class Protocol {
   public record Possible(boolean possible) {}
 
   public record DeleteWhere(JsonNode reference, JsonNode filters, Audit audit) implements Request {}
+
+  // Procedures
+
+  public record ListProcedures(String catalog, List<String> namespace) implements Request {}
+
+  public record ProcedureNames(List<TableName> procedures) {}
+
+  public record LoadProcedure(String catalog, TableName procedure) implements Request {}
+
+  public record ProcedureParameter(String name, JsonNode type, String fallback) {}
+
+  public record ProcedureDescription(
+      String name, String description, List<ProcedureParameter> parameters) {}
+
+  public record ProcedureArgument(String name, JsonNode value) {}
+
+  public record CurrentNamespace(String catalog, List<String> namespace) {}
+
+  public record CallProcedure(
+      String catalog,
+      TableName procedure,
+      List<ProcedureArgument> arguments,
+      CurrentNamespace current)
+      implements Request {}
+
+  public record ProcedureResult(JsonNode schema, List<JsonNode> rows, List<String> statements) {}
+
+  // Views
+
+  public record ListViews(String catalog, List<String> namespace) implements Request {}
+
+  public record ViewExists(String catalog, TableName view) implements Request {}
+
+  public record LoadView(String catalog, TableName view) implements Request {}
+
+  public record ViewDescription(
+      String query,
+      JsonNode schema,
+      List<String> queryColumns,
+      String currentCatalog,
+      List<String> currentNamespace,
+      Map<String, String> settings,
+      String schemaMode,
+      Map<String, String> properties) {}
+
+  public record CreateView(String catalog, TableName view, ViewDescription definition)
+      implements Request {}
+
+  public record ReplaceView(
+      String catalog, TableName view, ViewDescription definition, boolean create)
+      implements Request {}
+
+  public record AlterView(
+      String catalog, TableName view, Map<String, String> set, List<String> remove)
+      implements Request {}
+
+  public record DropView(String catalog, TableName view) implements Request {}
+
+  public record RenameView(String catalog, TableName view, TableName target) implements Request {}
 }

@@ -1,0 +1,84 @@
+"""A second table over the files of a Hive table, which stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from icecomb.catalog.identifier import database_and_table
+from icecomb.catalog.migrate.applying import (
+    MigrationBlockedError,
+    file_mapping,
+    given_properties,
+    iceberg_properties,
+)
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.planning import plan_source
+from icecomb.catalog.table_creation import CreateTableTransaction
+from icecomb.format.errors import MigrationError, ValidationError
+from icecomb.format.operation.append import FastAppend
+from icecomb.format.storage.location import plain_texts
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshotted:
+    """The new table.
+
+    Attributes:
+        table: "db.new".
+        metadata_location: its metadata file.
+        files: how many data files of the Hive table it has.
+    """
+
+    table: str
+    metadata_location: str
+    files: int
+
+
+def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
+    place: Workplace,
+    target: str | tuple[str, ...],
+    choices: Choices,
+    location: str | None,
+    properties: Mapping[str, str] | None,
+    threads: int,
+) -> Snapshotted:
+    """See `icecomb.catalog.migrate.snapshot`."""
+    given = given_properties(properties)
+    table = place.entry.load()
+    if table.is_iceberg:
+        raise MigrationError(
+            f"{table.full_name} is an Iceberg table already",
+            hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
+            table=table.full_name,
+        )
+    partitions = place.partitions(table)
+    plan = plan_source(place.io, table, partitions, choices, place.progress, threads=threads)
+    if plan.blockers:
+        raise MigrationBlockedError(plan)
+    mapping, last_column_id = file_mapping(plan)
+    wanted = {**iceberg_properties(table.parameters), **given, "snapshot": "true"}
+    definition = replace(
+        plan.definition(wanted, mapping, last_column_id), location=location and location.rstrip("/")
+    )
+    draft = place.catalog.draft(database_and_table(target), definition)
+    _check_apart(place, plan.location, draft.metadata.location)
+    append = FastAppend(place.io, {"icecomb.snapshot-of": f"hive:{plan.table}"})
+    for file in plan.data_files:
+        append.append_data_file(file)
+    transaction = CreateTableTransaction(draft)
+    transaction.commit(append)
+    made = transaction.commit_transaction()
+    return Snapshotted(".".join(made.name()), made.metadata_location, len(plan.files))
+
+
+def _check_apart(place: Workplace, source: str, target: str) -> None:
+    """Refuse a folder in which Hive would read the new table's files as rows, or the other way."""
+    folders = plain_texts((source.rstrip("/"), target.rstrip("/")), place.io.properties)
+    one, other = (f"{folder}/" for folder in folders)
+    if one.startswith(other) or other.startswith(one):
+        raise ValidationError(
+            f"The new table cannot be in {target}: the Hive table is in {source}",
+            hint="give it a folder of its own",
+        )

@@ -1,0 +1,61 @@
+"""What a snapshot changed: the data files that it added and removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChanges:
+    """The data files that a snapshot added and removed.
+
+    Attributes:
+        added: Locations of data files.
+        removed: The same.
+        deletes: Whether it added or removed delete files, too.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    deletes: bool
+
+
+def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> SnapshotChanges:
+    """Read what a snapshot changed from the manifests that it wrote.
+
+    Raises:
+        CorruptFileError: A manifest cannot be read.
+        FileMissingError: A manifest is lost.
+    """
+    found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
+    deletes = False
+    for manifest in read_manifests(io, snapshot):
+        if manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
+        spec = metadata.spec_by_id(manifest.partition_spec_id)
+        columns = read_manifest_columns(io, manifest, (), spec=spec)
+        status, path = columns.column("status"), columns.column("file_path")
+        own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
+        for changed in (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED):
+            paths = path.filter(pc.and_(own, pc.equal(status, changed.value))).to_pylist()
+            if manifest.content is ManifestContent.DELETES:
+                deletes = deletes or bool(paths)
+            else:
+                found[changed.value] += paths
+    return SnapshotChanges(
+        tuple(found[ManifestEntryStatus.ADDED.value]),
+        tuple(found[ManifestEntryStatus.DELETED.value]),
+        deletes,
+    )

@@ -1,0 +1,105 @@
+package org.icecomb.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Values;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.CallProcedure;
+import org.icecomb.spark.planner.Protocol.CurrentNamespace;
+import org.icecomb.spark.planner.Protocol.ProcedureArgument;
+import org.icecomb.spark.planner.Protocol.ProcedureDescription;
+import org.icecomb.spark.planner.Protocol.ProcedureResult;
+import org.icecomb.spark.planner.Protocol.TableName;
+import org.icecomb.spark.read.GivenRows;
+
+/** A procedure of the planner: Spark brings its arguments into order, the planner does the rest. */
+final class PlannedProcedure implements UnboundProcedure, BoundProcedure {
+
+  private final PlannerSession session;
+  private final TableName procedure;
+  private final ProcedureDescription description;
+  private final ProcedureParameter[] parameters;
+
+  PlannedProcedure(PlannerSession session, TableName procedure, ProcedureDescription description) {
+    this.session = session;
+    this.procedure = procedure;
+    this.description = description;
+    this.parameters =
+        description.parameters().stream()
+            .map(PlannedProcedure::parameter)
+            .toArray(ProcedureParameter[]::new);
+  }
+
+  private static ProcedureParameter parameter(
+      org.icecomb.spark.planner.Protocol.ProcedureParameter described) {
+    ProcedureParameter.Builder builder =
+        ProcedureParameter.in(described.name(), DataType.fromJson(Json.text(described.type())));
+    return described.fallback() == null
+        ? builder.build()
+        : builder.defaultValue(described.fallback()).build();
+  }
+
+  @Override
+  public String name() {
+    return description.name();
+  }
+
+  @Override
+  public String description() {
+    return description.description();
+  }
+
+  @Override
+  public BoundProcedure bind(StructType inputs) {
+    return this;
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return parameters;
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  @Override
+  public Iterator<Scan> call(InternalRow input) {
+    List<ProcedureArgument> arguments = new ArrayList<>();
+    for (int i = 0; i < parameters.length; i++) {
+      DataType type = parameters[i].dataType();
+      JsonNode value = Values.toJson(input.isNullAt(i) ? null : input.get(i, type), type);
+      arguments.add(new ProcedureArgument(parameters[i].name(), value));
+    }
+    SparkSession spark = SparkSession.active();
+    CatalogManager catalogs = spark.sessionState().catalogManager();
+    CurrentNamespace current =
+        new CurrentNamespace(
+            catalogs.currentCatalog().name(), List.of(catalogs.currentNamespace()));
+    try {
+      ProcedureResult result =
+          session.ask(
+              catalog -> new CallProcedure(catalog, procedure, arguments, current),
+              ProcedureResult.class);
+      result.statements().forEach(spark::sql);
+      Scan rows = new GivenRows(Schemas.parse(result.schema()), result.rows());
+      return List.of(rows).iterator();
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package org.icecomb.spark;
+
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.catalog.View;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Protocol.ViewDescription;
+
+/** Views of Spark and of the planner, turned into each other. */
+final class PlannedView {
+
+  private PlannedView() {}
+
+  /** A view of the planner. */
+  static View of(ViewDescription description) {
+    return new View.Builder()
+        .withSchema(Schemas.visible(Schemas.parse(description.schema())))
+        .withProperties(description.properties())
+        .withQueryText(description.query())
+        .withCurrentCatalog(description.currentCatalog())
+        .withCurrentNamespace(description.currentNamespace().toArray(new String[0]))
+        .withSqlConfigs(description.settings())
+        .withSchemaMode(description.schemaMode())
+        .withQueryColumnNames(description.queryColumns().toArray(new String[0]))
+        .build();
+  }
+
+  /** What Spark wants a view to be. */
+  static ViewDescription described(View wanted) {
+    return new ViewDescription(
+        wanted.queryText(),
+        Schemas.toJson(Schemas.visible(wanted.schema())),
+        List.of(wanted.queryColumnNames()),
+        wanted.currentCatalog(),
+        Arrays.asList(wanted.currentNamespace()),
+        wanted.sqlConfigs(),
+        wanted.schemaMode(),
+        wanted.properties());
+  }
+}

@@ -1,0 +1,43 @@
+"""The procedures that CALL finds in the namespace ``system``, by Iceberg's names.
+
+A new one is a function with the decorator `procedure` and its name in this list: its signature says
+the rest to Spark and to `DESCRIBE PROCEDURE`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icecomb.spark.planner.procedures.changelog import create_changelog_view
+from icecomb.spark.planner.procedures.files import add_files, migrate, register_table, snapshot
+from icecomb.spark.planner.procedures.maintenance import expire_snapshots, rewrite_manifests
+from icecomb.spark.planner.procedures.signature import Procedure
+from icecomb.spark.planner.procedures.snapshots import (
+    ancestors_of,
+    cherrypick_snapshot,
+    fast_forward,
+    publish_changes,
+    rollback_to_snapshot,
+    rollback_to_timestamp,
+    set_current_snapshot,
+)
+
+PROCEDURES: Final[dict[str, Procedure]] = {
+    one.name: one
+    for one in (
+        add_files,
+        ancestors_of,
+        cherrypick_snapshot,
+        create_changelog_view,
+        expire_snapshots,
+        fast_forward,
+        migrate,
+        publish_changes,
+        register_table,
+        rewrite_manifests,
+        rollback_to_snapshot,
+        rollback_to_timestamp,
+        set_current_snapshot,
+        snapshot,
+    )
+}

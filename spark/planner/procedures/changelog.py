@@ -1,0 +1,297 @@
+"""The procedure that makes a view of what changed between two snapshots.
+
+The view is SQL over the table's versions, so that Spark reads and compares the rows. What a commit
+inserted and deleted are the rows of the files that it added and removed; where it has delete files,
+too, they are the rows (by file and position) that one of its two versions has and the other has
+not.
+"""
+
+# ruff: noqa: S608 - the SQL is built of quoted names, numbers, and texts that `_literal` makes safe
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.catalog.table import Table
+from icecomb.format.errors import (
+    NoSuchSnapshotError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.scan.snapshot_changes import SnapshotChanges, snapshot_changes
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import Operation, Snapshot
+from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
+from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
+from icecomb.spark.schema import spark_type, sql_type
+
+_START: Final = "start-snapshot-id"
+_END: Final = "end-snapshot-id"
+_START_TIME: Final = "start-timestamp"
+_END_TIME: Final = "end-timestamp"
+_OPTIONS: Final = (_START, _END, _START_TIME, _END_TIME)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
+_CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogView:
+    """The view's name."""
+
+    changelog_view: Text
+
+
+@procedure
+def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
+    call: Call,
+    table: Text,
+    changelog_view: Text | None = None,
+    options: Options | None = None,
+    compute_updates: Flag | None = None,
+    identifier_columns: Texts | None = None,
+    net_changes: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
+) -> list[ChangelogView]:
+    """Make a temporary view of the rows that were inserted and deleted between two snapshots."""
+    found = call.load(table)
+    updates = bool(identifier_columns) if compute_updates is None else compute_updates
+    if updates and net_changes:
+        raise UnsupportedError(
+            "net_changes leaves out what compute_updates tells: states in between",
+            hint="give one of both",
+        )
+    name = changelog_view or quoted(f"{found.name()[-1]}_changes")
+    parts = parse_name(name)
+    if len(parts) != 1:
+        raise ValidationError(
+            f"{name} is no name of a temporary view", hint="give a name without a namespace"
+        )
+    log = _Changelog(call, found, options or {})
+    if updates:
+        sql = log.with_updates(_identifiers(found, identifier_columns))
+    else:
+        sql = log.net_changes() if net_changes else log.changes()
+    call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(*parts)} AS {sql}")
+    return [ChangelogView(name)]
+
+
+class _Changelog:
+    """The SQL of what changed in a table between two snapshots."""
+
+    def __init__(self, call: Call, table: Table, options: Mapping[str, str]) -> None:
+        self._table = table
+        self._name = quoted(call.catalog.name, *table.name())
+        self._columns = [
+            (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in table.schema().fields
+        ]
+        self._snapshots = _range(table, options)
+
+    @property
+    def columns(self) -> str:
+        """The names of the table's columns."""
+        return ", ".join(quoted(name) for _, name, _ in self._columns)
+
+    def changes(self, *, rewritten: bool = False) -> str:
+        """The rows of each commit.
+
+        Args:
+            rewritten: Whether rows that it only wrote anew are shown as deleted and inserted.
+        """
+        empty = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(n)}" for _, n, kind in self._columns)
+        none = "'' AS _change_type, 0 AS _change_ordinal, 0L AS _commit_snapshot_id"
+        parts = [f"SELECT {empty}, {none} WHERE false"]
+        for ordinal, snapshot in enumerate(self._snapshots):
+            parts += self._of_commit(snapshot, ordinal, rewritten=rewritten)
+        return "\nUNION ALL ".join(parts)
+
+    def net_changes(self) -> str:
+        """The rows that one end of the range has and the other has not.
+
+        Of equal rows an insertion and a deletion cancel each other, as Iceberg's iterator over
+        them in the order of commits does.
+        """
+        self._check_comparable()
+        rows = f"PARTITION BY {self.columns}"
+        running = f"({rows} ORDER BY _change_ordinal, _change_type ROWS UNBOUNDED PRECEDING)"
+        sign = "IF(_change_type = 'INSERT', 1, -1)"
+        return (
+            f"SELECT {self.columns}, {', '.join(_CHANGE)} FROM ("
+            "SELECT *, explode(sequence(1, abs(_icecomb_net))) FROM ("
+            "SELECT *, coalesce(max(IF(_icecomb_sum = 0, _icecomb_row, NULL)) "
+            f"OVER ({rows}), 0) + 1 AS _icecomb_first FROM ("
+            f"SELECT *, sum({sign}) OVER {running} AS _icecomb_sum, row_number() OVER "
+            f"{running.replace(' ROWS UNBOUNDED PRECEDING', '')} AS _icecomb_row, "
+            f"sum({sign}) OVER ({rows}) AS _icecomb_net FROM ({self.changes(rewritten=True)}))) "
+            "WHERE _icecomb_net <> 0 AND _icecomb_row = _icecomb_first)"
+        )
+
+    def with_updates(self, identifiers: Sequence[str]) -> str:
+        """The changes, where a deletion and an insertion of one identifier are an update."""
+        ids = ", ".join(map(quoted, identifiers))
+        window = f"OVER (PARTITION BY {ids}, _change_ordinal)"
+        several = _literal(
+            "Cannot compute updates because there are multiple rows with the same identifier "
+            f"fields([{', '.join(identifiers)}]). Please make sure the rows are unique."
+        )
+        return (
+            f"SELECT {self.columns}, CASE WHEN _icecomb_deletes = 0 OR _icecomb_inserts = 0 "
+            "THEN _change_type WHEN _icecomb_deletes > 1 OR _icecomb_inserts > 1 "
+            f"THEN CAST(raise_error({several}) AS STRING) "
+            "WHEN _change_type = 'DELETE' THEN 'UPDATE_BEFORE' ELSE 'UPDATE_AFTER' END "
+            "AS _change_type, _change_ordinal, _commit_snapshot_id FROM ("
+            f"SELECT *, count_if(_change_type = 'DELETE') {window} AS _icecomb_deletes, "
+            f"count_if(_change_type = 'INSERT') {window} AS _icecomb_inserts "
+            f"FROM ({self.changes()}))"
+        )
+
+    def _of_commit(self, snapshot: Snapshot, ordinal: int, *, rewritten: bool) -> list[str]:
+        metadata = self._table.metadata
+        parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
+        changes = snapshot_changes(self._table.io, metadata, snapshot)
+        if parent is None and (changes.removed or snapshot.parent_snapshot_id is not None):
+            raise NoSuchSnapshotError(
+                f"What snapshot {snapshot.snapshot_id} changed is not known any more: the one "
+                "before it has expired",
+                hint=f"begin later: give {_START}, or {_START_TIME}",
+            )
+        inserted, deleted = self._rows(changes, snapshot, parent)
+        tail = f"{ordinal} AS _change_ordinal, {snapshot.snapshot_id}L AS _commit_snapshot_id"
+        if inserted and deleted and not rewritten:
+            self._check_comparable()
+            inserted, deleted = (
+                f"{inserted} EXCEPT ALL {deleted}",
+                f"{deleted} EXCEPT ALL {inserted}",
+            )
+        return [
+            f"SELECT *, '{kind}' AS _change_type, {tail} FROM ({rows})"
+            for kind, rows in (("DELETE", deleted), ("INSERT", inserted))
+            if rows
+        ]
+
+    def _rows(
+        self, changes: SnapshotChanges, snapshot: Snapshot, parent: Snapshot | None
+    ) -> tuple[str, str]:
+        """The queries of the rows that a commit brought and took; empty where there are none."""
+        if not changes.deletes or parent is None:
+            return (
+                self._select(snapshot, _in_files(changes.added)) if changes.added else "",
+                self._select(parent, _in_files(changes.removed))
+                if changes.removed and parent
+                else "",
+            )
+        inserted = self._select(snapshot, self._not_in(parent))
+        return inserted, self._select(parent, self._not_in(snapshot))
+
+    def _select(self, snapshot: Snapshot, where: str) -> str:
+        """Rows of a version, as columns of the table as it is now."""
+        schema = self._table.scan(snapshot_id=snapshot.snapshot_id).schema()
+        shown = ", ".join(
+            f"CAST({_column(schema, number, name, kind)} AS {kind}) AS {quoted(name)}"
+            for number, name, kind in self._columns
+        )
+        return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
+
+    def _not_in(self, other: Snapshot) -> str:
+        return (
+            f"LEFT ANTI JOIN (SELECT _file AS f, _pos AS p FROM {self._version(other)}) AS o "
+            "ON t._file = o.f AND t._pos = o.p"
+        )
+
+    def _version(self, snapshot: Snapshot) -> str:
+        return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"
+
+    def _check_comparable(self) -> None:
+        """Refuse what Spark cannot compare rows by."""
+        for _, name, kind in self._columns:
+            if "MAP<" in kind:
+                raise UnsupportedError(
+                    f"Rows with a map cannot be compared by Spark: column {name}, {kind}",
+                    hint="choose snapshots that only append, or compare versions of the table",
+                )
+
+
+def _in_files(paths: Sequence[str]) -> str:
+    return f"WHERE t._file IN ({', '.join(map(_literal, paths))})"
+
+
+def _column(schema: Schema, field_id: int, name: str, kind: str) -> str:
+    """The column of a version, or null where it had none yet."""
+    old = next((field for field in schema.fields if field.field_id == field_id), None)
+    if old is None:
+        return "NULL"
+    before = sql_type(spark_type(old.field_type))
+    if "<" in kind and before != kind:
+        raise SchemaError(
+            f"Column {name} was {before} and is {kind}: its rows cannot be shown as one column",
+            hint=f"begin after the change of the schema: give {_START}",
+        )
+    return f"t.{quoted(old.name)}"
+
+
+def _literal(text: str) -> str:
+    """A text in SQL, whatever it holds and however Spark is set to read escapes and variables."""
+    if _PLAIN.fullmatch(text):
+        return f"'{text}'"
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
+    """The columns that tell rows apart.
+
+    Raises:
+        ValidationError: There are none.
+    """
+    schema = table.schema()
+    names = given or sorted(schema.identifier_field_names())
+    if not names:
+        raise ValidationError(
+            f"Updates of table {'.'.join(table.name())} cannot be told without identifier columns",
+            hint="give identifier_columns, or ALTER TABLE ... SET IDENTIFIER FIELDS",
+        )
+    return [schema.find_field(name, case_sensitive=False).name for name in names]
+
+
+def _range(table: Table, options: Mapping[str, str]) -> list[Snapshot]:
+    """The snapshots whose changes are asked for, oldest first; replacing ones change no rows."""
+    if unknown := sorted(options.keys() - set(_OPTIONS)):
+        raise ValidationError(
+            f"create_changelog_view has no option {unknown[0]}",
+            hint=f"its options: {', '.join(_OPTIONS)}",
+        )
+    given = {key: _whole(key, text) for key, text in options.items()}
+    for one, other in ((_START, _START_TIME), (_END, _END_TIME)):
+        if one in given and other in given:
+            raise ValidationError(
+                f"{one} and {other} are both given", hint="give at most one of them"
+            )
+    metadata = table.metadata
+    for key in (_START, _END):
+        if key in given and not metadata.has_snapshot(given[key]):
+            raise NoSuchSnapshotError(
+                f"{key} {given[key]}: the table has no such snapshot",
+                hint="look for its id in the snapshots of the table; it may have expired",
+            )
+    line = list(ancestors_of(metadata, given.get(_END, metadata.current_snapshot_id)))
+    if _END_TIME in given:
+        line = [s for s in line if s.timestamp_ms <= given[_END_TIME]]
+    if _START_TIME in given:
+        line = [s for s in line if s.timestamp_ms > given[_START_TIME]]
+    if _START in given:
+        ids = [snapshot.snapshot_id for snapshot in line]
+        if given[_START] not in ids:
+            raise ValidationError(
+                f"{_START} {given[_START]} is no ancestor of the end",
+                hint="give a snapshot that the end came from: see ancestors_of",
+            )
+        line = line[: ids.index(given[_START])]
+    return [s for s in reversed(line) if s.operation != Operation.REPLACE]
+
+
+def _whole(key: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        raise ValidationError(f"{key} is a whole number, not {text!r}", hint="give it as digits")
+    return int(text)

@@ -1,0 +1,212 @@
+"""What a procedure takes and gives, read from the annotations of the function that it is.
+
+A procedure is a function of a `Call` and of its own parameters, in Iceberg's order; its result is a
+list of dataclasses, whose members are the columns:
+
+    @procedure
+    def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastForwarded]:
+        \"\"\"Move a branch to where another one is, of which it is an ancestor.\"\"\"
+
+A parameter with a default is optional, and a null stands for that default, as in Iceberg.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from icecomb.format.errors import ValidationError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SqlType:
+    """A type of Spark.
+
+    Args:
+        name: As users see it.
+        json: As Spark writes it.
+        read: Makes the Python value of a JSON value.
+
+    Raises:
+        ValueError: By `read`, where the JSON is of another type.
+    """
+
+    name: str
+    json: Any
+    read: Callable[[Any], Any]
+
+
+def _scalar(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        # a truth value is a number for Python
+        if type(value) is not kind:
+            raise ValueError(value)
+        return value
+
+    return read
+
+
+def _array(element: SqlType) -> SqlType:
+    json = {"type": "array", "elementType": element.json, "containsNull": True}
+    read_list, read = _scalar(list), element.read
+    return SqlType(
+        f"array<{element.name}>", json, lambda value: tuple(read(e) for e in read_list(value))
+    )
+
+
+def _strings(value: Any) -> dict[str, str]:
+    read, found = _scalar(str), _scalar(dict)(value)
+    return {read(key): read(each) for key, each in found.items()}
+
+
+_TEXT: Final = SqlType("string", "string", _scalar(str))
+_LONG: Final = SqlType("bigint", "long", _scalar(int))
+_MAP: Final = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
+
+Text: TypeAlias = Annotated[str, _TEXT]
+Flag: TypeAlias = Annotated[bool, SqlType("boolean", "boolean", _scalar(bool))]
+Int: TypeAlias = Annotated[int, SqlType("int", "integer", _scalar(int))]
+Long: TypeAlias = Annotated[int, _LONG]
+Instant: TypeAlias = Annotated[int, SqlType("timestamp", "timestamp", _scalar(int))]
+"""Microseconds since 1970 UTC."""
+Texts: TypeAlias = Annotated[tuple[str, ...], _array(_TEXT)]
+Longs: TypeAlias = Annotated[tuple[int, ...], _array(_LONG)]
+Options: TypeAlias = Annotated[Mapping[str, str], SqlType("map<string,string>", _MAP, _strings)]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter, or a column of the result.
+
+    Args:
+        name: Its name.
+        type: Its type.
+        required: Whether it must be given, and not as null.
+        default: What null and nothing stand for.
+    """
+
+    name: str
+    type: SqlType
+    required: bool
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure.
+
+    Args:
+        name: Its name.
+        description: One sentence.
+        parameters: What it takes.
+        columns: What its rows are made of.
+        run: Does it, given a `Call` and the arguments by name; its rows are dataclasses.
+    """
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Parameter, ...]
+    run: Callable[..., Sequence[Any]]
+
+    def bind(self, arguments: Sequence[tuple[str | None, Any]]) -> dict[str, Any]:
+        """The values of all parameters.
+
+        Args:
+            arguments: JSON values in the order of the statement, each with its name or, those by
+                position, without; see `icecomb.spark.planner.values` for their forms.
+
+        Raises:
+            ValidationError: One is missing, unknown, given twice, or of another type.
+        """
+        given: dict[str, Any] = {}
+        known = {parameter.name: parameter for parameter in self.parameters}
+        by_name = False
+        for position, (name, value) in enumerate(arguments):
+            if by_name and name is None:
+                raise self._refused("arguments by position come before those by name")
+            by_name = name is not None
+            target = self._target(position, name)
+            if target in given:
+                raise self._refused(f"its argument {target} is given twice")
+            given[target] = self._value(known[target], value)
+        for parameter in self.parameters:
+            if parameter.required and given.get(parameter.name) is None:
+                how = "is null" if parameter.name in given else "is missing"
+                raise self._refused(f"its argument {parameter.name} {how}")
+        return {
+            p.name: p.default if given.get(p.name) is None else given[p.name]
+            for p in self.parameters
+        }
+
+    def signature(self) -> str:
+        """The procedure as one calls it, with types; square brackets are around optional ones."""
+        shown = (f"{p.name} {p.type.name}" for p in self.parameters)
+        marked = (
+            text if p.required else f"[{text}]"
+            for text, p in zip(shown, self.parameters, strict=True)
+        )
+        return f"{self.name}({', '.join(marked)})"
+
+    def _target(self, position: int, name: str | None) -> str:
+        if name is None:
+            if position >= len(self.parameters):
+                raise self._refused(f"it takes {len(self.parameters)} arguments at most")
+            return self.parameters[position].name
+        for parameter in self.parameters:
+            if parameter.name.lower() == name.lower():
+                return parameter.name
+        raise self._refused(f"it has no argument {name}")
+
+    def _value(self, parameter: Parameter, value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return parameter.type.read(value)
+        except ValueError as error:
+            found = "null" if error.args == (None,) else repr(error.args[0])
+            raise self._refused(
+                f"its argument {parameter.name} is {parameter.type.name}, not {found}"
+            ) from None
+
+    def _refused(self, what: str) -> ValidationError:
+        return ValidationError(
+            f"Procedure {self.name} cannot be called: {what}",
+            hint=f"call it as {self.signature()}",
+        )
+
+
+def procedure(function: Callable[..., Sequence[Any]]) -> Procedure:
+    """Declare a procedure; see the module."""
+    hints = get_type_hints(function, include_extras=True)
+    (row,) = get_args(hints["return"])
+    columns = get_type_hints(row, include_extras=True)
+    first, *parameters = inspect.signature(function).parameters.values()
+    del first  # the Call
+    return Procedure(
+        function.__name__,
+        (inspect.getdoc(function) or "").partition("\n")[0],
+        tuple(
+            Parameter(p.name, _type(hints[p.name])[0], p.default is p.empty, _default(p))
+            for p in parameters
+        ),
+        tuple(Parameter(name.name, *_type(columns[name.name])) for name in dataclasses.fields(row)),
+        function,
+    )
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    return None if parameter.default is parameter.empty else parameter.default
+
+
+def _type(hint: Any) -> tuple[SqlType, bool]:
+    """The type of an annotation, and whether it is never null."""
+    if get_origin(hint) in (Union, types.UnionType):
+        given = next(part for part in get_args(hint) if part is not types.NoneType)
+        return _type(given)[0], False
+    sql: SqlType = hint.__metadata__[0]
+    return sql, True

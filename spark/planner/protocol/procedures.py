@@ -1,0 +1,104 @@
+"""Procedures: named, described, called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.protocol.tables import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ListProcedures(Message):
+    """Names the procedures of a namespace; they are in ``system``. Answer: `ProcedureNames`."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureNames(Message):
+    """Names of procedures."""
+
+    procedures: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProcedure(Message):
+    """Asks for a procedure. Answer: `ProcedureDescription`."""
+
+    catalog: str
+    procedure: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureParameter(Message):
+    """A parameter.
+
+    Args:
+        name: Its name.
+        type: Spark's type.
+        fallback: What stands for it when it is not given, as SQL; None where it must be given.
+    """
+
+    name: str
+    type: Any
+    fallback: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureDescription(Message):
+    """What the bridge learns about a procedure."""
+
+    name: str
+    description: str
+    parameters: tuple[ProcedureParameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureArgument(Message):
+    """An argument: by name or, where that is null, by position."""
+
+    name: str | None
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentNamespace(Message):
+    """Where the session looks for names that say neither catalog nor namespace."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallProcedure(Message):
+    """Calls a procedure. Answer: `ProcedureResult`.
+
+    Args:
+        catalog: The catalog's handle.
+        procedure: Its name.
+        arguments: Those of the statement, in its order.
+        current: Of the session.
+    """
+
+    catalog: str
+    procedure: TableName
+    arguments: tuple[ProcedureArgument, ...]
+    current: CurrentNamespace
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureResult(Message):
+    """What a procedure gives.
+
+    Args:
+        schema: Spark's schema of its rows.
+        rows: Their values, see `icecomb.spark.planner.values`.
+        statements: SQL that the session runs before it shows them.
+    """
+
+    schema: Any
+    rows: tuple[Any, ...]
+    statements: tuple[str, ...]

@@ -1,0 +1,176 @@
+"""Signatures of procedures: read from functions, and arguments bound to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from icecomb.format.errors import ValidationError
+from icecomb.spark.planner.procedure_calls import find
+from icecomb.spark.planner.procedures import PROCEDURES
+from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
+from icecomb.spark.planner.procedures.signature import (
+    Flag,
+    Instant,
+    Longs,
+    Options,
+    Text,
+    Texts,
+    procedure,
+)
+
+# procedures.md: Iceberg 1.11's, with ! where required and ? where null, and 1.12's ignore_missing_files
+ICEBERG = {
+    "rollback_to_snapshot": "table! string, snapshot_id! bigint -> previous_snapshot_id bigint, current_snapshot_id bigint",
+    "rollback_to_timestamp": "table! string, timestamp! timestamp -> previous_snapshot_id bigint, current_snapshot_id bigint",
+    "set_current_snapshot": "table! string, snapshot_id bigint, ref string -> previous_snapshot_id bigint?, current_snapshot_id bigint",
+    "cherrypick_snapshot": "table! string, snapshot_id! bigint -> source_snapshot_id bigint, current_snapshot_id bigint",
+    "publish_changes": "table! string, wap_id! string -> source_snapshot_id bigint, current_snapshot_id bigint",
+    "fast_forward": "table! string, branch! string, to! string -> branch_updated string, previous_ref bigint?, updated_ref bigint",
+    "ancestors_of": "table! string, snapshot_id bigint -> snapshot_id bigint?, timestamp bigint?",
+    "expire_snapshots": "table! string, older_than timestamp, retain_last int, max_concurrent_deletes int, stream_results boolean, snapshot_ids array<bigint>, clean_expired_metadata boolean -> deleted_data_files_count bigint?, deleted_position_delete_files_count bigint?, deleted_equality_delete_files_count bigint?, deleted_manifest_files_count bigint?, deleted_manifest_lists_count bigint?, deleted_statistics_files_count bigint?",
+    "rewrite_manifests": "table! string, use_caching boolean, spec_id int, sort_by array<string> -> rewritten_manifests_count int, added_manifests_count int",
+    "register_table": "table! string, metadata_file! string -> current_snapshot_id bigint?, total_records_count bigint?, total_data_files_count bigint?",
+    "add_files": "table! string, source_table! string, partition_filter map<string,string>, check_duplicate_files boolean, parallelism int -> added_files_count bigint, changed_partition_count bigint?",
+    "migrate": "table! string, properties map<string,string>, drop_backup boolean, backup_table_name string, parallelism int, ignore_missing_files boolean -> migrated_files_count bigint",
+    "snapshot": "source_table! string, table! string, location string, properties map<string,string>, parallelism int, ignore_missing_files boolean -> imported_files_count bigint",
+    "create_changelog_view": "table! string, changelog_view string, options map<string,string>, compute_updates boolean, identifier_columns array<string>, net_changes boolean -> changelog_view string",
+}
+
+
+def _text(found):
+    taken = ", ".join(
+        f"{p.name}{'!' if p.required else ''} {p.type.name}" for p in found.parameters
+    )
+    given = ", ".join(f"{c.name} {c.type.name}{'' if c.required else '?'}" for c in found.columns)
+    return f"{taken} -> {given}"
+
+
+@pytest.mark.parametrize("name", ICEBERG)
+def test_a_procedure_has_iceberg_s_parameters_and_columns(name):
+    assert _text(PROCEDURES[name]) == ICEBERG[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    text: Text
+
+
+@procedure
+def example(
+    call: Call,
+    table: Text,
+    when: Instant,
+    dry_run: Flag = True,  # noqa: FBT002 - as procedures have it
+    ids: Longs | None = None,
+    names: Texts | None = None,
+    options: Options | None = None,
+) -> list[Row]:
+    """Do nothing.
+
+    Not shown.
+    """
+    return [Row(table)]
+
+
+def test_a_function_s_signature_is_the_procedure_s():
+    assert example.description == "Do nothing."
+    assert example.signature() == (
+        "example(table string, when timestamp, [dry_run boolean], [ids array<bigint>], "
+        "[names array<string>], [options map<string,string>])"
+    )
+    assert [column.name for column in example.columns] == ["text"]
+
+
+def test_arguments_are_bound_by_position_then_by_name_in_any_case():
+    bound = example.bind([(None, "t"), (None, 7), ("IDS", [1, 2]), ("Options", {"a": "b"})])
+    assert bound == {
+        "table": "t",
+        "when": 7,
+        "dry_run": True,
+        "ids": (1, 2),
+        "names": None,
+        "options": {"a": "b"},
+    }
+    assert example.bind([("when", 1), ("table", "t"), ("dry_run", None)])["dry_run"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([(None, "t")], "when is missing"),
+        ([(None, None), (None, 1)], "table is null"),
+        ([(None, "t"), (None, 1), ("table", "u")], "table is given twice"),
+        ([("table", "t"), ("TABLE", "u"), ("when", 1)], "table is given twice"),
+        ([("table", "t"), (None, 1)], "by position come before"),
+        ([(None, "t"), (None, 1), ("where", "x")], "no argument where"),
+        ([(None, "t"), (None, 1), *[(None, None)] * 5], "takes 6 arguments at most"),
+        ([(None, "t"), (None, "now")], "when is timestamp, not 'now'"),
+        ([(None, 1), (None, 1)], "table is string, not 1"),
+        ([(None, "t"), (None, True)], "when is timestamp, not True"),
+        ([(None, "t"), (None, 1), ("ids", [1, None])], r"ids is array<bigint>, not null"),
+        (
+            [(None, "t"), (None, 1), ("options", {"a": None})],
+            r"options is map<string,string>, not null",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_by_name(arguments, message):
+    with pytest.raises(ValidationError, match=message) as caught:
+        example.bind(arguments)
+    assert caught.value.hint.startswith("call it as example(table string")
+
+
+def test_an_unknown_procedure_is_refused_with_the_nearest_one():
+    assert find(("SYSTEM",), "Expire_Snapshots").name == "expire_snapshots"
+    with pytest.raises(ValidationError, match=r"no procedure system\.expire_snapshot") as caught:
+        find(("system",), "expire_snapshot")
+    assert caught.value.hint == "did you mean system.expire_snapshots?"
+    with pytest.raises(ValidationError, match=r"no procedure db\.migrate"):
+        find(("db",), "migrate")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("t", ("t",)),
+        ("db.t", ("db", "t")),
+        ("`a.b`.`c``d`", ("a.b", "c`d")),
+        ("`parquet`.`/a b/c=1`", ("parquet", "/a b/c=1")),
+    ],
+)
+def test_a_name_has_parts_and_backquotes(text, parts):
+    assert parse_name(text) == parts
+    assert parse_name(quoted(*parts)) == parts
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "a b", "`a", "``", "a`b`"])
+def test_what_is_no_name_is_refused(text):
+    with pytest.raises(ValidationError, match="is no name of a table"):
+        parse_name(text)
+
+
+class Lake:
+    """As much of a catalog as names need."""
+
+    name = "lake"
+    properties = {"uri": "thrift://A:9083,thrift://b:9083"}  # noqa: RUF012
+
+
+def test_a_table_is_found_as_iceberg_finds_it():
+    call = Call(Lake(), ("now",), "thrift://a:9083")
+    assert call.identifier("t") == ("now", "t")
+    assert call.identifier("db.t") == ("db", "t")
+    assert call.identifier("lake.db.t") == ("db", "t")
+    assert call.source("spark_catalog.db.t") == ("db", "t")
+    for text in ("lake.t", "other.db.t", "spark_catalog.db.t", "a.b.c.d"):
+        with pytest.raises(ValidationError, match="is no table of catalog lake"):
+            call.identifier(text)
+
+
+@pytest.mark.parametrize("metastore", [None, "thrift://c:9083"])
+def test_spark_s_own_tables_are_taken_of_the_same_metastore_only(metastore):
+    call = Call(Lake(), ("now",), metastore)
+    with pytest.raises(ValidationError, match="not in the metastore of catalog lake"):
+        call.source("spark_catalog.db.t")

@@ -1,0 +1,120 @@
+"""The functions of a catalog, as Iceberg Java's answer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+VALUES = {
+    "tinyint": ("-7Y", "127Y", "CAST(NULL AS TINYINT)"),
+    "smallint": ("-7S", "300S", "CAST(NULL AS SMALLINT)"),
+    "int": ("-2147483648", "-7", "34", "CAST(NULL AS INT)"),
+    "bigint": ("-9223372036854775808L", "34L", "CAST(NULL AS BIGINT)"),
+    "decimal": ("14.20BD", "-12.3456BD", "CAST(NULL AS DECIMAL(9,2))"),
+    "string": ("'iceberg'", "'日本語テキスト'", "''", "CAST(NULL AS STRING)"),
+    "binary": ("X'00010203040506'", "X''", "CAST(NULL AS BINARY)"),
+    "date": ("DATE'2017-11-16'", "DATE'1969-12-30'", "CAST(NULL AS DATE)"),
+    "timestamp": (
+        "TIMESTAMP'2017-11-16 22:31:08.000001Z'",
+        "TIMESTAMP'1969-12-31 23:59:59.999999Z'",
+    ),
+    "timestamp_ntz": ("TIMESTAMP_NTZ'2017-11-16 22:31:08'", "CAST(NULL AS TIMESTAMP_NTZ)"),
+}
+COUNTED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "binary")
+TIMES = ("timestamp", "timestamp_ntz")
+CALLS = [
+    *(
+        f"bucket({count}, {value})"
+        for kind in (*COUNTED, "date", *TIMES)
+        for value in VALUES[kind]
+        for count in ("16", "3Y", "100S")
+    ),
+    *(
+        f"truncate({count}, {value})"
+        for kind in COUNTED
+        for value in VALUES[kind]
+        for count in ("10", "3Y", "2S")
+    ),
+    *(
+        f"{unit}({value})"
+        for unit in ("years", "months", "days", "hours")
+        for kind in ((*TIMES, "date") if unit != "hours" else TIMES)
+        for value in VALUES[kind]
+    ),
+    "bucket(CAST(NULL AS INT), 1)",
+    "truncate(CAST(NULL AS INT), 'abc')",
+]
+
+
+def _selected(catalog, call, source):
+    return f"{catalog}.system.{call} AS c{source}"
+
+
+def test_every_function_has_type_and_value_of_iceberg_java_s(spark, iceberg_java):
+    for calls in itertools.batched(CALLS, 60) if hasattr(itertools, "batched") else [CALLS]:
+        ours = ", ".join(_selected("lake", call, i) for i, call in enumerate(calls))
+        theirs = ", ".join(_selected("ice", call, i) for i, call in enumerate(calls))
+        found = spark.sql(f"SELECT {ours}")
+        expected, [values] = iceberg_java.table(f"SELECT {theirs}")
+        names = list(calls)
+        assert dict(zip(names, found.dtypes, strict=True)) == dict(
+            zip(names, expected, strict=True)
+        )
+        [row] = found.collect()
+        plain = [
+            v.hex()
+            if isinstance(v, bytes | bytearray)
+            else str(v)
+            if not isinstance(v, int | str | None)
+            else v
+            for v in row
+        ]
+        assert dict(zip(names, plain, strict=True)) == dict(zip(names, values, strict=True))
+
+
+def test_functions_run_in_generated_code_with_the_values_of_rows(spark):
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.function_tests")
+    spark.sql(
+        "CREATE TABLE lake.function_tests.t (n int, i bigint, s string, d decimal(9,2), at timestamp)"
+    )
+    spark.sql(
+        "INSERT INTO lake.function_tests.t VALUES (16, 34, 'iceberg', 14.20, TIMESTAMP'2017-11-16 22:31:08'),"
+        " (NULL, NULL, NULL, NULL, NULL)"
+    )
+    query = (
+        "SELECT lake.system.bucket(n, i), lake.system.truncate(n, i), lake.system.bucket(16, s), "
+        "lake.system.truncate(3, s), lake.system.truncate(500, d), lake.system.hours(at) "
+        "FROM lake.function_tests.t"
+    )
+    [[plan]] = spark.sql(f"EXPLAIN {query}").collect()
+    assert "applyfunctionexpression" not in plan.lower()
+    [nothing, row] = sorted((list(r) for r in spark.sql(query).collect()), key=lambda r: r[0] or -1)
+    assert nothing == [None] * 6
+    # the specification's Appendix B, and its examples of truncation
+    assert row[0] == (2017239379 & 0x7FFFFFFF) % 16
+    assert row[1:4] == [32, (1210000089 & 0x7FFFFFFF) % 16, "ice"]
+    assert [str(row[4]), row[5]] == ["10.00", 419686]
+    with pytest.raises(Py4JJavaError, match="at least 1"):
+        spark.sql("SELECT lake.system.bucket(n - 16, i) FROM lake.function_tests.t").collect()
+
+
+def test_the_version_is_icecomb_s_and_functions_are_listed(spark):
+    [[version]] = spark.sql("SELECT lake.system.iceberg_version()").collect()
+    assert version.startswith("icecomb ")
+    listed = {row[0] for row in spark.sql("SHOW USER FUNCTIONS IN lake.system").collect()}
+    assert {"lake.system.bucket", "lake.system.iceberg_version"} <= listed
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["bucket('16', 1)", "bucket(16L, 1)", "bucket(16)", "years('x')", "hours(DATE'2020-01-01')", "bucket(4, 1.5D)",
+     "truncate(4, DATE'2020-01-01')", "iceberg_version(1)", "days(1)"],
+)  # fmt: skip
+def test_what_iceberg_refuses_is_refused(spark, iceberg_java, call):
+    with pytest.raises(PySparkException):
+        spark.sql(f"SELECT lake.system.{call}")
+    with pytest.raises(AssertionError):
+        iceberg_java.sql(f"SELECT ice.system.{call}")

@@ -1,0 +1,200 @@
+"""CALL on our Spark: what Iceberg Java cannot be asked, and how Spark shows procedures."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+from icecomb.catalog import migrate
+
+DB = "procedure_tests"
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(spark):
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
+
+
+@pytest.fixture
+def run(spark):
+    return lambda text: [list(row) for row in spark.sql(text).collect()]
+
+
+@pytest.fixture
+def table(run):
+    name = f"{DB}.t{next(NUMBERS)}"
+    run(f"CREATE TABLE lake.{name} (id bigint, k string)")
+    run(f"INSERT INTO lake.{name} VALUES (1, 'a')")
+    run(f"INSERT INTO lake.{name} VALUES (2, 'b')")
+    return name
+
+
+@pytest.fixture
+def hive(run):
+    """A partitioned Hive table of Spark's own, with a value that is null and one that is escaped."""
+    name = f"{DB}.h{next(NUMBERS)}"
+    run(
+        f"CREATE TABLE spark_catalog.{name} (id bigint) PARTITIONED BY (k string) STORED AS PARQUET"
+    )
+    for value in ("'a'", "'b/c'", "NULL"):
+        run(f"INSERT INTO spark_catalog.{name} PARTITION (k = {value}) SELECT 1L + {len(value)}")
+    return name
+
+
+HIVE_ROWS = [[4, "a"], [5, None], [6, "b/c"]]
+
+
+def test_spark_shows_and_describes_procedures(run):
+    listed = {row[-1] for row in run("SHOW PROCEDURES IN lake.system")}
+    assert {"rollback_to_snapshot", "expire_snapshots", "create_changelog_view"} <= listed
+    assert {row[-1] for row in run("SHOW PROCEDURES IN lake")} == listed
+    text = "\n".join(str(row) for row in run("DESCRIBE PROCEDURE lake.system.rewrite_manifests"))
+    assert "rewrite_manifests" in text
+    assert "sort_by" in text
+
+
+def test_a_cached_table_is_read_anew_after_a_call(run, spark, catalog, table):
+    first = catalog.load_table(table).snapshots()[0].snapshot_id
+    spark.sql(f"CACHE TABLE lake.{table}")
+    try:
+        assert run(f"SELECT count(*) FROM lake.{table}") == [[2]]
+        run(f"CALL lake.system.rollback_to_snapshot('{table}', {first})")
+        assert run(f"SELECT count(*) FROM lake.{table}") == [[1]]
+    finally:
+        spark.sql(f"UNCACHE TABLE lake.{table}")
+
+
+def test_a_bare_name_is_in_the_session_s_namespace(run, table):
+    short = table.split(".")[1]
+    run(f"USE lake.{DB}")
+    try:
+        assert len(run(f"CALL system.ancestors_of('{short}')")) == 2
+    finally:
+        run("USE spark_catalog.default")
+    with pytest.raises(PySparkException, match=r"TABLE_OR_VIEW_NOT_FOUND|There is no table"):
+        run(f"CALL lake.system.ancestors_of('{short}')")
+
+
+def test_a_refusal_says_what_to_do_and_changes_nothing(run, catalog, table):
+    before = catalog.load_table(table).metadata_location
+    for call, message in {
+        f"rollback_to_snapshot('{table}', NULL)": "argument snapshot_id is null",
+        f"rollback_to_snapshot('{table}', 1)": "no snapshot 1",
+        f"set_current_snapshot('{table}')": "either snapshot_id or ref",
+        f"ancestors_of('other.{table}')": "is no table of catalog lake",
+        "ancestors_of('a b')": "is no name of a table",
+        f"expire_snapshots(table => '{table}', retain_last => 0)": "Number of snapshots to retain",
+        f"rewrite_manifests(table => '{table}', spec_id => 4)": "no partition spec 4",
+        f"create_changelog_view(table => '{table}', options => map('x', '1'))": "no option x",
+        f"create_changelog_view(table => '{table}', changelog_view => 'a.b')": "temporary view",
+        f"roll_back('{table}')": "no procedure system.roll_back",
+    }.items():
+        with pytest.raises(PySparkException, match=message):
+            run(f"CALL lake.system.{call}")
+    assert catalog.load_table(table).metadata_location == before
+
+
+def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
+    target = f"lake.{DB}.t{next(NUMBERS)}"
+    run(f"CREATE TABLE {target} (id bigint, k string) PARTITIONED BY (k)")
+    call = f"CALL lake.system.add_files(table => '{target}', source_table => '{{source}}'{{more}})"
+    one = call.format(source=f"spark_catalog.{hive}", more=", partition_filter => map('K', 'b/c')")
+    assert run(one) == [[1, 1]]
+    assert run(f"SELECT id, k FROM {target}") == [[6, "b/c"]]
+    with pytest.raises(PySparkException, match="already"):
+        run(call.format(source=hive, more=""))
+    run(f"DELETE FROM {target}")
+    assert run(call.format(source=hive, more=", check_duplicate_files => false")) == [[3, 3]]
+    assert run(f"SELECT id, k FROM {target} ORDER BY id") == HIVE_ROWS
+    for source, more, message in (
+        (target, "", "is an Iceberg table"),
+        (hive, ", partition_filter => map('k', 'z')", "no files in partitions"),
+        (hive, ", partition_filter => map('z', 'z')", "is not partitioned by z"),
+        (hive, ", parallelism => 0", "Parallelism"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            run(call.format(source=source, more=more))
+
+
+def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
+    new = f"{DB}.s{next(NUMBERS)}"
+    call = (
+        f"CALL lake.system.snapshot('spark_catalog.{hive}', '{new}', properties => map('a', 'b'))"
+    )
+    assert run(call) == [[3]]
+    assert run(f"SELECT id, k FROM lake.{new} ORDER BY id") == HIVE_ROWS
+    made = catalog.load_table(new)
+    assert {key: made.properties[key] for key in ("a", "gc.enabled", "snapshot")} == {
+        "a": "b",
+        "gc.enabled": "false",
+        "snapshot": "true",
+    }
+    run(f"INSERT INTO lake.{new} VALUES (9, 'a')")
+    run(f"DELETE FROM lake.{new} WHERE k IS NULL")
+    assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
+    with pytest.raises(PySparkException):  # the name is taken
+        run(call)
+    source = catalog.client.table(*hive.split("."))
+    inside = f"{source.storage.location}/inside"
+    with pytest.raises(PySparkException, match="the Hive table is in"):
+        run(f"CALL lake.system.snapshot('{hive}', '{DB}.inside', '{inside}')")
+    with pytest.raises(PySparkException, match="set by the migration itself"):
+        run(f"CALL lake.system.snapshot('{hive}', '{DB}.x', NULL, map('gc.enabled', 'true'))")
+    run(f"DROP TABLE lake.{new}")
+    assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
+
+
+def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
+    with pytest.raises(PySparkException, match="leave backup_table_name out"):
+        run(f"CALL lake.system.migrate(table => '{hive}', backup_table_name => 'x')")
+    assert run(f"CALL lake.system.migrate('{hive}', map('foo', 'bar'))") == [[3]]
+    assert run(f"SELECT id, k FROM lake.{hive} ORDER BY id") == HIVE_ROWS
+    assert catalog.load_table(hive).properties["foo"] == "bar"
+    migrate.revert(catalog, hive, dry_run=False)
+    assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
+    assert run(f"CALL lake.system.migrate(table => '{hive}', drop_backup => true)") == [[3]]
+    assert catalog.load_table(hive).properties.get("gc.enabled") != "false"
+
+
+def test_a_changelog_knows_rows_that_delete_files_removed(run, spark, catalog):
+    name = f"{DB}.t{next(NUMBERS)}"
+    run(
+        f"CREATE TABLE lake.{name} (id bigint, k string, s struct<a: int>) "
+        "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    )
+    run(f"INSERT INTO lake.{name} SELECT id, 'a', named_struct('a', 1) FROM range(4)")
+    run(f"DELETE FROM lake.{name} WHERE id = 2")
+    assert catalog.load_table(name).inspect.delete_files().num_rows == 1
+    run(f"ALTER TABLE lake.{name} RENAME COLUMN k TO kind")
+    run(f"ALTER TABLE lake.{name} ADD COLUMN later int")
+    run(f"INSERT INTO lake.{name} VALUES (7, 'b', named_struct('a', 2), 5)")
+    [[view]] = run(f"CALL lake.system.create_changelog_view('{name}', '`the changes`')")
+    found = run(
+        f"SELECT id, kind, later, _change_type, _change_ordinal FROM {view} ORDER BY _change_ordinal, id"
+    )
+    assert found == [
+        *([i, "a", None, "INSERT", 0] for i in range(4)),
+        [2, "a", None, "DELETE", 1],
+        [7, "b", 5, "INSERT", 2],
+    ]
+    run(f"ALTER TABLE lake.{name} ADD COLUMN s.more int")
+    with pytest.raises(PySparkException, match="cannot be shown as one column"):
+        run(f"CALL lake.system.create_changelog_view('{name}')")
+
+
+def test_a_folder_with_odd_names_comes_in(run, tmp_path):
+    folder = tmp_path / "it's 100%"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": pa.array([1], pa.int64()), "k": ["a"]}), folder / "a.parquet")
+    target = f"{DB}.t{next(NUMBERS)}"
+    run(f"CREATE TABLE lake.{target} (id bigint, k string)")
+    text = str(folder).replace("'", "\\'")
+    assert run(f"CALL lake.system.add_files('{target}', '`parquet`.`{text}`')") == [[1, 1]]
+    assert run(f"SELECT * FROM lake.{target}") == [[1, "a"]]
+    [[view]] = run(f"CALL lake.system.create_changelog_view('{target}')")
+    assert run(f"SELECT id, _change_type FROM {view}") == [[1, "INSERT"]]
