@@ -178,7 +178,7 @@ def test_a_table_of_format_version_1_becomes_one_of_version_2(spark, catalog, na
         ("RENAME COLUMN s TO ID", "already exists|same name"),
         ("DROP COLUMN no_such", "no_such"),
         ("SET TBLPROPERTIES ('write.delete.mode'='sometimes')", "copy-on-write or merge-on-read"),
-        ("SET TBLPROPERTIES ('current-snapshot-id'='5')", "reserved"),
+        ("SET TBLPROPERTIES ('current-snapshot-id'='5')", "no snapshot 5"),
         ("SET TBLPROPERTIES ('format-version'='soon')", "not a number"),
         ("ADD CONSTRAINT positive CHECK (id > 0)", "constraint|cannot do this here"),
     ],

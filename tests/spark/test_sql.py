@@ -395,7 +395,7 @@ def test_values_of_an_identity_partition_survive_the_folder_names(spark, name):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("CREATE TABLE {t} (a INT) USING parquet", "Iceberg tables, not parquet"),
+        ("CREATE TABLE {t} (a INT) USING csv", "Iceberg tables, not csv"),
         ("CREATE TABLE {t} (a INT) USING iceberg PARTITIONED BY (days(a))", "day"),
         ("CREATE TABLE {t} (a INT, ts DATE) USING iceberg PARTITIONED BY (hours(ts))", "hour"),
         ("CREATE TABLE lake.no_such_ns.t (a INT) USING iceberg", "no_such_ns|SCHEMA_NOT_FOUND"),

@@ -244,7 +244,7 @@ def test_a_failing_query_leaves_the_old_table_with_its_history(spark, catalog, o
 def test_a_refused_definition_leaves_the_old_table(spark, catalog, orders):
     before, held = load(catalog, orders), files(catalog, orders)
     for clause, message in (
-        ("USING parquet", "creates Iceberg tables, not parquet"),
+        ("USING csv", "creates Iceberg tables, not csv"),
         ("TBLPROPERTIES ('format-version'='1')", "format"),
         ("TBLPROPERTIES ('write.format.default'='orc')", "Spark writes Parquet here"),
     ):
