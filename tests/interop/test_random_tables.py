@@ -1,4 +1,4 @@
-"""Iceberg Java reads random tables of every format as we do, and as their rows are in memory."""
+"""Iceberg Java and our Spark read random tables of every format as we do, and as their rows are in memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def test_iceberg_java_reads_what_we_wrote(readers, seed):
     made.append()
     assert ordered(made.table.scan().to_arrow().to_pylist()) == made.expected()
     found, theirs = readers.python(name), readers.java(name)
+    assert readers.spark(name) == found
     if partitioned_inside_a_struct(made.table):
         # Iceberg Java makes a struct of nulls of a null struct with a partition field in it
         found, theirs = null_structs(found), null_structs(theirs)

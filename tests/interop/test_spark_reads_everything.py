@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from dataclasses import replace
 from decimal import Decimal
@@ -221,8 +222,8 @@ KEYS = {
 
 def delete_by_values(table, keys):
     delta = RowDelta(table.io)
-    for number, (columns, rows) in enumerate(keys.items()):
-        writer = EqualityDeleteWriter(table.io, table.metadata, f"keys-{number}", columns)
+    for columns, rows in keys.items():
+        writer = EqualityDeleteWriter(table.io, table.metadata, str(uuid.uuid4()), columns)
         writer.write(compared(rows).to_batches()[0])
         for file in writer.close():
             delta.add_deletes(file)
@@ -362,3 +363,46 @@ def test_many_deleted_positions_are_read_where_the_rows_are(file_format, readers
     assert found == readers.java_sql(select)
     marked = f"SELECT _deleted, count(*), sum(id) FROM {{ns}}.{name} GROUP BY 1 ORDER BY 1"
     assert readers.spark_sql(marked) == readers.java_sql(marked)
+
+
+@pytest.mark.seeds(3)
+def test_random_tables_of_mixed_formats_are_read_as_python_reads_them(seed, readers):
+    """Appends in any format, deletes of both kinds in any format, and columns that change between them."""
+    choose = random.Random(seed)
+    name = f"mixed_{seed}"
+    table = readers.catalog.create_table(readers.own(name), COMPARED)
+    named = [f.name for f in COMPARED if f.name not in ("st", "k", "f")]
+    changes = [
+        lambda schema: schema.rename_column("b", "was_b"),
+        lambda schema: schema.update_column("i", "long"),
+        lambda schema: schema.update_column("m", "decimal(12, 2)"),
+        lambda schema: schema.add_column(("st", "z"), "int"),
+        lambda schema: schema.delete_column("bi"),
+    ]
+    choose.shuffle(changes)
+    buckets = choose.sample(range(2, 9), 4)
+    given = [choose.sample(range(120), 60) for _ in range(4)]
+    for numbers in given:
+        with table.transaction() as change:
+            change.set_properties(
+                {
+                    "write.format.default": choose.choice(FORMATS),
+                    "write.delete.format.default": choose.choice(FORMATS),
+                    "write.delete.mode": "merge-on-read",
+                }
+            )
+        present = {f.name for f in table.schema().fields}
+        table.append(compared(numbers).select([f.name for f in COMPARED if f.name in present]))
+        keys = [n for n in named if n in present]
+        for _ in range(2):
+            columns = tuple(choose.sample(keys, choose.randint(1, 3)))
+            delete_by_values(table, {columns: choose.sample(range(120), 6)})
+        table.delete(f"id IN ({', '.join(map(str, choose.sample(range(120), 5)))})")
+        with table.update_schema() as update:
+            changes.pop()(update)
+        if choose.random() < 0.5:
+            with table.update_spec() as update:
+                update.add_field("id", f"bucket[{buckets.pop()}]")
+    rows = readers.python(name)
+    assert readers.spark(name) == rows
+    assert 10 < len(rows) < 240
