@@ -24,7 +24,7 @@ _RELEASES: Final = {
 }
 """By minor version: Spark, its Hadoop, Parquet, ORC, Avro, Arrow, Jackson's annotations, its rest.
 
-They are named one by one, for to resolve all that Spark depends on takes four times as long.
+They are named one by one, for to resolve all that Spark depends on takes twice as long.
 """
 
 _SCALA: Final = {"2.12": "2.12.18", "2.13": "2.13.8"}
