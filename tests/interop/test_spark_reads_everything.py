@@ -154,6 +154,27 @@ def test_parts_of_files_and_deleted_positions_give_every_row_once(parts, readers
     assert tasks > 5
 
 
+def test_a_part_that_begins_in_the_last_bytes_of_a_file_has_no_rows(file_format, readers):
+    """The last block of an Avro file ends in 16 bytes in which none begins."""
+    name = f"tail_{file_format}"
+    properties = {"write.format.default": file_format, "write.delete.mode": "merge-on-read"}
+    table = readers.catalog.create_table(
+        readers.own(name), pa.schema([("id", pa.int64())]), properties=properties
+    )
+    table.append(pa.table({"id": pa.array(range(5000), pa.int64())}))
+    table.delete("id IN (1, 2500, 4999)")
+    ((file,),) = readers.java_sql(
+        f"SELECT file_size_in_bytes FROM {{ns}}.{name}.files WHERE content = 0"
+    )
+    counts = ("count(*)", "count(DISTINCT id)", "sum(id)")
+    expected = readers.java_sql(f"SELECT {', '.join(counts)}, sum(id) FROM {{ns}}.{name}")
+    for bytes_left in (1, 8, 15, 16, 17):
+        options = {"split-size": file - bytes_left, "file-open-cost": 1}
+        rows = readers._spark.read.options(**options).table(f"lake.{readers.namespace}.{name}")
+        found = rows.selectExpr(*counts, "sum(_pos)").collect()
+        assert [list(row) for row in found] == expected, bytes_left
+
+
 def test_what_python_writes_is_read(file_format, readers):
     name = f"python_{file_format}"
     properties = {"write.format.default": file_format}

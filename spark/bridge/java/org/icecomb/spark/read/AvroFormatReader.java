@@ -56,7 +56,7 @@ final class AvroFormatReader implements FormatReader {
       boolean numbered = request.positions() || request.deletes() != null;
       long position = 0;
       if (request.start() > 0) {
-        position = numbered ? rowsBefore(request, file.previousSync()) : 0;
+        position = numbered ? rowsBefore(request, file.previousSync(), input.length()) : 0;
         file.sync(request.start());
       }
       return new AvroFormatReader(
@@ -71,13 +71,14 @@ final class AvroFormatReader implements FormatReader {
    * How many rows the blocks have whose sync marker begins before the range.
    *
    * @param first where the first block begins
+   * @param end where the last one ends; a range may begin in its sync marker
    */
-  private static long rowsBefore(FileRequest request, long first) throws IOException {
+  private static long rowsBefore(FileRequest request, long first, long end) throws IOException {
     long rows = 0;
     long block = first;
     try (FSDataInputStream in =
         request.path().getFileSystem(request.hadoop()).open(request.path())) {
-      while (block - DataFileConstants.SYNC_SIZE < request.start()) {
+      while (block < end && block - DataFileConstants.SYNC_SIZE < request.start()) {
         in.seek(block);
         BinaryDecoder sizes = DecoderFactory.get().directBinaryDecoder(in, null);
         rows += sizes.readLong();
