@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.conftest import ROOT, VENV
+from tests.environments import ICEBERG_JAVA_VENV, ROOT
 
 OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -19,8 +19,8 @@ def run_sessions(metastore, sessions):
 
     They run one after the other in a Spark that has Iceberg's runtime; its catalog is ``ice``.
     """
-    [iceberg] = (VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
-    [home] = VENV.glob("lib/python3*/site-packages/pyspark")
+    [iceberg] = (ICEBERG_JAVA_VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
+    [home] = ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
@@ -33,7 +33,10 @@ def run_sessions(metastore, sessions):
         **{f"spark.hadoop.{key}": value for key, value in metastore.client_settings.items()},
     }
     done = subprocess.run(
-        [str(VENV / "bin" / "python"), str(ROOT / "tests" / "peers" / "spark_sessions.py")],
+        [
+            str(ICEBERG_JAVA_VENV / "bin" / "python"),
+            str(ROOT / "tests" / "peers" / "spark_sessions.py"),
+        ],
         env={
             **os.environ,
             "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file),

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col
 
 from icecomb.format.inspect.inspection import NAMES
 from tests.interop.test_inspect import FILTERS, STORIES
-from tests.peers.iceberg_java import plain
+from tests.peers.spark_worker import plain
 
 pytestmark = pytest.mark.jvm
 
