@@ -42,7 +42,8 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
     deletes = False
     for manifest in read_manifests(io, snapshot):
-        if manifest.added_snapshot_id != snapshot.snapshot_id:
+        # a list of format version 1 may not say who added a manifest
+        if manifest.added_snapshot_id not in {None, snapshot.snapshot_id}:
             continue
         spec = metadata.spec_by_id(manifest.partition_spec_id)
         columns = read_manifest_columns(io, manifest, (), spec=spec)

@@ -26,6 +26,7 @@ from icecomb.format.scan.snapshot_changes import SnapshotChanges, snapshot_chang
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Operation, Snapshot
+from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
 from icecomb.spark.schema import spark_type, sql_type
@@ -89,6 +90,7 @@ class _Changelog:
             (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in table.schema().fields
         ]
         self._snapshots = _range(table, options)
+        self._locations = HadoopLocations(table.io.properties)
 
     @property
     def columns(self) -> str:
@@ -178,8 +180,8 @@ class _Changelog:
         """The queries of the rows that a commit brought and took; empty where there are none."""
         if not changes.deletes or parent is None:
             return (
-                self._select(snapshot, _in_files(changes.added)) if changes.added else "",
-                self._select(parent, _in_files(changes.removed))
+                self._select(snapshot, self._in_files(changes.added)) if changes.added else "",
+                self._select(parent, self._in_files(changes.removed))
                 if changes.removed and parent
                 else "",
             )
@@ -194,6 +196,11 @@ class _Changelog:
             for number, name, kind in self._columns
         )
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
+
+    def _in_files(self, paths: Sequence[str]) -> str:
+        # `_file` is what Spark is told
+        told = map(self._locations.of, paths)
+        return f"WHERE t._file IN ({', '.join(map(_literal, told))})"
 
     def _not_in(self, other: Snapshot) -> str:
         return (
@@ -212,10 +219,6 @@ class _Changelog:
                     f"Rows with a map cannot be compared by Spark: column {name}, {kind}",
                     hint="choose snapshots that only append, or compare versions of the table",
                 )
-
-
-def _in_files(paths: Sequence[str]) -> str:
-    return f"WHERE t._file IN ({', '.join(map(_literal, paths))})"
 
 
 def _column(schema: Schema, field_id: int, name: str, kind: str) -> str:

@@ -1,0 +1,45 @@
+"""What a snapshot changed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.scan.snapshot_changes import snapshot_changes
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_list_of_version_1_need_not_say_who_added_a_manifest(tmp_path, told):
+    """The specification lets version 1 leave `added_snapshot_id` out; entries say it themselves."""
+    catalog = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={"format-version": "1"})
+    for number in range(2):
+        table.append(pa.table({"id": [number]}, schema))
+    expected = {}
+    for snapshot in table.metadata.snapshots:
+        if not told:
+            forget_who_added(Path(snapshot.manifest_list.removeprefix("file:")))
+        expected[snapshot.snapshot_id] = snapshot_changes(table.io, table.metadata, snapshot)
+    first, second = (expected[s.snapshot_id] for s in table.metadata.snapshots)
+    files = {task.file.file_path for task in table.scan().plan_files()}
+    assert {*first.added, *second.added} == files
+    assert [len(each.added) for each in (first, second)] == [1, 1]
+    assert not first.removed + second.removed
+
+
+def forget_who_added(path):
+    reader = fastavro.reader(io.BytesIO(path.read_bytes()))
+    records, schema = list(reader), reader.writer_schema
+    metadata = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}
+    fields = [field for field in schema["fields"] if field["name"] != "added_snapshot_id"]
+    assert len(fields) == len(schema["fields"]) - 1
+    out = io.BytesIO()
+    fastavro.writer(out, {**schema, "fields": fields}, records, metadata=metadata)
+    path.write_bytes(out.getvalue())
