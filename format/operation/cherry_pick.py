@@ -106,7 +106,8 @@ class CherryPick(MergingProducer):
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
         for manifest in read_manifests(self.io, picked):
-            own = manifest.added_snapshot_id == self.picked_id
+            # a list of format version 1 may not say who added a manifest
+            own = manifest.added_snapshot_id in {None, self.picked_id}
             if not own or manifest.content is not ManifestContent.DATA:
                 continue
             spec = base.spec_by_id(manifest.partition_spec_id)

@@ -232,11 +232,10 @@ class History:
         for snapshot in self.snapshots:
             # what an operation of an unknown name did is told by its manifests only
             if snapshot.operation in operations or snapshot.operation not in _KNOWN:
+                # a list of format version 1 may not say who added a manifest; its entries do
+                owners = {None, snapshot.snapshot_id}
                 for manifest in read_manifests(self.io, snapshot):
-                    if (
-                        manifest.content is content
-                        and manifest.added_snapshot_id == snapshot.snapshot_id
-                    ):
+                    if manifest.content is content and manifest.added_snapshot_id in owners:
                         yield manifest
 
     def _added_deletes(self) -> Iterator[tuple[ManifestColumns, list[int]]]:

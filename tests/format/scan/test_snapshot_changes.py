@@ -10,6 +10,10 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.format.errors import ValidationError
+from icecomb.format.evolution.staging import staged_snapshot
+from icecomb.format.expressions.expression import EqualTo
+from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.scan.snapshot_changes import snapshot_changes
 
 
@@ -32,6 +36,37 @@ def test_a_list_of_version_1_need_not_say_who_added_a_manifest(tmp_path, told):
     assert {*first.added, *second.added} == files
     assert [len(each.added) for each in (first, second)] == [1, 1]
     assert not first.removed + second.removed
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_neither_conflicts_nor_cherry_picks_need_the_list_to_say_it(tmp_path, told):
+    catalog = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64())])
+    properties = {"format-version": "1", "write.wap.enabled": "true"}
+    table = catalog.create_table("db.t", schema, properties=properties)
+
+    def append(number, **summary):
+        table.append(pa.table({"id": [number]}, schema), summary)
+
+    def forget():
+        for snapshot in [] if told else table.metadata.snapshots:
+            path = Path(snapshot.manifest_list.removeprefix("file:"))
+            if b"added_snapshot_id" in path.read_bytes():
+                forget_who_added(path)
+
+    append(1)
+    append(2, **{"wap.id": "x"})
+    begin = table.current_snapshot().snapshot_id
+    append(3)
+    forget()
+    overwrite = OverwriteFiles(table.io).overwrite_by_row_filter(EqualTo("id", 3))
+    overwrite.validate_from_snapshot(begin).validate_no_conflicting_data()
+    with pytest.raises(ValidationError, match="onflict"):
+        table.commit(overwrite)
+    with table.manage_snapshots() as manage:
+        manage.cherry_pick(staged_snapshot(table.metadata, "x").snapshot_id)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
 def forget_who_added(path):
