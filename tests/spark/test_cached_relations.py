@@ -8,6 +8,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from icecomb.catalog import load_catalog
+
 
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
 def test_a_cached_table_is_read_from_memory_as_long_as_spark_may(request, catalog, minor):
@@ -56,3 +58,24 @@ def test_the_past_of_a_cached_table_is_not_what_is_cached(other_spark, catalog):
     assert sql(f"SELECT sum(id) FROM lake.cached_past.t VERSION AS OF {first}") == [[1]]
     sql("UNCACHE TABLE lake.cached_past.t")
     sql("DROP TABLE lake.cached_past.t")
+
+
+def test_a_table_that_was_dropped_and_made_anew_is_not_the_one_that_is_cached(
+    other_spark, tmp_path
+):
+    """In a folder, its metadata file has the same name as before."""
+    sql = other_spark("3.5").sql
+    folders = load_catalog("folders", type="hadoop", warehouse=f"file:{tmp_path}")
+    folders.create_namespace("db")
+    name = f"lake.`file:{tmp_path}/db/t`"
+    schema = pa.schema([("id", pa.int64())])
+    places = set()
+    for number in (1, 10):
+        table = folders.create_table("db.t", schema)
+        table.append(pa.table({"id": [number]}, schema))
+        places.add(table.metadata_location)
+        assert sql(f"SELECT sum(id) FROM {name}") == [[number]]
+        if number == 1:
+            sql(f"CACHE TABLE {name}")
+        folders.drop_table("db.t", purge_requested=True)
+    assert len(places) == 1

@@ -150,7 +150,9 @@ public final class IcecombTable
     return other instanceof IcecombTable table
         && handle.session() == table.handle.session()
         && handle.name().equals(table.handle.name())
-        && handle.reference().equals(table.handle.reference());
+        && handle.reference().equals(table.handle.reference())
+        // Names of metadata files come again in a folder where a table is made anew.
+        && description.uuid().equals(table.description.uuid());
   }
 
   @Override
