@@ -431,27 +431,6 @@ def test_a_hive_table_shows_in_spark_catalog_and_is_not_taken_for_iceberg(spark,
         spark.sql(f"DROP TABLE spark_catalog.{namespace}.plain")
 
 
-def test_a_table_with_equality_deletes_is_refused_rather_than_read_wrongly(events, catalog):
-    """The planner's part is enough here: nobody in this house writes equality deletes yet."""
-    from icecomb.format.errors import UnsupportedError
-    from icecomb.format.manifests.manifest import DataFile, DataFileContent
-    from icecomb.format.rows.scan_task import FileScanTask
-    from icecomb.spark.planner.scan import _check
-    from icecomb.spark.planner.states import TableState
-
-    table = _table(catalog, events)
-    state = TableState(
-        "lake", tuple(table.identifier), table.metadata_location, table.metadata, table.io
-    )
-    deletes = DataFile(
-        content=DataFileContent.EQUALITY_DELETES, file_path="/d", record_count=1,
-        file_size_in_bytes=1, equality_ids=(1,),
-    )  # fmt: skip
-    task = next(iter(table.scan().plan_files()))
-    with pytest.raises(UnsupportedError, match="equality deletes"):
-        _check(state, FileScanTask(task.file, (deletes,)))
-
-
 def test_many_files_of_one_table_are_all_committed_and_read_once(spark, name):
     spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
     # more than a hundred: their list travels in pages

@@ -325,6 +325,8 @@ def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
 def test_tables_are_read_and_written_as_a_source_of_that_name(
     spark, iceberg_java, catalog, table, name, tmp_path
 ):
+    spark = spark.newSession()  # without the catalogs that other tests configured
+
     def read(where, **options):
         return ordered(spark.read.format(name).options(**options).load(where).collect())
 
