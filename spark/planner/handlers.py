@@ -63,6 +63,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.LoadProcedure, procedures.load_procedure),
             _served(protocol.CallProcedure, procedures.call_procedure),
             _served(protocol.PlanScan, scans.plan_scan),
+            _served(protocol.NarrowScan, scans.narrow_scan),
             _served(protocol.ReadRows, metadata_rows.read_rows),
             _served(protocol.BeginWrite, writes.begin_write),
             _served(protocol.CommitWrite, writes.commit_write),

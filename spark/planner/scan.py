@@ -16,10 +16,13 @@ from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.planner.delete_files import ReadDeleteFiles, position_delete_files
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.metadata_columns import PartitionValues
+from icecomb.spark.planner.partition_columns import partition_columns
 from icecomb.spark.planner.predicates import row_filter
 from icecomb.spark.planner.protocol import (
     FileEntry,
     FileRange,
+    NarrowedScan,
+    NarrowScan,
     PlannedFile,
     PlanScan,
     ScanPlan,
@@ -42,7 +45,7 @@ _MOST_POSITIONS: Final = 1 << 20
 
 
 class Scans:
-    """The method of the protocol that plans a scan."""
+    """The methods of the protocol that plan a scan and make it smaller."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
@@ -58,7 +61,10 @@ class Scans:
         state = self._states.find(request.reference)
         options = ReadOptions(request.options, request.settings)
         properties = state.metadata.properties
-        tasks = list(_scan(state, request, options).plan_files())
+        scan = _scan(state, request, options)
+        if request.rewrite:
+            _check_is_whole(state, options)
+        tasks = list(scan.plan_files())
         total = sum(task.file.file_size_in_bytes for task in tasks)
         size = split_size(properties, options, request.hints, total)
         groups = plan_task_groups(tasks, size.target, size.lookback, size.open_cost)
@@ -78,22 +84,34 @@ class Scans:
             ),
             vectorized=options.is_vectorized(properties),
             batch_rows=options.batch_rows(properties),
+            partition_columns=partition_columns(state, request.field_ids, tasks),
         )
 
+    def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
+        """See `NarrowScan`."""
+        state = self._states.find(request.reference)
+        scan = _scan(state, request, ReadOptions(request.options, request.settings))
+        locations = HadoopLocations(state.io.properties)
+        return NarrowedScan(tuple(locations.of(t.file.file_path) for t in scan.plan_files()))
 
-def _scan(state: TableState, request: PlanScan, options: ReadOptions) -> TableScan:
-    """What the query reads.
+
+def _check_is_whole(state: TableState, options: ReadOptions) -> None:
+    """Refuse to replace other rows than those of the table as it was named.
 
     Raises:
-        UnsupportedError: It is to replace other rows than those of the table as it was named.
+        UnsupportedError: Options choose others.
     """
-    scan = options.scan_of(state)
-    if request.rewrite and scan != state.scan():
+    if options.scan_of(state) != state.scan():
         raise UnsupportedError(
             f"Table {state.name}: a statement that changes rows cannot read others by read options",
             hint=f"name the branch: {state.name}.branch_…",
             table=state.name,
         )
+
+
+def _scan(state: TableState, request: PlanScan | NarrowScan, options: ReadOptions) -> TableScan:
+    """What the query reads."""
+    scan = options.scan_of(state)
     predicate = row_filter(
         request.filters, state.schema, case_sensitive=request.case_sensitive, read=scan.schema()
     )

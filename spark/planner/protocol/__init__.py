@@ -43,6 +43,8 @@ from icecomb.spark.planner.protocol.scans import (
     FileEntry,
     FileRange,
     KeyColumns,
+    NarrowedScan,
+    NarrowScan,
     PlannedFile,
     PlanScan,
     PositionDeleteFiles,
@@ -98,7 +100,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 8
+PROTOCOL: Final = 9
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -142,6 +144,8 @@ __all__ = [
     "LoadView",
     "NamespaceProperties",
     "Namespaces",
+    "NarrowScan",
+    "NarrowedScan",
     "OpenCatalog",
     "OpenedCatalog",
     "PartitionColumn",

@@ -191,6 +191,8 @@ class ScanPlan(Message):
         statistics: Of all together.
         vectorized: Whether tasks hand on batches of columns; else row by row.
         batch_rows: How many rows such a batch has; None for Spark's own number.
+        partition_columns: Those of the columns to read by which the files are partitioned, whatever
+            the transform: what a join comes to know of their values narrows the scan.
     """
 
     files: tuple[PlannedFile, ...]
@@ -202,6 +204,37 @@ class ScanPlan(Message):
     statistics: ScanStatistics
     vectorized: bool
     batch_rows: int | None
+    partition_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowScan(Message):
+    """Asks which files of a plan remain, when more is known of the rows. Answer: `NarrowedScan`.
+
+    Args:
+        reference: The table's state.
+        filters: The predicates of the plan, and those that came to be known at run time.
+        case_sensitive: Whether names in filters are.
+        options: Of the query, as when it was planned.
+        settings: Of its session, likewise.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    options: Mapping[str, str]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowedScan(Message):
+    """The files that may hold rows that are wanted.
+
+    Args:
+        files: Spark's names for them.
+    """
+
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

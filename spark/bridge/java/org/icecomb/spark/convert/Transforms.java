@@ -102,6 +102,11 @@ public final class Transforms {
     return result.toArray(new SortOrder[0]);
   }
 
+  /** A column of a table by its name, whatever is in the name. */
+  public static NamedReference column(String name) {
+    return Expressions.column(quoted(new String[] {name}));
+  }
+
   private static String quoted(String[] path) {
     StringBuilder text = new StringBuilder();
     for (String name : path) {

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 8;
+  static final int VERSION = 9;
 
   private Protocol() {}
 
@@ -142,7 +142,18 @@ public final class Protocol {
       JsonNode nameMapping,
       ScanStatistics statistics,
       boolean vectorized,
-      Integer batchRows) {}
+      Integer batchRows,
+      List<String> partitionColumns) {}
+
+  public record NarrowScan(
+      JsonNode reference,
+      JsonNode filters,
+      boolean caseSensitive,
+      Map<String, String> options,
+      Map<String, String> settings)
+      implements Request {}
+
+  public record NarrowedScan(List<String> files) {}
 
   public record ReadRows(
       JsonNode reference,

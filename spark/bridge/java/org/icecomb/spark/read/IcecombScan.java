@@ -4,17 +4,23 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -25,17 +31,27 @@ import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.FileRange;
+import org.icecomb.spark.planner.Protocol.NarrowScan;
+import org.icecomb.spark.planner.Protocol.NarrowedScan;
 import org.icecomb.spark.planner.Protocol.PlanScan;
 import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.ScanStatistics;
 import org.icecomb.spark.planner.Protocol.SplitHints;
 
-/** A read of chosen columns and filters; the planner is asked once for its files, when needed. */
-class IcecombScan implements Batch, SupportsReportStatistics {
+/**
+ * A read of chosen columns and filters; the planner is asked once for its files, when needed.
+ *
+ * <p>Before the files are read, Spark may come to know more of the rows that it needs, of a join or
+ * of a statement that changes rows: what is left out then are files of the plan, and nothing else
+ * of it changes.
+ */
+class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
 
   private static final String SPLIT_BYTES = "spark.sql.files.maxPartitionBytes";
   private static final String OPEN_COST_BYTES = "spark.sql.files.openCostInBytes";
@@ -46,6 +62,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
   private final List<Condition> conditions;
   private final CaseInsensitiveStringMap options;
   private ScanPlan plan;
+  private Set<String> needed;
 
   IcecombScan(
       TableHandle table,
@@ -103,8 +120,36 @@ class IcecombScan implements Batch, SupportsReportStatistics {
   }
 
   /** Whether a data file of the plan is read. */
-  boolean isRead(String path) {
-    return true;
+  private boolean isRead(String path) {
+    return needed == null || needed.contains(path);
+  }
+
+  /** The columns by which files are partitioned, as the files of the plan are. */
+  @Override
+  public NamedReference[] filterAttributes() {
+    return plan().partitionColumns().stream().map(Transforms::column).toArray(NamedReference[]::new);
+  }
+
+  /** Leaves out the files that cannot hold rows for which these hold; what was said before is void. */
+  @Override
+  public void filter(Predicate[] predicates) {
+    needed = files(predicates);
+  }
+
+  /** The files that these leave, or null for all. */
+  Set<String> files(Predicate[] predicates) {
+    List<Condition> known = RuntimeConditions.of(predicates, table.schema());
+    if (known.isEmpty()) {
+      return null;
+    }
+    NarrowScan request =
+        new NarrowScan(
+            table.reference(),
+            conditionsJson().addAll(Condition.toJson(known)),
+            isCaseSensitive(),
+            options.asCaseSensitiveMap(),
+            IcebergSettings.now());
+    return new HashSet<>(ask(request, NarrowedScan.class).files());
   }
 
   /** Whether the files that are read may be replaced. */
@@ -151,16 +196,23 @@ class IcecombScan implements Batch, SupportsReportStatistics {
 
   private record Estimate(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
 
-  private synchronized ScanPlan plan() {
+  final synchronized ScanPlan plan() {
     if (plan == null) {
-      PlanScan request = request();
-      try {
-        plan = table.session().ask(catalog -> request, ScanPlan.class);
-      } catch (PlannerException e) {
-        throw SparkErrors.other(e);
-      }
+      plan = ask(request(), ScanPlan.class);
     }
     return plan;
+  }
+
+  private <T extends Record> T ask(Request request, Class<T> kind) {
+    try {
+      return table.session().ask(catalog -> request, kind);
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
+  }
+
+  private static boolean isCaseSensitive() {
+    return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
   }
 
   private PlanScan request() {
@@ -170,7 +222,7 @@ class IcecombScan implements Batch, SupportsReportStatistics {
         table.reference(),
         fieldIds(),
         conditionsJson(),
-        conf.caseSensitiveAnalysis(),
+        isCaseSensitive(),
         new SplitHints(
             spark.sparkContext().defaultParallelism(),
             conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
@@ -214,7 +266,8 @@ class IcecombScan implements Batch, SupportsReportStatistics {
         && table.reference().equals(scan.table.reference())
         && required.equals(scan.required)
         && options.equals(scan.options)
-        && conditionsJson().equals(scan.conditionsJson());
+        && conditionsJson().equals(scan.conditionsJson())
+        && Objects.equals(needed, scan.needed);
   }
 
   @Override

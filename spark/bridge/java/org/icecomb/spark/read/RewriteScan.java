@@ -12,7 +12,6 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -25,9 +24,8 @@ import org.icecomb.spark.planner.Protocol.PlannedFile;
  * <p>Filters only choose files here. Before the files are read, Spark runs a query of its own that
  * finds which of them hold rows that change at all, and names these.
  */
-public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2Filtering {
+public final class RewriteScan extends IcecombScan {
 
-  private Set<String> touched;
   private List<PlannedFile> read = List.of();
 
   RewriteScan(
@@ -60,14 +58,16 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
     return super.planInputPartitions();
   }
 
+  /** Not those of a partition: the other rows of a file that is written anew are read, too. */
   @Override
   public NamedReference[] filterAttributes() {
     return new NamedReference[] {Expressions.column(MetadataColumns.FILE)};
   }
 
   @Override
-  public void filter(Predicate[] predicates) {
-    Set<String> planned = files().stream().map(PlannedFile::path).collect(Collectors.toSet());
+  Set<String> files(Predicate[] predicates) {
+    Set<String> planned = plan().files().stream().map(PlannedFile::path).collect(Collectors.toSet());
+    Set<String> touched = null;
     for (Predicate predicate : predicates) {
       Set<String> named = files(predicate);
       if (named == null) {
@@ -81,6 +81,7 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
       touched = touched == null ? new HashSet<>(named) : touched;
       touched.retainAll(named);
     }
+    return touched;
   }
 
   /** The files that {@code _file IN (…)} names, or null for another predicate. */
@@ -99,11 +100,6 @@ public final class RewriteScan extends IcecombScan implements SupportsRuntimeV2F
       named.add(String.valueOf(literal.value()));
     }
     return named;
-  }
-
-  @Override
-  boolean isRead(String path) {
-    return touched == null || touched.contains(path);
   }
 
   @Override

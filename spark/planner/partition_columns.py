@@ -1,0 +1,29 @@
+"""The columns by which the files of a scan are partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.spark.planner.states import TableState
+
+
+def partition_columns(
+    state: TableState, read_ids: Sequence[int], tasks: Iterable[FileScanTask]
+) -> tuple[str, ...]:
+    """The columns to read whose values partition files of the scan, under any transform.
+
+    As in Iceberg Java, older specs count where files still have them. A field inside a struct is
+    not among them: Spark looks for whole columns.
+
+    Args:
+        state: The table.
+        read_ids: The columns that are read.
+        tasks: The scan's.
+    """
+    specs = {task.spec.spec_id: task.spec for task in tasks}
+    sources = {field.source_id for spec in specs.values() for field in spec.fields}
+    columns = (field for field in state.schema.fields if field.field_id in sources)
+    return tuple(field.name for field in columns if field.field_id in read_ids)
