@@ -52,6 +52,7 @@ class Procedures:
                 ProcedureParameter(p.name, p.type.json, None if p.required else _sql(p.default))
                 for p in found.parameters
             ),
+            {"type": "struct", "fields": [_column(column) for column in found.columns]},
         )
 
     def call_procedure(self, request: CallProcedure) -> ProcedureResult:
@@ -91,7 +92,6 @@ class Procedures:
         rows = found.run(call, **values)
         names = [column.name for column in found.columns]
         return ProcedureResult(
-            {"type": "struct", "fields": [_column(column) for column in found.columns]},
             tuple([getattr(row, name) for name in names] for row in rows),
             tuple(call.statements),
         )

@@ -24,7 +24,8 @@ def other_spark(metastore, tmp_path_factory):
             home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
             assert home.minor == minor
             place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
-            conf = spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home))
+            jar = bridge_jar(home)
+            conf = spark_conf("lake", **place, hive=True, python=sys.executable, jar=jar)
             log = tmp_path_factory.mktemp(f"spark-{minor}") / "log"
             running[minor] = SparkProcess(venv, conf, metastore, log)
         return running[minor]

@@ -1,8 +1,9 @@
-"""CALL on our Spark: what Iceberg Java cannot be asked, and how Spark shows procedures."""
+"""CALL on our Spark, and on 3.5 by our parser: what Iceberg Java cannot be asked, and how it is shown."""
 
 from __future__ import annotations
 
 import itertools
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,9 +11,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icecomb.catalog import migrate
+from tests.test_docs import blocks
 
 DB = "procedure_tests"
 NUMBERS = itertools.count(1)
+REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -20,8 +23,12 @@ def namespace(spark):
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
 
 
-@pytest.fixture
-def run(spark):
+@pytest.fixture(params=["4.3", "3.5"])
+def run(request):
+    """Answers a statement: where Spark itself has CALL, and where our extension brings it."""
+    if request.param == "3.5":
+        return request.getfixturevalue("other_spark")(request.param).sql
+    spark = request.getfixturevalue("spark")
     return lambda text: [list(row) for row in spark.sql(text).collect()]
 
 
@@ -49,7 +56,10 @@ def hive(run):
 HIVE_ROWS = [[4, "a"], [5, None], [6, "b/c"]]
 
 
-def test_spark_shows_and_describes_procedures(run):
+def test_spark_shows_and_describes_procedures(spark):
+    def run(text):
+        return [list(row) for row in spark.sql(text).collect()]
+
     listed = {row[-1] for row in run("SHOW PROCEDURES IN lake.system")}
     assert {"rollback_to_snapshot", "expire_snapshots", "create_changelog_view"} <= listed
     assert {row[-1] for row in run("SHOW PROCEDURES IN lake")} == listed
@@ -58,15 +68,15 @@ def test_spark_shows_and_describes_procedures(run):
     assert "sort_by" in text
 
 
-def test_a_cached_table_is_read_anew_after_a_call(run, spark, catalog, table):
+def test_a_cached_table_is_read_anew_after_a_call(run, catalog, table):
     first = catalog.load_table(table).snapshots()[0].snapshot_id
-    spark.sql(f"CACHE TABLE lake.{table}")
+    run(f"CACHE TABLE lake.{table}")
     try:
         assert run(f"SELECT count(*) FROM lake.{table}") == [[2]]
         run(f"CALL lake.system.rollback_to_snapshot('{table}', {first})")
         assert run(f"SELECT count(*) FROM lake.{table}") == [[1]]
     finally:
-        spark.sql(f"UNCACHE TABLE lake.{table}")
+        run(f"UNCACHE TABLE lake.{table}")
 
 
 def test_a_bare_name_is_in_the_session_s_namespace(run, table):
@@ -76,7 +86,7 @@ def test_a_bare_name_is_in_the_session_s_namespace(run, table):
         assert len(run(f"CALL system.ancestors_of('{short}')")) == 2
     finally:
         run("USE spark_catalog.default")
-    with pytest.raises(PySparkException, match=r"TABLE_OR_VIEW_NOT_FOUND|There is no table"):
+    with pytest.raises(REFUSED, match=r"TABLE_OR_VIEW_NOT_FOUND|There is no table"):
         run(f"CALL lake.system.ancestors_of('{short}')")
 
 
@@ -94,9 +104,39 @@ def test_a_refusal_says_what_to_do_and_changes_nothing(run, catalog, table):
         f"create_changelog_view(table => '{table}', changelog_view => 'a.b')": "temporary view",
         f"roll_back('{table}')": "no procedure system.roll_back",
     }.items():
-        with pytest.raises(PySparkException, match=message):
+        with pytest.raises(REFUSED, match=message):
             run(f"CALL lake.system.{call}")
     assert catalog.load_table(table).metadata_location == before
+
+
+def test_arguments_are_expressions_and_explaining_calls_nothing(run, catalog, table):
+    first, second = (each.snapshot_id for each in catalog.load_table(table).snapshots())
+    db, name = table.split(".")
+    moved = f"CALL lake.system.rollback_to_snapshot(snapshot_id => '{first}', table => "
+    explained = run(f"EXPLAIN {moved}'{table}')") + run(f"explain extended {moved}'{table}')")
+    assert all("Call" in row[0] or "CALL" in row[0] for row in explained)
+    assert catalog.load_table(table).current_snapshot().snapshot_id == second
+    assert run(f"-- back\n  {moved}concat('{db}', '.', /* its name */ lower('{name}')));") == [
+        [second, first]
+    ]
+    for wrong in (
+        "older_than => 'yesterday noon'",
+        "retain_last => 'many'",
+        "older_than => array(1)",
+        "snapshot_ids => map('a', 1)",
+        "older_than => no_such_column",
+        "older_than => ",
+    ):
+        with pytest.raises(REFUSED):
+            run(f"CALL lake.system.expire_snapshots(table => '{table}', {wrong})")
+    assert len(catalog.load_table(table).snapshots()) == 2
+
+
+def test_a_call_of_another_catalog_is_left_to_others(run):
+    for call in ("spark_catalog.system.ancestors_of('t')", "ancestors_of('t')"):
+        with pytest.raises(REFUSED) as refused:
+            run(f"CALL {call}")
+        assert "icecomb" not in str(refused.value)
 
 
 def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
@@ -106,7 +146,7 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
     one = call.format(source=f"spark_catalog.{hive}", more=", partition_filter => map('K', 'b/c')")
     assert run(one) == [[1, 1]]
     assert run(f"SELECT id, k FROM {target}") == [[6, "b/c"]]
-    with pytest.raises(PySparkException, match="already"):
+    with pytest.raises(REFUSED, match="already"):
         run(call.format(source=hive, more=""))
     run(f"DELETE FROM {target}")
     assert run(call.format(source=hive, more=", check_duplicate_files => false")) == [[3, 3]]
@@ -117,7 +157,7 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
         (hive, ", partition_filter => map('z', 'z')", "is not partitioned by z"),
         (hive, ", parallelism => 0", "Parallelism"),
     ):
-        with pytest.raises(PySparkException, match=message):
+        with pytest.raises(REFUSED, match=message):
             run(call.format(source=source, more=more))
 
 
@@ -137,20 +177,20 @@ def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     run(f"INSERT INTO lake.{new} VALUES (9, 'a')")
     run(f"DELETE FROM lake.{new} WHERE k IS NULL")
     assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
-    with pytest.raises(PySparkException):  # the name is taken
+    with pytest.raises(REFUSED):  # the name is taken
         run(call)
     source = catalog.client.table(*hive.split("."))
     inside = f"{source.storage.location}/inside"
-    with pytest.raises(PySparkException, match="the Hive table is in"):
+    with pytest.raises(REFUSED, match="the Hive table is in"):
         run(f"CALL lake.system.snapshot('{hive}', '{DB}.inside', '{inside}')")
-    with pytest.raises(PySparkException, match="set by the migration itself"):
+    with pytest.raises(REFUSED, match="set by the migration itself"):
         run(f"CALL lake.system.snapshot('{hive}', '{DB}.x', NULL, map('gc.enabled', 'true'))")
     run(f"DROP TABLE lake.{new}")
     assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
 
 
 def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
-    with pytest.raises(PySparkException, match="leave backup_table_name out"):
+    with pytest.raises(REFUSED, match="leave backup_table_name out"):
         run(f"CALL lake.system.migrate(table => '{hive}', backup_table_name => 'x')")
     assert run(f"CALL lake.system.migrate('{hive}', map('foo', 'bar'))") == [[3]]
     assert run(f"SELECT id, k FROM lake.{hive} ORDER BY id") == HIVE_ROWS
@@ -183,7 +223,7 @@ def test_a_changelog_knows_rows_that_delete_files_removed(run, spark, catalog):
         [7, "b", 5, "INSERT", 2],
     ]
     run(f"ALTER TABLE lake.{name} ADD COLUMN s.more int")
-    with pytest.raises(PySparkException, match="cannot be shown as one column"):
+    with pytest.raises(REFUSED, match="cannot be shown as one column"):
         run(f"CALL lake.system.create_changelog_view('{name}')")
 
 
@@ -198,3 +238,42 @@ def test_a_folder_with_odd_names_comes_in(run, tmp_path):
     assert run(f"SELECT * FROM lake.{target}") == [[1, "a"]]
     [[view]] = run(f"CALL lake.system.create_changelog_view('{target}')")
     assert run(f"SELECT id, _change_type FROM {view}") == [[1, "INSERT"]]
+
+
+def test_the_statements_of_the_page_of_procedures(run, catalog):
+    statements = [
+        s for block in blocks("procedures.md", "sql") for s in block.split(";") if s.strip()
+    ]
+    namespace = f"docs_calls_{next(NUMBERS)}"
+    run(f"CREATE NAMESPACE lake.{namespace}")
+    orders = f"lake.{namespace}.orders"
+    run(f"CREATE TABLE {orders} (id BIGINT, country STRING) PARTITIONED BY (country)")
+    for row in ("(1, 'de')", "(2, 'fr')"):
+        run(f"INSERT INTO {orders} VALUES {row}")
+    table = catalog.load_table((namespace, "orders"))
+    first, second = (snapshot.snapshot_id for snapshot in table.snapshots())
+    with table.manage_snapshots() as manage:
+        manage.create_tag(first, "kept").create_branch(second, "audit")
+    old = f"spark_catalog.{namespace}.old_orders"
+    run(f"CREATE TABLE {old} (id BIGINT) PARTITIONED BY (country STRING) STORED AS PARQUET")
+    run(f"INSERT INTO {old} PARTITION (country = 'de') SELECT 7L")
+    results = {}
+    for statement in statements:
+        text = statement.replace("shop.", f"{namespace}.").replace(
+            "5053124665745378294", str(first)
+        )
+        text = text.replace("/path/to/00000.metadata.json", table.refresh().metadata_location)
+        name = re.search(r"system\.(\w+)", statement) or re.search(r"FROM (\w+)", statement)
+        assert name is not None
+        results[name[1]] = run(text)
+    assert results["ancestors_of"] == [
+        [s.snapshot_id, s.timestamp_ms] for s in table.snapshots()[1::-1]
+    ]
+    assert results["orders_changes"] == [[2, "INSERT", 0, second]]
+    assert results["add_files"] == [[1, 1]]
+    assert results["snapshot"] == results["migrate"] == [[1]]
+    ids = [row[0] for row in run(f"SELECT id FROM lake.{namespace}.again")]
+    assert sorted(ids) == [1, 2, 7]
+    for name in ("orders", "trial", "old_orders", "again"):
+        catalog.drop_table((namespace, name))
+    catalog.drop_namespace(namespace)

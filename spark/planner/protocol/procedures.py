@@ -49,11 +49,19 @@ class ProcedureParameter(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureDescription(Message):
-    """What the bridge learns about a procedure."""
+    """What the bridge learns about a procedure.
+
+    Args:
+        name: Its name.
+        description: What it does, takes and gives, in a sentence.
+        parameters: What it takes.
+        schema: Spark's schema of the rows it gives.
+    """
 
     name: str
     description: str
     parameters: tuple[ProcedureParameter, ...]
+    schema: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +102,9 @@ class ProcedureResult(Message):
     """What a procedure gives.
 
     Args:
-        schema: Spark's schema of its rows.
         rows: Their values, see `icecomb.spark.planner.values`.
         statements: SQL that the session runs before it shows them.
     """
 
-    schema: Any
     rows: tuple[Any, ...]
     statements: tuple[str, ...]

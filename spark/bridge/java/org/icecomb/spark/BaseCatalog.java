@@ -361,7 +361,8 @@ abstract class BaseCatalog
     return String.join(".", parts);
   }
 
-  final PlannerSession session() {
+  @Override
+  public final PlannerSession session() {
     return session;
   }
 

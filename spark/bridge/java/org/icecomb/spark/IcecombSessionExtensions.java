@@ -4,6 +4,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.statement.ExtensionOrder;
+import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.StatementParser;
 import scala.Tuple2;
 import scala.runtime.AbstractFunction1;
@@ -23,6 +24,7 @@ public final class IcecombSessionExtensions
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     registerCatalog(SparkContext.getOrCreate().conf());
     extensions.injectParser(StatementParser::over);
+    extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectCheckRule(ExtensionOrder::new);
     return BoxedUnit.UNIT;
   }

@@ -15,4 +15,9 @@ public final class SparkVersion {
   public static boolean widensColumns() {
     return false;
   }
+
+  /** Whether Spark's own SQL has CALL. */
+  public static boolean hasCall() {
+    return false;
+  }
 }

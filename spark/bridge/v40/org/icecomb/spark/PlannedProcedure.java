@@ -4,26 +4,19 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Values;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.PlannerException;
-import org.icecomb.spark.planner.Protocol.CallProcedure;
-import org.icecomb.spark.planner.Protocol.CurrentNamespace;
 import org.icecomb.spark.planner.Protocol.ProcedureArgument;
 import org.icecomb.spark.planner.Protocol.ProcedureDescription;
-import org.icecomb.spark.planner.Protocol.ProcedureResult;
 import org.icecomb.spark.planner.Protocol.TableName;
-import org.icecomb.spark.read.GivenRows;
+import org.icecomb.spark.statement.PlannedCalls;
 
 /** A procedure of the planner: Spark brings its arguments into order, the planner does the rest. */
 final class PlannedProcedure implements UnboundProcedure, BoundProcedure {
@@ -85,21 +78,6 @@ final class PlannedProcedure implements UnboundProcedure, BoundProcedure {
       JsonNode value = Values.toJson(input.isNullAt(i) ? null : input.get(i, type), type);
       arguments.add(new ProcedureArgument(parameters[i].name(), value));
     }
-    SparkSession spark = SparkSession.active();
-    CatalogManager catalogs = spark.sessionState().catalogManager();
-    CurrentNamespace current =
-        new CurrentNamespace(
-            catalogs.currentCatalog().name(), List.of(catalogs.currentNamespace()));
-    try {
-      ProcedureResult result =
-          session.ask(
-              catalog -> new CallProcedure(catalog, procedure, arguments, current),
-              ProcedureResult.class);
-      result.statements().forEach(spark::sql);
-      Scan rows = new GivenRows(Schemas.parse(result.schema()), result.rows());
-      return List.of(rows).iterator();
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    return List.<Scan>of(PlannedCalls.call(session, procedure, description, arguments)).iterator();
   }
 }

@@ -241,7 +241,7 @@ public final class Protocol {
   public record ProcedureParameter(String name, JsonNode type, String fallback) {}
 
   public record ProcedureDescription(
-      String name, String description, List<ProcedureParameter> parameters) {}
+      String name, String description, List<ProcedureParameter> parameters, JsonNode schema) {}
 
   public record ProcedureArgument(String name, JsonNode value) {}
 
@@ -254,7 +254,7 @@ public final class Protocol {
       CurrentNamespace current)
       implements Request {}
 
-  public record ProcedureResult(JsonNode schema, List<JsonNode> rows, List<String> statements) {}
+  public record ProcedureResult(List<JsonNode> rows, List<String> statements) {}
 
   // Views
 

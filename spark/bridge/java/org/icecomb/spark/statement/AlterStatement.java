@@ -1,5 +1,11 @@
 package org.icecomb.spark.statement;
 
+import static org.icecomb.spark.statement.Tokens.EXPLAIN;
+import static org.icecomb.spark.statement.Tokens.GAP;
+import static org.icecomb.spark.statement.Tokens.NAME;
+import static org.icecomb.spark.statement.Tokens.SPACE;
+import static org.icecomb.spark.statement.Tokens.words;
+
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -15,20 +21,12 @@ import java.util.regex.Pattern;
  */
 record AlterStatement(String explain, String table, String change, boolean certain) {
 
-  private static final String COMMENT = "--[^\\r\\n]*|/\\*(?!\\+)(?s:.*?)\\*/";
-  private static final String SPACE = "(?:\\s|" + COMMENT + ")";
-  private static final String GAP = SPACE + "+";
-  private static final String PART = "(?:`(?:[^`]|``)*`|\"[^\"]*\"|[\\p{L}\\p{N}_]+)";
-  private static final String NAME = PART + "(?:" + SPACE + "*\\." + SPACE + "*" + PART + ")*";
-
   private static final Pattern BEGINNING =
       Pattern.compile(
           SPACE
-              + "*((?:EXPLAIN(?:"
-              + GAP
-              + "(?:EXTENDED|CODEGEN|COST|FORMATTED))?"
-              + GAP
-              + ")?)ALTER"
+              + "*("
+              + EXPLAIN
+              + ")ALTER"
               + GAP
               + "TABLE"
               + GAP
@@ -48,10 +46,6 @@ record AlterStatement(String explain, String table, String change, boolean certa
               + words("(?:WRITE|\\w+ (?:\\w+ )?(?:BRANCH(?:ES)?|TAGS?|PARTITION FIELDS?|IDENTIFIER))")
               + "))",
           Pattern.CASE_INSENSITIVE);
-
-  private static String words(String phrase) {
-    return phrase.replace(" ", GAP) + "(?![\\p{L}\\p{N}_])";
-  }
 
   /** The statement that a text is; null where it is none of ours. */
   static AlterStatement find(String text) {

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.SparkVersion;
 
 /**
  * Spark's parser, and before it the statements of Iceberg's SQL extensions on tables of ours: partition
@@ -65,10 +66,14 @@ public final class StatementParser implements InvocationHandler {
 
   private Object answer(Method method, Object[] arguments) throws Throwable {
     if (method.getName().startsWith("parsePlan") && arguments[0] instanceof String text) {
-      AlterStatement statement =
-          AlterStatement.find(new VariableSubstitution().substitute(text));
+      String substituted = new VariableSubstitution().substitute(text);
+      AlterStatement statement = AlterStatement.find(substituted);
       if (statement != null) {
         return plan(statement, method, arguments);
+      }
+      CallStatement called = SparkVersion.hasCall() ? null : CallStatement.find(substituted);
+      if (called != null && isOurs(called.procedure())) {
+        return plan(called, method, arguments);
       }
     }
     return call(method, arguments);
@@ -76,8 +81,7 @@ public final class StatementParser implements InvocationHandler {
 
   private LogicalPlan plan(AlterStatement statement, Method method, Object[] arguments)
       throws Throwable {
-    boolean ours =
-        StatementCatalog.serves(session, delegate.parseMultipartIdentifier(statement.table()));
+    boolean ours = isOurs(statement.table());
     if (!ours || !statement.certain()) {
       try {
         return (LogicalPlan) call(method, arguments);
@@ -92,6 +96,30 @@ public final class StatementParser implements InvocationHandler {
     Object[] framed = arguments.clone();
     framed[0] = statement.frame();
     return altering((LogicalPlan) call(method, framed), statement.change());
+  }
+
+  private LogicalPlan plan(CallStatement statement, Method method, Object[] arguments)
+      throws Throwable {
+    ProcedureCall called;
+    try {
+      called = ProcedureCall.of(delegate.parseExpression(statement.invocation()));
+    } catch (ParseException e) {
+      throw e.withCommand((String) arguments[0]);
+    }
+    Object[] framed = arguments.clone();
+    framed[0] = statement.frame();
+    return call(method, framed) instanceof ExplainCommand explain
+        ? new ExplainCommand(called, explain.mode())
+        : called;
+  }
+
+  private boolean isOurs(String name) {
+    try {
+      return StatementCatalog.serves(session, delegate.parseMultipartIdentifier(name));
+    } catch (Exception e) {
+      // Spark says what is wrong with the name
+      return false;
+    }
   }
 
   private static LogicalPlan altering(LogicalPlan frame, String change) {
