@@ -127,17 +127,17 @@ PRINCIPAL: Final = _renamed(
 KEYTAB: Final = _renamed(
     text("hive.metastore.client.keytab", "Where our key is, instead of a ticket.", "a keytab file")
 )
+METASTORE_PROXY_USER: Final = text(
+    "hive.metastore.proxy-user",
+    "On whose behalf we ask a server with SASL, which must allow it to us.",
+    "a user's name",
+)
 TOKEN_SIGNATURE: Final = _renamed(
     text(
         "hive.metastore.token.signature",
         "The service of the token that is used instead of Kerberos.",
         "its name",
     )
-)
-TOKEN_FILES: Final = text(
-    "hadoop.token.files",
-    "Where a token is looked for, before `HADOOP_TOKEN_FILE_LOCATION`.",
-    "files with commas between",
 )
 _PROTECTIONS: Final = {"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
 

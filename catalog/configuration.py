@@ -40,7 +40,7 @@ _SITE_FILES: Final = (
     ("core-site.xml", "hdfs-site.xml"),
     ("core-site.xml", "hive-site.xml", "hivemetastore-site.xml", "metastore-site.xml"),
 )
-_FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.")
+_FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.", "ipc.")
 _METASTORE: Final = ("hive.metastore.", "metastore.", "iceberg.", "engine.hive.")
 
 
@@ -64,6 +64,16 @@ class Configuration:
     def properties(self) -> Properties:
         """Just the values."""
         return Properties({key: setting.value for key, setting in self.settings.items()})
+
+    def under(self, stronger: Mapping[str, str], source: str) -> Configuration:
+        """The same with what goes before all that is here."""
+        known = {key: Setting(value, source) for key, value in stronger.items()}
+        return Configuration(self.name, {**self.settings, **known}, self._known)
+
+    def over(self, defaults: Mapping[str, str], source: str) -> Configuration:
+        """The same with what else is known; what is here goes before it."""
+        known = {key: Setting(value, source) for key, value in defaults.items()}
+        return Configuration(self.name, {**known, **self.settings}, self._known)
 
     @property
     def sources(self) -> Iterator[tuple[str, str, str]]:
@@ -110,7 +120,10 @@ class Configuration:
 
 
 def load_configuration(
-    name: str, arguments: Mapping[str, object], environment: Mapping[str, str] | None = None
+    name: str,
+    arguments: Mapping[str, object],
+    environment: Mapping[str, str] | None = None,
+    hadoop: Mapping[str, str] | None = None,
 ) -> Configuration:
     """The configuration of the catalog ``name``.
 
@@ -118,6 +131,8 @@ def load_configuration(
         name: The catalog's name; upper and lower case are the same in the environment.
         arguments: What the caller says; None means unsaid.
         environment: Default the process's own.
+        hadoop: Hadoop's configuration as another program has it: it goes before the cluster's own
+            files here.
 
     Raises:
         ConfigurationError: a file is broken, or a setting means nothing and looks like one of ours;
@@ -141,7 +156,10 @@ def load_configuration(
     kind = near["type"].value.lower() if "type" in near else None
     remote = kind == "hive" or (kind is None and (name != LOCAL or "uri" in near))
     prefixes = (*_FILE_SYSTEMS, *(_METASTORE if remote else ()))
-    far = _from_site_files(near, prefixes, variables)
+    far = {
+        **_from_site_files(near, prefixes, variables),
+        **_meant({key: Setting(text, "Spark") for key, text in (hadoop or {}).items()}, prefixes),
+    }
     return Configuration(name, {**far, **near}, {*catalogs, *_names(variables), LOCAL})
 
 
@@ -195,7 +213,7 @@ def _names(environment: Mapping[str, str]) -> Iterator[str]:
 def _from_site_files(
     near: Mapping[str, Setting], prefixes: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, Setting]:
-    from icecomb.catalog.catalog_property import HADOOP_CONF_DIR, HIVE_CONF_DIR, MEANING
+    from icecomb.catalog.catalog_property import HADOOP_CONF_DIR, HIVE_CONF_DIR
     from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
 
     named = (near.get(known.key) for known in (HADOOP_CONF_DIR, HIVE_CONF_DIR))
@@ -209,12 +227,24 @@ def _from_site_files(
         if folder is not None
         for file in files
     )
+    stated = {
+        key: Setting(resolve(found, key, environment), one.source)
+        for key, one in found.items()
+        if key.startswith(prefixes)
+    }
+    return _meant(stated, prefixes)
+
+
+def _meant(stated: Mapping[str, Setting], prefixes: tuple[str, ...]) -> dict[str, Setting]:
+    """What Hadoop's and Hive's settings mean for a catalog."""
+    from icecomb.catalog.catalog_property import MEANING
+
     settings: dict[str, Setting] = {}
-    for key, one in found.items():
-        if key.startswith(prefixes) and (value := resolve(found, key, environment)):
-            settings[key] = Setting(value, one.source)
+    for key, one in stated.items():
+        if key.startswith(prefixes) and one.value:
+            settings[key] = one
             if meaning := MEANING.get(key):
-                settings[meaning] = settings[key]
+                settings[meaning] = one
     return settings
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.configuration import Configuration
     from icecomb.catalog.table import Table
 
 
@@ -36,8 +37,12 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     from icecomb.catalog.configuration import catalog_name, load_configuration
 
     name = catalog_name(properties) if name is None else name
-    configuration = load_configuration(name, properties)
-    settings = configuration.properties
+    return catalog_of(load_configuration(name, properties))
+
+
+def catalog_of(configuration: Configuration) -> Catalog:
+    """The catalog that a configuration describes; see `load_catalog`."""
+    name, settings = configuration.name, configuration.properties
     if configuration.type == "hadoop":
         from icecomb.catalog.hadoop.catalog import HadoopCatalog
 

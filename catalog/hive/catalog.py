@@ -20,7 +20,7 @@ from icecomb.catalog.hive.namespace import (
 from icecomb.catalog.hive.parameters import ICEBERG
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.thrift.client import HiveClient
-from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings, current_user
 from icecomb.catalog.hive.views import HiveViews
 from icecomb.catalog.identifier import Identifier, database_and_table, database_of
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
@@ -94,8 +94,9 @@ class HiveCatalog(Catalog):
         self, namespace: Name, properties: Mapping[str, str] | None = None
     ) -> None:
         """See `Catalog.create_namespace`; ``hive.metastore.database.owner[-type]`` is known."""
-        warehouse = WAREHOUSE.of(self.properties)
-        self.client.create_database(new_database(database_of(namespace), properties, warehouse))
+        warehouse, user = WAREHOUSE.of(self.properties), current_user(self.properties)
+        database = new_database(database_of(namespace), properties, warehouse, user)
+        self.client.create_database(database)
 
     def drop_namespace(self, namespace: Name) -> None:
         """See `Catalog.drop_namespace`."""
@@ -117,7 +118,7 @@ class HiveCatalog(Catalog):
             ValidationError: also for an owner's type without an owner.
         """
         found = self.client.database(database_of(namespace))
-        altered = altered_database(found, removals or (), updates)
+        altered = altered_database(found, removals or (), updates, current_user(self.properties))
         self.client.alter_database(altered)
         if altered.description != found.description:
             kept = self.client.database(altered.name).description

@@ -52,6 +52,7 @@ class LockSettings:
         timeout: ``iceberg.hive.lock-timeout-ms``: how long to wait for the lock.
         check_min_wait, check_max_wait: ``iceberg.hive.lock-check-{min,max}-wait-ms``.
         heartbeat: ``iceberg.hive.lock-heartbeat-interval-ms``.
+        user: Whose lock it is.
     """
 
     creation_timeout: float
@@ -61,6 +62,7 @@ class LockSettings:
     check_min_wait: float
     check_max_wait: float
     heartbeat: float
+    user: str
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> LockSettings:
@@ -73,6 +75,7 @@ class LockSettings:
             check_min_wait=LOCK_CHECK_MIN_WAIT.of(properties) / 1000,
             check_max_wait=LOCK_CHECK_MAX_WAIT.of(properties) / 1000,
             heartbeat=LOCK_HEARTBEAT.of(properties) / 1000,
+            user=current_user(properties),
         )
 
 
@@ -214,7 +217,7 @@ class TableLock:
                 return self._client.lock(
                     self._database,
                     self._table,
-                    user=current_user(),
+                    user=self._settings.user,
                     host=socket.gethostname(),
                     agent=self.agent,
                 )

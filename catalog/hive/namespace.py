@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import HiveDatabase
-from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.argument import checked_members, property_texts
 from icecomb.format.errors import ValidationError
 
@@ -19,9 +18,11 @@ _OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
 
 
 def new_database(
-    name: str, properties: Mapping[str, str] | None, warehouse: str | None
+    name: str, properties: Mapping[str, str] | None, warehouse: str | None, user: str
 ) -> HiveDatabase:
     """The database of a namespace to be made, by default in a folder of its own in ``warehouse``.
+
+    Its owner is ``user`` where the properties name none.
 
     Raises:
         ValidationError: there is an owner's type without an owner, or one that there is not.
@@ -36,7 +37,7 @@ def new_database(
         description=given.pop(_COMMENT, None),
         location=location,
         parameters=given,
-        owner=owner or current_user(),
+        owner=owner or user,
         owner_type=owner_type or "USER",
     )
 
@@ -56,9 +57,14 @@ def namespace_properties(database: HiveDatabase) -> dict[str, str]:
 
 
 def altered_database(
-    found: HiveDatabase, removals: Iterable[str], updates: Mapping[str, str] | None
+    found: HiveDatabase,
+    removals: Iterable[str],
+    updates: Mapping[str, str] | None,
+    user: str,
 ) -> HiveDatabase:
     """What a database becomes; see `Catalog.update_namespace_properties`.
+
+    It is ``user``'s when its owner is removed.
 
     Raises:
         ValidationError: a property is set and removed at once, the location would change, or there
@@ -82,7 +88,7 @@ def altered_database(
         )
     owner, owner_type = _owner(changed)
     if _OWNER in removed:
-        owner, owner_type = current_user(), "USER"
+        owner, owner_type = user, "USER"
     about_comment = _COMMENT in removed | changed.keys()
     comment = changed.pop(_COMMENT, None if about_comment else found.description)
     gone = removed | ({_COMMENT} if about_comment else set())

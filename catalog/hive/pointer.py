@@ -72,7 +72,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
             new.metadata,
             new.location,
             self._properties,
-            owner=current_user(),
+            owner=current_user(self._properties),
         )
 
     def altered(

@@ -67,7 +67,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         blank = HiveTable(
             database=self._database,
             name=self._table,
-            owner=new.metadata.properties.get(OWNER, current_user()),
+            owner=new.metadata.properties.get(OWNER, current_user(self._properties)),
             create_time=now,
             last_access_time=now,
             retention=_NO_RETENTION,

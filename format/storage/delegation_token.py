@@ -1,8 +1,10 @@
-"""Delegation tokens of Hadoop's token files, as ``HADOOP_TOKEN_FILE_LOCATION`` names one."""
+"""Delegation tokens: in Hadoop's token files (``HADOOP_TOKEN_FILE_LOCATION``), or given."""
 
 from __future__ import annotations
 
 import base64
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,6 +13,11 @@ from icecomb.format.errors import ConfigurationError
 
 FILE_VARIABLE: Final = "HADOOP_TOKEN_FILE_LOCATION"
 _MAGIC: Final = b"HDTS"
+
+
+MEMORY: Final = "memory:"
+"""What the name of a token file begins with that is none: its tokens are those of `give_tokens`."""
+_given: Final[dict[str, tuple[DelegationToken, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,30 +29,96 @@ class DelegationToken:
         password: Proves it.
         service: Tells tokens of several services of one kind apart; often empty.
         written: The whole token, as Hadoop's `Token` writes itself.
+        kind: As ``HIVE_DELEGATION_TOKEN``.
     """
 
     identifier: bytes
     password: bytes = field(repr=False)
     service: str = ""
     written: bytes = field(repr=False, default=b"")
+    kind: str = ""
 
     @property
     def url_text(self) -> str:
         """As WebHDFS takes it in a query."""
         return base64.urlsafe_b64encode(self.written).decode().rstrip("=")
 
+    @classmethod
+    def of_url_text(cls, text: str) -> DelegationToken:
+        """The token that Hadoop's ``Token.encodeToUrlString`` wrote.
 
-def find_token(path: str, kind: str, service: str | None = None) -> DelegationToken | None:
-    """The token of a kind in a token file.
+        Raises:
+            ConfigurationError: it is none; the text is not shown.
+        """
+        try:
+            data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            return _Reader(data, 0).token()
+        except (ValueError, IndexError):
+            raise ConfigurationError(
+                "What should be a delegation token of Hadoop is none",
+                hint="give it as GETDELEGATIONTOKEN or Token.encodeToUrlString writes it",
+            ) from None
+
+
+def give_tokens(name: str, tokens: Iterable[str]) -> str:
+    """Hold tokens in the memory of this process, in place of those that this name had before.
 
     Args:
-        path: A file in the form of Hadoop's ``Credentials`` (version 0, Writable).
+        name: Whose they are.
+        tokens: Each as `DelegationToken.of_url_text` reads it.
+
+    Returns:
+        What `find_tokens` takes for the path of a token file.
+    """
+    source = f"{MEMORY}{name}"
+    _given[source] = tuple(map(DelegationToken.of_url_text, tokens))
+    return source
+
+
+def token_sources(listed: str | None) -> tuple[str, ...]:
+    """Where tokens are looked for, the first first.
+
+    Args:
+        listed: ``hadoop.token.files``: files with commas between, or one file whose name has some.
+
+    Returns:
+        Those, then the file of the environment; that is not looked at where tokens are held in
+        memory, which are the ones of somebody else then, or newer.
+    """
+    named = [listed] if listed and Path(listed).is_file() else (listed or "").split(",")
+    found = [each.strip() for each in named]
+    if not any(each.startswith(MEMORY) for each in found):
+        found.append(os.environ.get(FILE_VARIABLE, ""))
+    return tuple(filter(None, found))
+
+
+def find_token(path: str, kind: str, service: str | None = None) -> DelegationToken | None:
+    """The first token of a kind in a token file.
+
+    Args:
+        path: See `find_tokens`.
         kind: As ``HIVE_DELEGATION_TOKEN``.
         service: Only one of this service.
 
     Raises:
         ConfigurationError: the file cannot be read, or has another form.
     """
+    found = (one for one in find_tokens(path) if one.kind == kind)
+    return next((one for one in found if service is None or one.service == service), None)
+
+
+def find_tokens(path: str) -> tuple[DelegationToken, ...]:
+    """The tokens of a token file as it is now.
+
+    Args:
+        path: A file in the form of Hadoop's ``Credentials`` (version 0, Writable), or what
+            `give_tokens` returned.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or has another form.
+    """
+    if path.startswith(MEMORY):
+        return _given.get(path, ())
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -59,19 +132,16 @@ def find_token(path: str, kind: str, service: str | None = None) -> DelegationTo
             hint="hadoop dtutil print FILE shows what it holds",
         )
     reader = _Reader(data, 5)
+    found = []
     try:
         for _ in range(reader.number()):
             reader.block()
-            begin = reader.position
-            identifier, password = reader.block(), reader.block()
-            found, of = reader.text(), reader.text()
-            if found == kind and (service is None or of == service):
-                return DelegationToken(identifier, password, of, data[begin : reader.position])
+            found.append(reader.token())
     except IndexError as error:
         raise ConfigurationError(
             f"{path} ({FILE_VARIABLE}) ends early", hint="have the token file written again"
         ) from error
-    return None
+    return tuple(found)
 
 
 class _Reader:
@@ -89,6 +159,13 @@ class _Reader:
         size = -119 - first - 1 if negative else -111 - first - 1
         value = int.from_bytes(self._take(size), "big")
         return ~value if negative else value
+
+    def token(self) -> DelegationToken:
+        begin = self.position
+        identifier, password = self.block(), self.block()
+        kind, service = self.text(), self.text()
+        written = self._data[begin : self.position]
+        return DelegationToken(identifier, password, service, written, kind)
 
     def block(self) -> bytes:
         return self._take(self.number())

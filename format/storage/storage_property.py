@@ -53,6 +53,11 @@ HDFS_TOKEN: Final = text(
     "Instead of a ticket; `HADOOP_TOKEN_FILE_LOCATION` names a file of them, too.",
     "a token as WebHDFS writes it",
 )
+TOKEN_FILES: Final = text(
+    "hadoop.token.files",
+    "Where a token is looked for, before `HADOOP_TOKEN_FILE_LOCATION`.",
+    "files with commas between",
+)
 HADOOP_AUTHENTICATION: Final = choice(
     "hadoop.security.authentication",
     ("simple", "kerberos"),

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
+from icecomb.spark.planner.identity import acting_as, of_others
 from icecomb.spark.planner.protocol import (
     AlterNamespace,
     CreateNamespace,
@@ -39,8 +40,8 @@ _NOT_FOR_CATALOG: Final = _OF_ICEBERGS_SESSION_CATALOG | {"python", _DEFAULT_NAM
 class Catalogs:
     """The open catalogs, by handle.
 
-    A handle says nothing but name and options, so that one opened again after a restart of the
-    planner is the same.
+    A handle says nothing but name, settings and user, so that one opened again after a restart of
+    the planner is the same, and no user is served by the catalog of another.
     """
 
     def __init__(self) -> None:
@@ -51,15 +52,21 @@ class Catalogs:
 
     def open_catalog(self, request: OpenCatalog) -> OpenedCatalog:
         """See `OpenCatalog`."""
-        name, environment = request.name, request.environment
+        from icecomb.catalog.configuration import load_configuration
+
+        name, environment, identity = request.name, request.environment, request.identity
         properties = catalog_properties(name, request.options, environment)
-        text = json.dumps([name, properties], sort_keys=True)
+        hadoop = of_others(environment.hadoop)
+        who = [identity.user, identity.real_user]
+        text = json.dumps([name, properties, hadoop, who], sort_keys=True)
         handle = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        configuration = load_configuration(name, properties, hadoop=hadoop)
+        configuration = acting_as(configuration, identity, handle)
         with self._lock:
             if handle not in self._open:
-                from icecomb.catalog import load_catalog
+                from icecomb.catalog.loading import catalog_of
 
-                self._open[handle] = load_catalog(name, **properties)
+                self._open[handle] = catalog_of(configuration)
             self._metastores[handle] = environment.metastore_uris
             self._engines[handle] = {
                 "engine-name": "spark",
@@ -157,7 +164,7 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
 def catalog_properties(
     name: str, options: Mapping[str, str], environment: Environment
 ) -> dict[str, str]:
-    """The catalog's options.
+    """The catalog's options, but those that are Hadoop's: `Environment.hadoop` has them.
 
     Where nothing says where the metastore is, it is that of Spark's own Hive support, as for
     Iceberg Java; else, with no type said either, one of the user's own: a name that nobody gave
@@ -166,7 +173,8 @@ def catalog_properties(
     from icecomb.catalog.configuration import LOCAL, load_configuration
 
     properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
-    settings = load_configuration(name, properties).settings
+    hadoop = of_others(environment.hadoop)
+    settings = load_configuration(name, properties, hadoop=hadoop).settings
     kind = settings.get("type")
     if "uri" not in settings and (kind is None or kind.value.lower() == "hive"):
         inherited = environment.metastore_uris

@@ -137,7 +137,7 @@ class TableStates:
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
-        self._recent: OrderedDict[str, tuple[TableMetadata, FileIO]] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, str], tuple[TableMetadata, FileIO]] = OrderedDict()
         self._lock = threading.Lock()
 
     def load(self, catalog: str, table: TableName) -> TableState:
@@ -162,7 +162,7 @@ class TableStates:
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
-        self._keep(table.metadata_location, (table.metadata, table.io))
+        self._keep((catalog, table.metadata_location), (table.metadata, table.io))
         return TableState(
             catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
@@ -170,11 +170,13 @@ class TableStates:
     def find(self, reference: Reference) -> TableState:
         """The state behind a reference."""
         location = reference.metadata_location
+        # a catalog is one user's: nobody reads files with the rights of somebody else
+        key = (reference.catalog, location)
         with self._lock:
-            known = self._recent.get(location)
+            known = self._recent.get(key)
         if known is None:
-            known = self._read(reference.catalog, location)
-            self._keep(location, known)
+            known = self._read(*key)
+            self._keep(key, known)
         return TableState(
             reference.catalog,
             reference.identifier,
@@ -193,9 +195,9 @@ class TableStates:
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io
 
-    def _keep(self, location: str, known: tuple[TableMetadata, FileIO]) -> None:
+    def _keep(self, key: tuple[str, str], known: tuple[TableMetadata, FileIO]) -> None:
         with self._lock:
-            self._recent[location] = known
-            self._recent.move_to_end(location)
+            self._recent[key] = known
+            self._recent.move_to_end(key)
             while len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)

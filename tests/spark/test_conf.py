@@ -11,7 +11,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.conf import CATALOG_CLASS, command_lines, spark_conf
 from icecomb.spark.planner.catalogs import Catalogs, catalog_properties
-from icecomb.spark.planner.protocol import Environment, OpenCatalog
+from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
 
 JAR = Path("/jars/b.jar")
 
@@ -95,13 +95,13 @@ def test_a_catalog_of_spark_that_says_nothing_is_on_sparks_metastore_or_ones_own
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ICECOMB_HOME", str(tmp_path))
-    environment = Environment(metastore, application_id="a1", spark_version="4.3.0")
+    environment = Environment(metastore, application_id="a1", spark_version="4.3.0", hadoop={})
     assert catalog_properties(name, {"python": "p", **options}, environment) == found
 
 
 def test_an_option_of_a_catalog_of_spark_that_is_misspelt_is_refused():
     with pytest.raises(ConfigurationError, match="there is no setting 'url'"):
-        catalog_properties("lake", {"url": "thrift://h:1"}, Environment(None, "a1", "4.3.0"))
+        catalog_properties("lake", {"url": "thrift://h:1"}, Environment(None, "a1", "4.3.0", {}))
 
 
 def test_a_catalog_says_which_of_its_namespaces_a_session_begins_in(tmp_path):
@@ -109,7 +109,12 @@ def test_a_catalog_says_which_of_its_namespaces_a_session_begins_in(tmp_path):
     catalogs = Catalogs()
     opened = [
         catalogs.open_catalog(
-            OpenCatalog("lake", {**place, **more}, Environment(None, "a", "4.3.0"))
+            OpenCatalog(
+                "lake",
+                {**place, **more},
+                Environment(None, "a", "4.3.0", {}),
+                Identity("me", None, login=True, secured=False, tokens=()),
+            )
         )
         for more in ({}, {"default-namespace": "sales"})
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from icecomb.format.property import shown
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.sasl import Mechanism
+    from icecomb.format.storage.delegation_token import DelegationToken
 
 DEFAULT_PORT: Final = 9083
 _PATIENCE: Final = 3
@@ -152,7 +154,7 @@ class Connection:
 
     def _introduce(self, host: str, settings: ConnectionSettings) -> None:
         if (sasl := settings.sasl or _own(self.uri)) is not None:
-            self._authenticate(host, sasl)
+            self._authenticate(host, sasl, settings)
         if settings.user is None:
             return
         user, _, groups = settings.user.partition(":")
@@ -176,11 +178,14 @@ class Connection:
                 uri=self.uri,
             ) from error
 
-    def _authenticate(self, host: str, sasl: SaslSettings) -> None:
+    def _authenticate(self, host: str, sasl: SaslSettings, settings: ConnectionSettings) -> None:
         from icecomb.catalog.hive.thrift.sasl import Digest, Kerberos, negotiate
 
         mechanism: Mechanism
-        if (token := sasl.token) is not None:
+        token = sasl.token
+        if token is None and sasl.proxy_user is not None:
+            token = self._token_of(sasl.proxy_user, sasl, settings)
+        if token is not None:
             mechanism = Digest(token)
         else:
             mechanism = Kerberos(
@@ -200,6 +205,31 @@ class Connection:
                 hint="check that it has hive.metastore.sasl.enabled, and its log",
                 uri=self.uri,
             ) from error
+
+    def _token_of(
+        self, user: str, sasl: SaslSettings, settings: ConnectionSettings
+    ) -> DelegationToken:
+        """A token that lets us act for a user, asked for in our own name.
+
+        Raises:
+            UnreachableError: the metastore does not give us one.
+        """
+        from icecomb.format.storage.delegation_token import DelegationToken
+
+        ourselves = replace(settings, sasl=replace(sasl, proxy_user=None, token_files=()))
+        own = Connection(self.uri, ourselves, self._servers)
+        try:
+            return DelegationToken.of_url_text(own.thrift.get_delegation_token(user, user))
+        except (TException, TProtocolException, OSError, EOFError) as error:
+            raise UnreachableError(
+                f"The metastore {self.uri} does not let us act for {user}: "
+                f"{getattr(error, 'message', None) or error}",
+                hint="let it: hadoop.proxyuser.<we>.hosts and .groups in its core-site.xml; or "
+                f"start an application as {user} (spark-submit --proxy-user)",
+                uri=self.uri,
+            ) from error
+        finally:
+            own.close()
 
 
 def _own(uri: str) -> SaslSettings | None:

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import (
     KEYTAB,
+    METASTORE_PROXY_USER,
     PRINCIPAL,
     PROTECTION,
     SASL,
     SERVICE,
     TLS,
-    TOKEN_FILES,
     TOKEN_SIGNATURE,
     TRUST_STORE,
 )
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.storage.storage_property import TOKEN_FILES
 
 if TYPE_CHECKING:
     import ssl
@@ -48,6 +49,7 @@ class SaslSettings:
         token_files: Where a token is looked for that is used instead of Kerberos:
             ``hadoop.token.files``, then ``HADOOP_TOKEN_FILE_LOCATION`` in the environment.
         token_signature: The service of that token: ``hive.metastore.token.signature``.
+        proxy_user: On whose behalf we ask: ``hive.metastore.proxy-user``; None = our own.
     """
 
     service: str
@@ -56,6 +58,7 @@ class SaslSettings:
     protection: str | None = None
     token_files: tuple[str, ...] = ()
     token_signature: str | None = None
+    proxy_user: str | None = None
 
     @property
     def token(self) -> DelegationToken | None:
@@ -78,7 +81,7 @@ class SaslSettings:
         """
         if not SASL.of(properties):
             return None
-        from icecomb.format.storage.delegation_token import FILE_VARIABLE
+        from icecomb.format.storage.delegation_token import token_sources
 
         service = SERVICE.of(properties)
         keytab = KEYTAB.of(properties)
@@ -87,16 +90,15 @@ class SaslSettings:
                 f"The keytab {keytab} (hive.metastore.client.keytab) cannot be read",
                 hint="check the path and its permissions",
             )
-        listed = TOKEN_FILES.of(properties) or ""
-        named = [listed] if Path(listed).is_file() else listed.split(",")
-        files = [each.strip() for each in (*named, os.environ.get(FILE_VARIABLE, ""))]
+        proxy_user = METASTORE_PROXY_USER.of(properties)
         found = cls(
             service or "",
             PRINCIPAL.of(properties),
             keytab,
             PROTECTION.of(properties),
-            tuple(filter(None, files)) if keytab is None else (),
+            token_sources(TOKEN_FILES.of(properties)) if keytab is None or proxy_user else (),
             TOKEN_SIGNATURE.of(properties),
+            proxy_user,
         )
         if found.token is None and service is None:
             raise ConfigurationError(

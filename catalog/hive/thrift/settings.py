@@ -70,12 +70,13 @@ class ConnectionSettings:
             pool_size=CLIENTS.of(properties),
             pool_wait_s=CLIENTS_WAIT.of(properties) / 1000,
             random=URI_SELECTION.of(properties) == "random",
-            user=(UGI.of(properties) or current_user()) if told else None,
+            user=(UGI.of(properties) or current_user(properties)) if told else None,
             sasl=sasl,
             tls=TlsSettings.of(properties),
         )
 
 
-def current_user() -> str:
-    """The name this process acts under, as Hadoop would tell it."""
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+def current_user(properties: Mapping[str, str]) -> str:
+    """The name that the catalog acts under, as Hadoop would tell it."""
+    named = (UGI.of(properties) or "").partition(":")[0]
+    return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,6 +81,25 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
         hint="correct fs.viewfs.mounttable.* in core-site.xml",
         path=location,
     )
+
+
+def token_services(address: HdfsAddress) -> frozenset[str]:
+    """What the delegation tokens of a cluster may be called by Hadoop (``SecurityUtil``).
+
+    That is `ha-hdfs:` and its nameservice, or `host:port` of its name node for RPC or the web, the
+    host by name or (``hadoop.security.token.service.use_ip``) by address.
+    """
+    cluster = address.cluster.removeprefix("hdfs://")
+    found = {f"ha-hdfs:{cluster}", f"ha-webhdfs:{cluster}", f"ha-swebhdfs:{cluster}"}
+    if cluster and ":" not in cluster:
+        found.add(f"{cluster}:8020")
+    found.update({cluster, *address.name_nodes})
+    for each in [*found]:
+        host, _, port = each.rpartition(":")
+        if not host.startswith("ha-") and port.isdecimal():
+            with suppress(OSError):
+                found.add(f"{socket.gethostbyname(host)}:{port}")
+    return frozenset(found)
 
 
 def rpc_location(location: str, properties: Mapping[str, str]) -> str:

@@ -23,7 +23,12 @@ from icecomb.format.errors import (
     IcecombError,
 )
 from icecomb.format.storage.file_system import FileStatus, FileSystem, exists_already, is_missing
-from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
+from icecomb.format.storage.hdfs.address import (
+    HdfsAddress,
+    hadoop_properties,
+    resolve_location,
+    token_services,
+)
 from icecomb.format.storage.hdfs.creations import HdfsCreations
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.input_stream import HdfsInput
@@ -85,12 +90,22 @@ class HdfsFileSystem(FileSystem):
         return web, address
 
     def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:
+        services = token_services(address)
         if not native:
-            return WebHdfs(address.name_nodes, secure=address.secure, properties=self._properties)
+            return WebHdfs(
+                address.name_nodes,
+                secure=address.secure,
+                properties=self._properties,
+                services=services,
+            )
         from icecomb.format.storage.hdfs.native import NativeHdfs
 
         return NativeHdfs(
-            address.name_nodes, native, secure=address.secure, properties=self._properties
+            address.name_nodes,
+            native,
+            secure=address.secure,
+            properties=self._properties,
+            services=services,
         )
 
     def read(self, location: str) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +49,7 @@ class NativeHdfs(WebHdfs):
         cluster: `hdfs://` with the nameservice or the name node's RPC address.
         secure: Whether to use HTTPS.
         properties: As of `WebHdfs`; and what hdfs-native knows of Hadoop's settings.
+        services: As of `WebHdfs`.
 
     Raises:
         MissingDependencyError: hdfs-native is not installed.
@@ -65,8 +66,9 @@ class NativeHdfs(WebHdfs):
         *,
         secure: bool,
         properties: Mapping[str, str],
+        services: Collection[str] = (),
     ) -> None:
-        super().__init__(name_nodes, secure=secure, properties=properties)
+        super().__init__(name_nodes, secure=secure, properties=properties, services=services)
         library = optional_library(
             "hdfs_native", "hdfs.engine=native needs hdfs-native", "icecomb[hdfs-native]"
         )

@@ -7,14 +7,14 @@ import logging
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
-from icecomb.format.storage.delegation_token import FILE_VARIABLE, find_token
+from icecomb.format.storage.delegation_token import find_tokens, token_sources
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.storage_property import (
@@ -27,6 +27,7 @@ from icecomb.format.storage.storage_property import (
     HDFS_READ_TIMEOUT,
     HDFS_TOKEN,
     HDFS_USER,
+    TOKEN_FILES,
 )
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class HdfsSession:
             `hdfs.proxy-user` (else `HADOOP_PROXY_USER`), `hdfs.ca-path` (certificates to trust),
             `hadoop.security.authentication` (`kerberos`: the ticket of `kinit`, or
             `hdfs.kerberos.principal` and `hdfs.kerberos.keytab`), `hdfs.delegation-token` (else
-            the one in the file that `HADOOP_TOKEN_FILE_LOCATION` names),
+            one of those that `token_sources` has for `hadoop.token.files`, as it is at each call),
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
+        services: What tokens may call the cluster: of several only one for it is shown.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], services: Collection[str] = ()) -> None:
         self.user = (
             HDFS_USER.of(properties) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         )
@@ -63,7 +65,12 @@ class HdfsSession:
         self._kerberos = HADOOP_AUTHENTICATION.of(properties) == "kerberos"
         self._principal = HDFS_PRINCIPAL.of(properties)
         self._keytab = HDFS_KEYTAB.of(properties)
-        self._token = HDFS_TOKEN.of(properties) or self._token_of_file()
+        self._stated_token = HDFS_TOKEN.of(properties)
+        self._token_sources: tuple[str, ...] = ()
+        if self._keytab is None:
+            self._token_sources = token_sources(TOKEN_FILES.of(properties))
+        self._services = frozenset(services)
+        self._token()
         self.requests = self._session()
 
     @property
@@ -93,12 +100,17 @@ class HdfsSession:
         target = f"{parts.path}?{parts.query}"
         return HdfsUpload((parts.scheme, parts.netloc, target), location, self.read_timeout_s, tls)
 
-    def _token_of_file(self) -> str | None:
-        path = os.environ.get(FILE_VARIABLE)
-        if not path or self._keytab is not None:
-            return None
-        tokens = (find_token(path, kind) for kind in _KINDS)
-        return next((token.url_text for token in tokens if token is not None), None)
+    def _token(self) -> str | None:
+        """The token for this cluster as it is now: Hadoop's jobs are given new ones."""
+        if self._stated_token is not None or not self._token_sources:
+            return self._stated_token
+        tokens = [token for source in self._token_sources for token in find_tokens(source)]
+        for kind in _KINDS:
+            found = [token for token in tokens if token.kind == kind]
+            ours = [token for token in found if token.service in self._services]
+            if ours or len(found) == 1:
+                return (ours or found)[0].url_text
+        return None
 
     def _session(self) -> requests.Session:
         import requests
@@ -142,17 +154,16 @@ class HdfsSession:
             session.mount(scheme, Adapter(pool_maxsize=_CONNECTIONS))
         if self._ca_path:
             session.verify = self._ca_path
-        if self._kerberos and not self._token:
+        if self._kerberos:
             session.auth = SpnegoAuth(self._principal, self._keytab)
         return session
 
     def _identity(self) -> Any:
-        token, proxy_user = self._token, self._proxy_user
-        named = not (self._kerberos or token)
+        proxy_user = self._proxy_user
 
         def identity(parameters: Mapping[str, Any]) -> dict[str, Any]:
-            found = dict(parameters)
-            if not named:
+            found, token = dict(parameters), self._token()
+            if self._kerberos or token:
                 found.pop("user.name", None)
             if token:
                 found["delegation"] = token

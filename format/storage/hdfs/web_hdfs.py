@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -62,20 +62,26 @@ class WebHdfs:
         name_nodes: `host:port` of their HTTP interfaces.
         secure: Whether to use HTTPS.
         properties: `hdfs.user`, and Hadoop's settings for security, time-outs and fail-over.
+        services: See `HdfsSession`.
     """
 
     reads_ahead: ClassVar[bool] = True
     """Whether a reader is faster when several ranges are asked for at once."""
 
     def __init__(
-        self, name_nodes: tuple[str, ...], *, secure: bool, properties: Mapping[str, str]
+        self,
+        name_nodes: tuple[str, ...],
+        *,
+        secure: bool,
+        properties: Mapping[str, str],
+        services: Collection[str] = (),
     ) -> None:
         import pyhdfs
 
         # it logs every answer of a standby with its trace; what matters is in our errors
         logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
         self.name_nodes = name_nodes
-        self._session = HdfsSession(properties)
+        self._session = HdfsSession(properties, services)
         highly_available = len(name_nodes) > 1
         tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
         self._client = pyhdfs.HdfsClient(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from icecomb.spark.planner.message import Message
 
@@ -21,26 +21,52 @@ class Environment(Message):
         metastore_uris: ``hive.metastore.uris`` of Spark's own Hive support.
         application_id: Spark's name for it.
         spark_version: As ``4.3.0``.
+        hadoop: What its Hadoop configuration states about file systems and metastores; may hold
+            secrets.
     """
 
     metastore_uris: str | None
     application_id: str
     spark_version: str
+    hadoop: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(Message):
+    """Hadoop's user whose statement it is.
+
+    Args:
+        user: Whose rights count.
+        real_user: The server that acts for this user; None where there is none.
+        login: Whether it is who started the application.
+        secured: Whether Hadoop takes nobody's word for who he is (Kerberos).
+        tokens: The user's delegation tokens, each as Hadoop's ``Token.encodeToUrlString``.
+    """
+
+    user: str
+    real_user: str | None
+    login: bool
+    secured: bool
+    tokens: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCatalog(Message):
     """Opens a catalog; nothing is asked of the metastore yet. Answer: `OpenedCatalog`.
 
+    One that is open is told the user's new tokens.
+
     Args:
         name: Its name in SQL.
         options: ``spark.sql.catalog.<name>.*``.
-        environment: Who opens it.
+        environment: The application.
+        identity: For whom.
     """
 
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     environment: Environment
+    identity: Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +74,8 @@ class OpenedCatalog(Message):
     """A catalog that is open.
 
     Args:
-        catalog: Its handle, which says nothing but name and options: a restart gives the same.
+        catalog: Its handle, which says nothing but name, settings and user: a restart gives the
+            same.
         default_namespace: Where names without one are.
         version: Of icecomb, for ``system.iceberg_version()``.
     """

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 
 from icecomb.spark.planner.handlers import handlers
 
 NO_HINTS = {"parallelism": 2, "split_bytes": None, "open_cost_bytes": None}
 NO_AUDIT = {"wap_id": None, "wap_branch": None}
+MYSELF = {
+    "user": getpass.getuser(),
+    "real_user": None,
+    "login": True,
+    "secured": False,
+    "tokens": [],
+}
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
@@ -24,9 +32,14 @@ class Planner:
     def __init__(self, metastore):
         self._methods = handlers()
         options = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
-        environment = {"metastore_uris": None, "application_id": "a1", "spark_version": "4.3.0"}
+        environment = {
+            "metastore_uris": None,
+            "application_id": "a1",
+            "spark_version": "4.3.0",
+            "hadoop": {},
+        }
         self.catalog = self.ask(
-            "open_catalog", name="lake", options=options, environment=environment
+            "open_catalog", name="lake", options=options, environment=environment, identity=MYSELF
         )["catalog"]
 
     def ask(self, method, **params):

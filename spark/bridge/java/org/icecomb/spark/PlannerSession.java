@@ -1,17 +1,21 @@
 package org.icecomb.spark;
 
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Planner;
 import org.icecomb.spark.planner.Protocol.Environment;
+import org.icecomb.spark.planner.Protocol.Identity;
 import org.icecomb.spark.planner.Protocol.OpenCatalog;
 import org.icecomb.spark.planner.Protocol.OpenedCatalog;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
  * One configured catalog in the planner: gives its handle to requests and opens it again when
- * the planner process was replaced.
+ * the planner process was replaced. Every user of a server that acts for its users has a handle.
  */
 public final class PlannerSession {
 
@@ -19,9 +23,8 @@ public final class PlannerSession {
   private final Map<String, String> options;
   private final Planner planner;
   private int generation = -1;
-  private String handle;
-  private String[] defaultNamespace;
-  private String version;
+  private final Map<String, Opened> opened = new HashMap<>();
+  private Environment environment;
 
   PlannerSession(String catalogName, Map<String, String> options) {
     this.catalogName = catalogName;
@@ -59,38 +62,69 @@ public final class PlannerSession {
     return planner.ask(() -> making.apply(handle()), kind);
   }
 
-  synchronized String[] defaultNamespace() {
-    handle();
-    return defaultNamespace;
+  String[] defaultNamespace() {
+    return opened().defaultNamespace().toArray(new String[0]);
   }
 
   /** What serves the catalog. */
-  synchronized String version() {
-    handle();
-    return version;
+  String version() {
+    return opened().version();
   }
 
-  private synchronized String handle() {
-    int current = planner.generation();
-    if (current != generation) {
-      OpenedCatalog opened = planner.ask(this::description, OpenedCatalog.class);
-      handle = opened.catalog();
-      defaultNamespace = opened.defaultNamespace().toArray(new String[0]);
-      version = opened.version();
-      generation = current;
+  /** Spark's Hadoop configuration with the catalog's own settings, for tasks. */
+  public Configuration hadoop() {
+    return HadoopSettings.of(SparkSession.active(), options);
+  }
+
+  private String handle() {
+    return opened().catalog();
+  }
+
+  /** The catalog of the current user: opened at its first question, and when its tokens are new. */
+  private synchronized OpenedCatalog opened() {
+    Identity user = HadoopUser.current();
+    reopenAfterRestart();
+    Opened known = opened.get(user.key());
+    if (known == null || !known.user().equals(user)) {
+      known = new Opened(user, open(user));
+      opened.put(user.key(), known);
     }
-    return handle;
+    return known.catalog();
   }
 
-  private OpenCatalog description() {
-    SparkSession spark = SparkSession.active();
-    String metastore = spark.sessionState().newHadoopConf().get("hive.metastore.uris");
-    return new OpenCatalog(
-        catalogName,
-        options,
-        new Environment(
-            metastore == null || metastore.isEmpty() ? null : metastore,
-            spark.sparkContext().applicationId(),
-            spark.version()));
+  /** References that statements hold on to name the catalogs of their users. */
+  private void reopenAfterRestart() {
+    int current = planner.generation();
+    if (current == generation) {
+      return;
+    }
+    List<Opened> before = List.copyOf(opened.values());
+    opened.clear();
+    generation = current;
+    for (Opened each : before) {
+      opened.put(each.user().key(), new Opened(each.user(), open(each.user())));
+    }
   }
+
+  private OpenedCatalog open(Identity user) {
+    return planner.ask(() -> description(user), OpenedCatalog.class);
+  }
+
+  /** Of the settings those count that there were at first: they are part of the handle's name. */
+  private OpenCatalog description(Identity user) {
+    if (environment == null) {
+      SparkSession spark = SparkSession.active();
+      Configuration hadoop = HadoopSettings.of(spark, options);
+      String metastore = hadoop.get("hive.metastore.uris");
+      environment =
+          new Environment(
+              metastore == null || metastore.isEmpty() ? null : metastore,
+              spark.sparkContext().applicationId(),
+              spark.version(),
+              HadoopSettings.stated(hadoop));
+    }
+    return new OpenCatalog(catalogName, options, environment, user);
+  }
+
+  private record Opened(Identity user, OpenedCatalog catalog) {}
 }

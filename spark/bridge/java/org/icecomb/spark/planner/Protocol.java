@@ -26,9 +26,36 @@ public final class Protocol {
 
   // Catalogs and namespaces
 
-  public record Environment(String metastoreUris, String applicationId, String sparkVersion) {}
+  public record Environment(
+      String metastoreUris,
+      String applicationId,
+      String sparkVersion,
+      Map<String, String> hadoop) {
 
-  public record OpenCatalog(String name, Map<String, String> options, Environment environment)
+    /** Without the settings, which may be secret. */
+    @Override
+    public String toString() {
+      return applicationId;
+    }
+  }
+
+  public record Identity(
+      String user, String realUser, boolean login, boolean secured, List<String> tokens) {
+
+    /** Tells users apart. */
+    public String key() {
+      return realUser == null ? user : user + " by " + realUser;
+    }
+
+    /** Without the tokens, which are secret. */
+    @Override
+    public String toString() {
+      return key();
+    }
+  }
+
+  public record OpenCatalog(
+      String name, Map<String, String> options, Environment environment, Identity identity)
       implements Request {}
 
   public record OpenedCatalog(String catalog, List<String> defaultNamespace, String version) {}

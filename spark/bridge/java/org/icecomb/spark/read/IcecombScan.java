@@ -171,7 +171,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   public PartitionReaderFactory createReaderFactory() {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
-    Configuration hadoop = spark.sessionState().newHadoopConf();
+    Configuration hadoop = table.session().hadoop();
     ReadSettings.configure(hadoop, conf);
     Broadcast<SerializableConfiguration> broadcast =
         JavaSparkContext.fromSparkContext(spark.sparkContext())

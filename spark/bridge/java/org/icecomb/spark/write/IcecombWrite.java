@@ -111,9 +111,9 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
   }
 
   /** Spark's own preparation, then what must not depend on the session's settings. */
-  private static Configuration configuration(SparkSession spark, WriteSettings settings) {
+  private Configuration configuration(SparkSession spark, WriteSettings settings) {
     try {
-      Job job = Job.getInstance(spark.sessionState().newHadoopConf());
+      Job job = Job.getInstance(table.session().hadoop());
       new ParquetFileFormat()
           .prepareWrite(
               spark,

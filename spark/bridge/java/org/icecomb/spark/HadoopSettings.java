@@ -1,0 +1,73 @@
+package org.icecomb.spark;
+
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * Spark's Hadoop configuration as a catalog sees it: for its tasks whole, for the planner what
+ * somebody stated about file systems and metastores.
+ *
+ * <p>Iceberg's {@code spark.sql.catalog.<name>.hadoop.<key>} go before the rest, and so do options
+ * that begin as keys of file systems do. Values may be secrets: they are not to be printed.
+ */
+final class HadoopSettings {
+
+  private static final String OVERRIDE = "hadoop.";
+  private static final String[] FILE_SYSTEMS = {"fs.", "dfs.", "ipc."};
+  private static final String[] PLANNERS = {
+    "fs.", "dfs.", "ipc.", "hadoop.", "hive.metastore.", "metastore.", "iceberg.", "engine.hive."
+  };
+
+  private HadoopSettings() {}
+
+  /** The configuration of the session with the catalog's options over it. */
+  static Configuration of(SparkSession spark, Map<String, String> options) {
+    Configuration conf = spark.sessionState().newHadoopConf();
+    options.forEach(
+        (key, value) -> {
+          if (startsWith(key, FILE_SYSTEMS)) {
+            conf.set(key, value);
+          }
+        });
+    options.forEach(
+        (key, value) -> {
+          if (key.startsWith(OVERRIDE) && key.length() > OVERRIDE.length()) {
+            conf.set(key.substring(OVERRIDE.length()), value);
+          }
+        });
+    return conf;
+  }
+
+  /** What the planner's file systems and metastore clients are told: no defaults of Hadoop's own. */
+  static Map<String, String> stated(Configuration conf) {
+    Map<String, String> found = new TreeMap<>();
+    for (Map.Entry<String, String> entry : conf) {
+      String key = entry.getKey();
+      if (startsWith(key, PLANNERS) && !isDefault(conf.getPropertySources(key))) {
+        String value = conf.get(key);
+        if (value != null) {
+          found.put(key, value);
+        }
+      }
+    }
+    return found;
+  }
+
+  /** Hadoop ends the names of the files with its defaults so; the last source of a key counts. */
+  private static boolean isDefault(String[] sources) {
+    return sources != null
+        && sources.length > 0
+        && sources[sources.length - 1].endsWith("-default.xml");
+  }
+
+  private static boolean startsWith(String key, String[] prefixes) {
+    for (String prefix : prefixes) {
+      if (key.startsWith(prefix)) {
+        return true;
+      }
+    }
+    return false;
+  }
+}

@@ -1,0 +1,65 @@
+"""Who the planner is to file systems and metastores: the user whose statement Spark carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.storage.delegation_token import give_tokens
+from icecomb.spark.planner.protocol import Identity
+
+if TYPE_CHECKING:
+    from icecomb.catalog.configuration import Configuration
+
+_SOURCE: Final = "Spark's user"
+
+
+def acting_as(configuration: Configuration, identity: Identity, holder: str) -> Configuration:
+    """The catalog of one user. Whoever the catalog's own settings name goes before that.
+
+    Without Hadoop's security services are told who asks. With it they want proof: what the user's
+    delegation tokens give, or (for a user that a server acts for) the server's ticket and the
+    service's leave to act for others.
+
+    Args:
+        configuration: The catalog's own.
+        identity: The user.
+        holder: Where the user's tokens are held, which `give_tokens` knows by this name.
+
+    Raises:
+        ConfigurationError: nothing proves who the user is; to act as the server instead would give
+            its rights away.
+    """
+    from icecomb.catalog.catalog_property import METASTORE_PROXY_USER, UGI
+    from icecomb.format.storage.storage_property import HDFS_PROXY_USER, HDFS_USER, TOKEN_FILES
+
+    given = give_tokens(holder, identity.tokens)
+    found = configuration.properties
+    kept = found.get(TOKEN_FILES.key) if identity.login else None
+    known = {UGI.key: identity.user}
+    if not identity.secured:
+        known[HDFS_USER.key] = identity.real_user or identity.user
+    if identity.real_user is not None:
+        known[HDFS_PROXY_USER.key] = known[METASTORE_PROXY_USER.key] = identity.user
+    elif identity.secured and not identity.login and not identity.tokens:
+        raise ConfigurationError(
+            f"Catalog {configuration.name}: nothing proves to a secured cluster that "
+            f"{identity.user} asks: Spark has neither a ticket nor a delegation token of this user",
+            hint=f"start an application for {identity.user}: spark-submit --proxy-user",
+        )
+    tokens = {TOKEN_FILES.key: ",".join(filter(None, (given, kept)))}
+    return configuration.over(known, _SOURCE).under(tokens, _SOURCE)
+
+
+def of_others(hadoop: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings without those that let Spark's own Hive support into an embedded metastore.
+
+    Who asks another metastore must not show it that token, and connections find their own.
+    """
+    from icecomb.catalog.metastore.place import SIGNATURE
+
+    if hadoop.get("hive.metastore.token.signature") != SIGNATURE:
+        return dict(hadoop)
+    own = {"hive.metastore.sasl.enabled", "hive.metastore.token.signature", "hadoop.token.files"}
+    return {key: value for key, value in hadoop.items() if key not in own}
