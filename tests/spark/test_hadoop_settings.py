@@ -87,8 +87,11 @@ def test_sparks_settings_go_before_the_cluster_files_of_the_planners_host(tmp_pa
     own = {"iceberg.hive.lock-timeout-ms": "8"}
     found = load_configuration("lake", own, environment, hadoop=of_spark)
     assert found.properties == {
-        **{"fs.defaultFS": "hdfs://new", "dfs.nameservices": "old", "fs.s3a.secret.key": "TOP"},
-        **{"hive.metastore.uris": "thrift://new:1", "uri": "thrift://new:1"},
+        "fs.defaultFS": "hdfs://new",
+        "dfs.nameservices": "old",
+        "fs.s3a.secret.key": "TOP",
+        "hive.metastore.uris": "thrift://new:1",
+        "uri": "thrift://new:1",
         "iceberg.hive.lock-timeout-ms": "8",
     }
     assert "TOP" not in str(list(found.sources)) + repr(found.properties)

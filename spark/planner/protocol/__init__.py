@@ -101,7 +101,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 9
+PROTOCOL: Final = 10
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
