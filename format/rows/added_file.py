@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.parquet as pq
@@ -104,10 +105,15 @@ class AddedFiles:
             fields, everything, metrics = self._counted(location, kind)
         texts = path_values(location)
         given = self._given if self._give is None else self._partition_given(self._give(location))
+        there = frozenset(_ids(fields))
         partition = tuple(
-            self._partition_value(f, everything, texts, given, location) for f in self._spec.fields
+            self._partition_value(
+                f, self._proven(f, everything, there, location), texts, given, location
+            )
+            for f in self._spec.fields
         )
         self._check_columns(fields, partition, location)
+        self._check_folders(there, texts, location)
         if kind is FileFormat.PARQUET:
             self._check_values(fields, location)
         self._check_required(everything, location)
@@ -159,10 +165,7 @@ class AddedFiles:
         left = dict(given)
         for f in self._spec.fields:
             column = self._schema.find_field(f.source_id)
-            names = (
-                (f.name, column.name) if isinstance(f.transform, IdentityTransform) else (f.name,)
-            )
-            name = next((n for n in names if n in left), None)
+            name = _spelled(f, column, left)
             if name is not None and isinstance(column.field_type, PrimitiveType):
                 kind = f.transform.result_type(column.field_type)
                 value = NestedField(f.field_id, name, kind)
@@ -178,7 +181,7 @@ class AddedFiles:
     def _partition_value(
         self,
         field: PartitionField,
-        metrics: Metrics,
+        proven: tuple[Any] | None,
         texts: Mapping[str, str | None],
         given: Mapping[int, Any],
         location: str,
@@ -187,15 +190,12 @@ class AddedFiles:
             return None
         column = self._schema.find_field(field.source_id)
         stated, by = None, ""
-        identity = isinstance(field.transform, IdentityTransform)
-        name = (
-            next((n for n in (field.name, column.name) if n in texts), None) if identity else None
-        )
+        identity = _is_identity(field)
+        name = _spelled(field, column, texts) if identity else None
         if field.field_id in given:
             stated, by = (given[field.field_id],), "you say"
         elif name is not None:
             stated, by = (value_of_text(texts[name], column),), "its folder says"
-        proven = _proven(field, column, metrics, location)
         if proven is not None and stated is not None and proven != stated:
             raise ValidationError(
                 f"Cannot add {location}: {by} {field.name}={stated[0]!r}, its rows have "
@@ -214,15 +214,42 @@ class AddedFiles:
             )
         return known[0]
 
+    def _proven(
+        self, field: PartitionField, metrics: Metrics, there: AbstractSet[int], location: str
+    ) -> tuple[Any] | None:
+        """The partition value that all rows have by the file; None if it does not tell."""
+        if field.source_id not in there and not _is_identity(field):
+            # rows of a file without the column have null, and only identity gives them a value
+            return (None,)
+        return _proven(field, self._schema.find_field(field.source_id), metrics, location)
+
     def _check_columns(
         self, fields: Sequence[FileField], partition: tuple[Any, ...], location: str
     ) -> None:
         constants = {
             f.source_id: value
             for f, value in zip(self._spec.fields, partition, strict=True)
-            if isinstance(f.transform, IdentityTransform)
+            if _is_identity(f)
         }
         self._projection(self._schema, fields, constants, location)
+
+    def _check_folders(
+        self, there: AbstractSet[int], texts: Mapping[str, str | None], location: str
+    ) -> None:
+        """What Hive keeps in the name of a folder only would be null in a table not split by it."""
+        identities = {f.source_id for f in self._spec.fields if _is_identity(f)}
+        columns = {c.name.lower(): c for c in self._schema.fields}
+        for name, text in texts.items():
+            column = columns.get(name.lower())
+            if column is None or text is None or column.field_id in there | identities:
+                continue
+            raise ValidationError(
+                f"Cannot add {location}: its folder says {name}={text}, but the file has no column "
+                f"{column.name!r}, and the table is not partitioned by it: the value would be lost",
+                hint=f"Partition the table by {column.name} (identity), or append the rows.",
+                path=location,
+                column=column.name,
+            )
 
     def _check_names(
         self,
@@ -278,6 +305,27 @@ class AddedFiles:
                     hint="Make the column optional, or append the rows without nulls.",
                     path=location,
                 )
+
+
+def _ids(fields: Sequence[FileField]) -> Iterator[int]:
+    for f in fields:
+        if f.field_id is not None:
+            yield f.field_id
+        yield from _ids(f.children)
+
+
+def _is_identity(field: PartitionField) -> bool:
+    return isinstance(field.transform, IdentityTransform)
+
+
+def _spelled(field: PartitionField, column: NestedField, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that means a partition field; Hive spells all in small letters."""
+    meant = (field.name, column.name) if _is_identity(field) else (field.name,)
+    exact = next((n for n in meant if n in names), None)
+    if exact is not None:
+        return exact
+    small = {n.lower() for n in meant}
+    return next((n for n in names if n.lower() in small), None)
 
 
 def _proven(

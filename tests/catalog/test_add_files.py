@@ -375,11 +375,12 @@ def test_a_file_of_the_table_itself_comes_back_under_the_names_of_its_time(new_t
 
 def test_partition_values_may_be_given(new_table, tmp_path):
     table = new_table(("city", "identity", "city"), ("ts", "day", "day"), ("id", "bucket[4]", "b"))
-    rows = frame(1).drop_columns(["city", "ts"])
+    rows = frame(1).drop_columns(["city"])
     given = {"city": "a/b", "day": "2024-01-31"}
-    table.add_files([file(tmp_path, rows)], partition=given)
+    without = {"write_statistics": ["id"]}
+    table.add_files([file(tmp_path, rows, **without)], partition=given)
     table.add_files(
-        [file(tmp_path, rows, "y.parquet")], partition={"city": None, "day": DAY.date()}
+        [file(tmp_path, rows, "y.parquet", **without)], partition={"CITY": None, "day": DAY.date()}
     )
     bucket = parse_transform("bucket[4]").apply(1, table.schema().find_type("id"))
     found = {task.file.partition for task in table.scan().plan_files()}
@@ -391,6 +392,30 @@ def test_partition_values_may_be_given(new_table, tmp_path):
     ):
         with pytest.raises(ValidationError, match=message):
             table.add_files([file(tmp_path, rows, "z.parquet")], partition=wrong)
+
+
+def test_a_value_that_rows_would_not_show_is_refused(new_table, tmp_path):
+    """Only identity gives rows a column that their file lacks; else they would be null there."""
+    table = new_table(("ts", "day", "day"), ("id", "bucket[4]", "b"))
+    rows = frame(1)
+    with pytest.raises(ValidationError, match="says CITY=a, but the file has no column 'city'"):
+        table.add_files([file(tmp_path / "CITY=a", rows.drop_columns(["city"]))])
+    with pytest.raises(ValidationError, match="you say day=19753, its rows have None"):
+        table.add_files(
+            [file(tmp_path, rows.drop_columns(["ts"]))], partition={"day": "2024-01-31"}
+        )
+    assert table.refresh().current_snapshot() is None
+    for folder in ("city=b", "town=a", "city=__HIVE_DEFAULT_PARTITION__/ts=x"):
+        data = rows if folder == "city=b" else rows.drop_columns(["city"])
+        table.add_files([file(tmp_path / folder, data)])
+    assert ids(table) == [1, 1, 1]
+
+
+def test_folders_of_hive_name_columns_in_small_letters(new_table, tmp_path):
+    schema = SCHEMA.set(1, pa.field("ciTy", pa.string()))
+    table = new_table(("ciTy", "identity", "ciTy"), schema=schema)
+    table.add_files([file(tmp_path / "city=a", frame(1).drop_columns(["city"]))])
+    assert table.scan("ciTy = 'a'").to_arrow()["ciTy"].to_pylist() == ["a"]
 
 
 def test_what_is_no_data_file_is_refused_by_name(new_table, tmp_path):

@@ -148,12 +148,16 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
     assert run(f"SELECT id, k FROM {target}") == [[6, "b/c"]]
     with pytest.raises(REFUSED, match="already"):
         run(call.format(source=hive, more=""))
+    run(f"ALTER TABLE spark_catalog.{hive} ADD PARTITION (k = 'empty')")
+    nothing = call.format(source=hive, more=", partition_filter => map('k', 'empty')")
+    assert run(nothing) == [[0, 0]]
+    run(f"ALTER TABLE spark_catalog.{hive} DROP PARTITION (k = 'empty')")
     run(f"DELETE FROM {target}")
     assert run(call.format(source=hive, more=", check_duplicate_files => false")) == [[3, 3]]
     assert run(f"SELECT id, k FROM {target} ORDER BY id") == HIVE_ROWS
     for source, more, message in (
         (target, "", "is an Iceberg table"),
-        (hive, ", partition_filter => map('k', 'z')", "no files in partitions"),
+        (hive, ", partition_filter => map('k', 'z')", "no partitions of"),
         (hive, ", partition_filter => map('z', 'z')", "is not partitioned by z"),
         (hive, ", parallelism => 0", "Parallelism"),
     ):

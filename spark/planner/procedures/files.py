@@ -93,11 +93,6 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
         files = _of_folder(target, parts[1], wanted)
     else:
         files = _of_hive_table(call, target, source_table, wanted)
-    if wanted and not files:
-        raise ValidationError(
-            f"{source_table} has no files in partitions of {wanted}",
-            hint="give values of partitions that there are, by the names of their columns",
-        )
     before = target.metadata.current_snapshot_id
     target.add_files(
         list(files),
@@ -187,11 +182,14 @@ def _of_folder(
     if not found.exists:
         raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
     schema = target.schema()
-    return {
+    files: dict[str, Mapping[str, Any]] = {
         status.location: {}
         for status in (*found.files, *found.nested)
         if _matches(schema, path_values(status.location), wanted, folder)
     }
+    if wanted and not files:
+        raise _no_partition(folder, wanted)
+    return files
 
 
 def _of_hive_table(
@@ -220,6 +218,8 @@ def _of_hive_table(
                 label, location = partition_name(source, partition), partition.storage.location
                 places.append(Place(label, location or "", ()))
                 values[label] = given
+        if wanted and not places:
+            raise _no_partition(name, wanted)
     elif wanted:
         raise ValidationError(
             f"{name} is not partitioned: there is nothing for partition_filter to choose",
@@ -243,6 +243,13 @@ def _of_hive_table(
             )
         files.update((status.location, values[found.place.name]) for status in found.files)
     return files
+
+
+def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:
+    return ValidationError(
+        f"{where} has no partitions of {wanted}",
+        hint="give values of partitions that there are, by the names of their columns",
+    )
 
 
 def _given(source: HiveTable, texts: tuple[str, ...]) -> dict[str, str | None]:
