@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.overwrite import MergeAppend
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.write.data_writer import write_data
 
@@ -26,7 +26,7 @@ def append_rows(target: WriteTarget, data: pa.Table | pa.RecordBatchReader) -> W
         SchemaError: The columns do not fit, or a value cannot be converted without loss.
         ValidationError: A required column holds a null.
     """
-    append = FastAppend(target.io, target.snapshot_properties, target.branch)
+    append = MergeAppend(target.io, target.snapshot_properties, target.branch)
     return _added(target, append, write_data(target.io, target.metadata, data))
 
 
@@ -43,11 +43,11 @@ def append_files(
     Raises:
         ValidationError: One of them holds deletes.
     """
-    append = FastAppend(target.io, target.snapshot_properties, target.branch, stage_only=stage_only)
+    append = MergeAppend(target.io, target.snapshot_properties, target.branch, stage_only=stage_only)
     return _added(target, append, files)
 
 
-def _added(target: WriteTarget, append: FastAppend, files: Sequence[DataFile]) -> WrittenChange:
+def _added(target: WriteTarget, append: MergeAppend, files: Sequence[DataFile]) -> WrittenChange:
     for file in files:
         append.append_data_file(file)
     return WrittenChange(append, target.metadata.schema(), files)
