@@ -43,7 +43,9 @@ def append_files(
     Raises:
         ValidationError: One of them holds deletes.
     """
-    append = MergeAppend(target.io, target.snapshot_properties, target.branch, stage_only=stage_only)
+    append = MergeAppend(
+        target.io, target.snapshot_properties, target.branch, stage_only=stage_only
+    )
     return _added(target, append, files)
 
 

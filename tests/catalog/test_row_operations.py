@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from agreed_rows import ordered, rows
+from pyiceberg.table import StaticTable
 
 from icecomb.format.errors import (
     CommitFailedError,
@@ -757,3 +758,28 @@ def test_files_of_a_change_that_was_committed_after_all_are_never_deleted(lake):
     with pytest.raises(ValidationError, match="committed already"):
         table.commit(change)
     assert table.refresh().scan().to_arrow().num_rows == 2
+
+
+def test_appends_merge_manifests_when_there_are_enough(lake):
+    """As `commit.manifest.min-count-to-merge` says; a writer that lost the race merges anew."""
+    some = frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0))
+    merging = {"commit.manifest.min-count-to-merge": "3"}
+    for name, properties, counts in (
+        ("merged", merging, [1, 2, 1, 2, 1]),
+        ("never", merging | {"commit.manifest-merge.enabled": "false"}, [1, 2, 3, 4, 5]),
+    ):
+        table = lake.create_table(f"db.{name}", SCHEMA, properties=properties)
+        stale = lake.load_table(f"db.{name}")
+        found = []
+        for number in range(5):
+            # every second writer does not know of the one before
+            writer = stale if number % 2 else table
+            writer.append(some)
+            current = lake.load_table(f"db.{name}")
+            found.append(len(current.inspect.manifests()))
+            if number % 2:
+                stale, table = current, lake.load_table(f"db.{name}")
+        assert found == counts
+        assert lake.load_table(f"db.{name}").scan().count() == 15
+        peers = StaticTable.from_metadata(lake.load_table(f"db.{name}").metadata_location)
+        assert sorted(peers.scan().to_arrow()["id"].to_pylist()) == sorted([1, 2, 3] * 5)
