@@ -20,6 +20,7 @@ from icecomb.catalog.pointer import (
     V,
     WriteGuard,
 )
+from icecomb.format.cancellation import check_wanted, pause
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -176,7 +177,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
         if not pointer.ask_for_turn(base):
-            time.sleep(settings.pause(attempt))
+            pause(settings.pause(attempt))
 
 
 def _newest(pointer: Pointer[V, M], base: V) -> V:
@@ -198,6 +199,8 @@ def _alone(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
     with ExitStack() as stack:
         try:
             alone = stack.enter_context(pointer.exclusive(base.metadata))
+            # the last moment at which it is known that nothing is committed
+            check_wanted()
         except IcecombError:
             pointer.discard(new)
             raise

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
+from icecomb.format.cancellation import wait_for
 from icecomb.format.errors import LockTimeoutError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class Turns:
 
         Raises:
             LockTimeoutError: another thread kept its turn for longer than ``timeout_s``.
+            OperationCancelledError: the work is not wanted any more.
         """
         ticket = (threading.Event(), threading.current_thread().name)
         with self._guard:
@@ -43,7 +45,7 @@ class Turns:
             self._waiting[0][0].set()
         begun = time.monotonic()
         try:
-            if not ticket[0].wait(timeout_s):
+            if not wait_for(ticket[0], timeout_s):
                 with self._guard:
                     holder = self._waiting[0][1]
                 raise LockTimeoutError(

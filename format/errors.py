@@ -125,6 +125,10 @@ class LockTimeoutError(CommitFailedError, TimeoutError):
     """A lock was not granted in time; nothing was committed."""
 
 
+class OperationCancelledError(IcecombError):
+    """Whoever asked for the work has stopped waiting; it ended before it changed anything."""
+
+
 class MetastoreError(IcecombError, ConnectionError):
     """The Hive metastore cannot be reached, or refused a call."""
 

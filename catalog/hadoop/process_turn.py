@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.cancellation import pause
 from icecomb.format.errors import IcecombError
 
 if TYPE_CHECKING:
@@ -53,11 +54,14 @@ class Patience:
             ready: Whether there is nothing to wait for any more.
             limit: See `limit`.
             pauses: Seconds between two looks.
+
+        Raises:
+            OperationCancelledError: What it waits for is not wanted any more.
         """
         if ready():
             return True
         seen, until = self.state(), time.monotonic() + self.patience_s
-        for pause in pauses:
+        for seconds in pauses:
             now = time.monotonic()
             if now > limit:
                 return False
@@ -66,7 +70,7 @@ class Patience:
                 if found == seen:
                     return False
                 seen, until = found, now + self.patience_s
-            time.sleep(pause)
+            pause(seconds)
             if ready():
                 return True
         return False

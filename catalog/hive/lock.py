@@ -32,6 +32,7 @@ from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.thrift.settings import current_user
+from icecomb.format.cancellation import pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class TableLock:
 
         Raises:
             LockTimeoutError: it was not granted in time; the message names the holder.
+            OperationCancelledError: what it is for is not wanted any more.
             MetastoreError: the metastore cannot be asked for it.
         """
         started = time.monotonic()
@@ -142,7 +144,7 @@ class TableLock:
             waited = time.monotonic() - started
             if waited >= self._settings.timeout:
                 raise self._timed_out(waited)
-            time.sleep(min(self._pause(waited), self._settings.timeout - waited + 0.001))
+            pause(min(self._pause(waited), self._settings.timeout - waited + 0.001))
             self._confirmed = time.monotonic()
             answer = self._client.check_lock(answer.lock_id)
             if self._reply_lost and answer.state is LockState.WAITING:
@@ -199,8 +201,8 @@ class TableLock:
         return True
 
     def _sweep(self) -> None:
-        for pause in _SWEEPS_S:
-            time.sleep(pause)
+        for seconds in _SWEEPS_S:
+            time.sleep(seconds)
             # A late request can leave a lock behind after any look, so there are all of them.
             if self._unlock() and not self._reply_lost:
                 return
@@ -231,7 +233,7 @@ class TableLock:
                     raise
             for row in self._own():
                 return LockAnswer(row.lock_id, row.state)
-            time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+            pause(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load
             wait = min(wait * 2, self._settings.creation_max_wait)
 
     def _pause(self, waited: float) -> float:

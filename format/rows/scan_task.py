@@ -27,6 +27,9 @@ class DataFileSource(Protocol):
     def data_file(self, row: int) -> DataFile:
         """The file of a row."""
 
+    def number(self, row: int, name: str) -> int:
+        """A number of the file of a row by its member's name; the file is not made for that."""
+
 
 class FileScanTask:
     """A data file to read, or a part of one, with the deletes that apply and what to check.
@@ -86,6 +89,23 @@ class FileScanTask:
         if not isinstance(file, DataFile):
             file = self._file = file.data_file(self._row)
         return file
+
+    @property
+    def file_size_in_bytes(self) -> int:
+        """Of the whole data file, which is not made for that."""
+        return self._number("file_size_in_bytes")
+
+    @property
+    def record_count(self) -> int:
+        """The rows of the whole data file, deleted ones included; it is not made for that."""
+        return self._number("record_count")
+
+    def _number(self, name: str) -> int:
+        file = self._file
+        if isinstance(file, DataFile):
+            found: int = getattr(file, name)
+            return found
+        return file.number(self._row, name)
 
     @property
     def length(self) -> int:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import integers, scalar
 from icecomb.format.arrow.array_build import mask as constant
+from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.comparison import evaluate
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -104,18 +105,32 @@ class Selected:
 class _LazyFiles:
     """The chosen files of one manifest, made together when the first is asked for."""
 
-    __slots__ = ("_columns", "_files", "_rows")
+    __slots__ = ("_columns", "_files", "_numbers", "_rows")
 
     def __init__(self, columns: ManifestColumns, rows: list[int] | None) -> None:
         self._columns: ManifestColumns | None = columns
         self._rows = rows
         self._files: list[DataFile] = []
+        self._numbers: dict[str, list[int]] = {}
+
+    def number(self, row: int, name: str) -> int:
+        columns = self._columns
+        if columns is None:
+            found: int = getattr(self._files[row], name)
+            return found
+        numbers = self._numbers.get(name)
+        if numbers is None:
+            array = columns.column(name)
+            chosen = array if self._rows is None else array.take(integers(self._rows))
+            numbers = self._numbers[name] = chosen.to_pylist()
+        return numbers[row]
 
     def data_file(self, row: int) -> DataFile:
         columns = self._columns
         if columns is not None:
             self._files = columns.data_files(self._rows)
             self._columns = None
+            self._numbers = {}
         return self._files[row]
 
 
@@ -194,6 +209,7 @@ class ScanPlanner:
             return
         missing = limit
         for selected in self._select_all(self._prune(manifests, ManifestContent.DATA), deletes):
+            check_wanted()
             yield selected
             if missing is not None and not deletes:
                 missing -= _sure_rows(selected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from icecomb.spark.planner import protocol
@@ -16,7 +16,7 @@ from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.tables import Tables
-from icecomb.spark.planner.transport import Handler
+from icecomb.spark.planner.transport import Answer, Handler
 from icecomb.spark.planner.views import Views
 from icecomb.spark.planner.write import Writes
 
@@ -76,10 +76,22 @@ def handlers() -> dict[str, Handler]:
     )
 
 
-def _served(request: type[Q], serve: Callable[[Q], Message]) -> tuple[str, Handler]:
+def _served(
+    request: type[Q], serve: Callable[[Q], Message | Generator[Message, None, Message]]
+) -> tuple[str, Handler]:
     """A method's name and what it does, from JSON to JSON."""
 
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        return serve(request.parse(params)).to_json()
+    def answer(params: dict[str, Any]) -> Answer:
+        found = serve(request.parse(params))
+        return found.to_json() if isinstance(found, Message) else _paged(found)
 
     return re.sub(r"(?<=.)([A-Z])", r"_\1", request.__name__).lower(), answer
+
+
+def _paged(messages: Generator[Message, None, Message]) -> Generator[Any, None, Any]:
+    while True:
+        try:
+            page = next(messages)
+        except StopIteration as end:
+            return end.value.to_json()
+        yield page.to_json()

@@ -1,8 +1,8 @@
-"""One message of the protocol as lines: the first says all but its long lists, which follow.
+"""One message of the protocol as lines: pages of its long lists, then all the rest.
 
-A list of a message's body travels in pages when it is long: ``"pages": {"files": 3}`` in the first
-line says that the next three lines are arrays, the parts of the list ``files``. So no line, and no
-text in the JVM, grows with the number of files.
+A page is a line ``{"page": {"files": [...]}}``: parts of lists of the message's body, which it adds
+to. Pages come before the message, so that a list can be sent while it is made and its length known
+at its end only, and no line, and no text on either side, grows with the number of files.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 _LONG: Final = 100
 _PAGE_CHARACTERS: Final = 1 << 20
+_PAGE: Final = b'{"page":'
 
 
 def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str, Any]:
@@ -26,21 +27,25 @@ def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str
     Raises:
         ValueError: This is no message, or it is cut off.
     """
-    message: dict[str, Any] = json.loads(line)
     rest = iter(following)
+    pages: list[bytes] = []
     # all are taken before any is parsed: what follows is the next message in any case
-    pages = {
-        name: [next(rest, b"") for _ in range(count)]
-        for name, count in (message.pop("pages", None) or {}).items()
-    }
-    for name, lines in pages.items():
-        if not all(page.endswith(b"\n") for page in lines):
-            raise ValueError(f"the pages of {name} are cut off")
-        message[body][name] = [element for page in lines for element in json.loads(page)]
+    while line.startswith(_PAGE):
+        pages.append(line)
+        line = next(rest, b"")
+    if not line.endswith(b"\n"):
+        raise ValueError("a message is cut off")
+    message: dict[str, Any] = json.loads(line)
+    lists: dict[str, list[Any]] = {}
+    for page in pages:
+        for name, elements in json.loads(page)["page"].items():
+            lists.setdefault(name, []).extend(elements)
+    if lists and body in message:
+        message[body] = {**message[body], **lists}
     return message
 
 
-def lines_of(message: Mapping[str, Any], body: str) -> list[bytes]:
+def lines_of(message: Mapping[str, Any], body: str) -> Iterator[bytes]:
     """The lines of a message, each with its line feed.
 
     Raises:
@@ -48,18 +53,27 @@ def lines_of(message: Mapping[str, Any], body: str) -> list[bytes]:
     """
     content = message[body]
     if not isinstance(content, dict):
-        return [line_of(message)]
-    pages = {
-        name: list(_pages(value))
+        yield line_of(message)
+        return
+    long = {
+        name: value
         for name, value in content.items()
         if isinstance(value, list) and _is_long(value)
     }
-    if not pages:
-        return [line_of(message)]
-    short = {name: value for name, value in content.items() if name not in pages}
-    counts = {name: len(lines) for name, lines in pages.items()}
-    first = line_of({**message, body: short, "pages": counts})
-    return [first, *(line for lines in pages.values() for line in lines)]
+    for name, elements in long.items():
+        yield from _pages(name, elements)
+    short = {name: value for name, value in content.items() if name not in long}
+    yield line_of({**message, body: short})
+
+
+def page_of(lists: Mapping[str, Any]) -> bytes:
+    """A page with parts of these lists."""
+    return line_of({"page": lists})
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    """A message without pages, with its line feed."""
+    return f"{_text(message)}\n".encode("ascii")
 
 
 def _is_long(elements: Sequence[Any]) -> bool:
@@ -67,22 +81,21 @@ def _is_long(elements: Sequence[Any]) -> bool:
     return len(elements) > _LONG or texts > _PAGE_CHARACTERS
 
 
-def _pages(elements: Sequence[Any]) -> Iterator[bytes]:
+def _pages(name: str, elements: Sequence[Any]) -> Iterator[bytes]:
     page: list[str] = []
     size = 0
     for element in elements:
         text = _text(element)
         if page and size + len(text) > _PAGE_CHARACTERS:
-            yield f"[{','.join(page)}]\n".encode("ascii")
+            yield _page(name, page)
             page, size = [], 0
         page.append(text)
         size += len(text)
-    yield f"[{','.join(page)}]\n".encode("ascii")
+    yield _page(name, page)
 
 
-def line_of(message: Mapping[str, Any]) -> bytes:
-    """A message without pages, with its line feed."""
-    return f"{_text(message)}\n".encode("ascii")
+def _page(name: str, elements: Sequence[str]) -> bytes:
+    return f'{{"page":{{{_text(name)}:[{",".join(elements)}]}}}}\n'.encode("ascii")
 
 
 def _text(value: Any) -> str:

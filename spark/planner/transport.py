@@ -2,7 +2,8 @@
 
 Not the child's own stdin and stdout: anything a library prints would break the protocol there.
 Who shows the token is greeted by a line, so that the bridge knows that its connection is served
-before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
+before it sends what must not be sent twice. Long lists travel in pages, see `pages`. Who ends a
+connection, or its own side of it, cancels what was asked on it; see `cancellation`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 from icecomb.format.call_log import timed
+from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import IcecombError
-from icecomb.spark.planner.pages import line_of, lines_of, read_message
+from icecomb.spark.planner.hangups import Hangups
+from icecomb.spark.planner.pages import line_of, lines_of, page_of, read_message
 from icecomb.spark.planner.protocol import PROTOCOL
 
-Handler = Callable[[dict[str, Any]], Any]
+Answer: TypeAlias = "Generator[dict[str, Any], None, Any] | Any"
+"""The result as JSON; of a generator what it returns, after pages of its lists."""
+
+Handler = Callable[[dict[str, Any]], Answer]
 
 _log = logging.getLogger(__name__)
 _MAX_STRANGERS: Final = 16
@@ -47,6 +53,7 @@ class Server:
         # an ordered set
         self._strangers: dict[socket.socket, None] = {}
         self._lock = threading.Lock()
+        self._hangups = Hangups()
 
     @property
     def port(self) -> int:
@@ -122,8 +129,10 @@ class Server:
 
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
         for line in requests:
-            for part in answer(self._handlers, line, requests):
-                connection.sendall(part)
+            cancellation = Cancellation()
+            with self._hangups.watching(connection, cancellation), cancellable(cancellation):
+                for part in answer(self._handlers, line, requests):
+                    connection.sendall(part)
 
 
 def _first(connection: socket.socket, count: int) -> bytes:
@@ -147,7 +156,7 @@ def _first(connection: socket.socket, count: int) -> bytes:
 
 def answer(
     handlers: Mapping[str, Handler], line: bytes, pages: Iterable[bytes] = ()
-) -> Iterable[bytes]:
+) -> Iterator[bytes]:
     """The lines of the answer to a request; an error is an answer, too.
 
     Args:
@@ -162,9 +171,21 @@ def answer(
         handler = _handler(handlers, request["method"])
         with timed(_log, str(request["method"])):
             result = handler(request["params"])
-        return lines_of({"id": request_id, "result": result}, "result")
+            if isinstance(result, Generator):
+                result = yield from _pages(result)
+        yield from lines_of({"id": request_id, "result": result}, "result")
     except Exception as error:  # noqa: BLE001 - whatever happened, the bridge waits for an answer
-        return [line_of({"id": request_id, "error": error_json(error)})]
+        yield line_of({"id": request_id, "error": error_json(error)})
+
+
+def _pages(found: Generator[dict[str, Any], None, Any]) -> Generator[bytes, None, Any]:
+    while True:
+        try:
+            page = next(found)
+        except StopIteration as end:
+            return end.value
+        check_wanted()
+        yield page_of(page)
 
 
 def error_json(error: Exception) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from icecomb.spark.planner.protocol.scans import (
     PositionDeleteFiles,
     ReadRows,
     Rows,
+    ScanPage,
     ScanPlan,
     ScanStatistics,
     SplitHints,
@@ -101,7 +102,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 10
+PROTOCOL: Final = 11
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -167,6 +168,7 @@ __all__ = [
     "ReplaceView",
     "Replaced",
     "Rows",
+    "ScanPage",
     "ScanPlan",
     "ScanStatistics",
     "SortField",

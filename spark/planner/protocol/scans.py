@@ -27,7 +27,7 @@ class SplitHints(Message):
 
 @dataclass(frozen=True, slots=True)
 class PlanScan(Message):
-    """Asks which ranges of which files a query reads. Answer: `ScanPlan`.
+    """Asks which ranges of which files a query reads. Answer: `ScanPage`s, then `ScanPlan`.
 
     Args:
         reference: The table's state.
@@ -105,8 +105,8 @@ class EqualityDeletes(Message):
     """Delete files that apply to a data file and compare the same columns.
 
     Args:
-        keys: The place of the columns in `ScanPlan.keys`.
-        files: The places of the files in `ScanPlan.delete_files`.
+        keys: The place of the columns in `ScanPage.keys`.
+        files: The places of the files in `ScanPage.delete_files`.
     """
 
     keys: int
@@ -119,7 +119,7 @@ class PositionDeleteFiles(Message):
 
     Args:
         path: What they call the data file: the table's name for it.
-        files: Their places in `ScanPlan.delete_files`.
+        files: Their places in `ScanPage.delete_files`.
     """
 
     path: str
@@ -135,7 +135,7 @@ class PlannedFile(Message):
         format: ``parquet``, ``orc`` or ``avro``.
         spec_id: Its partition spec.
         constants: Columns that have one value in it, by field id; also those that deletes compare.
-        deletes: Where its deleted positions are in `ScanPlan.deletes`.
+        deletes: Where its deleted positions are in `ScanPage.deletes`.
         position_delete_files: Where tasks find them, if the scan has too many to send.
         equality_deletes: What deletes rows of it by their values.
         partition: The value of `_partition` by field name, where it was asked for; null in a table
@@ -159,7 +159,7 @@ class FileRange(Message):
     """A part of a file.
 
     Args:
-        file: Its place in `ScanPlan.files`.
+        file: Its place in `ScanPage.files`.
         start: The first byte.
         length: In bytes.
     """
@@ -178,15 +178,31 @@ class ScanStatistics(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ScanPlan(Message):
-    """What the tasks of a scan read.
+class ScanPage(Message):
+    """A part of what the tasks of a scan read; the lists of all pages make the plan.
+
+    A place counts through the lists of all pages, and is named only where what it names has come.
 
     Args:
-        files: The files.
+        files: The files, each once.
         partitions: The parts of files that each task reads.
         deletes: Deleted positions, base64 of compressed differences.
         delete_files: The delete files that tasks read.
         keys: What equality deletes compare.
+    """
+
+    files: tuple[PlannedFile, ...]
+    partitions: tuple[tuple[FileRange, ...], ...]
+    deletes: tuple[str, ...]
+    delete_files: tuple[DeleteFile, ...]
+    keys: tuple[KeyColumns, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan(Message):
+    """What there is to say of a scan after its pages, each a `ScanPage`.
+
+    Args:
         name_mapping: Iceberg's name mapping for files without ids.
         statistics: Of all together.
         vectorized: Whether tasks hand on batches of columns; else row by row.
@@ -195,11 +211,6 @@ class ScanPlan(Message):
             the transform: what a join comes to know of their values narrows the scan.
     """
 
-    files: tuple[PlannedFile, ...]
-    partitions: tuple[tuple[FileRange, ...], ...]
-    deletes: tuple[str, ...]
-    delete_files: tuple[DeleteFile, ...]
-    keys: tuple[KeyColumns, ...]
     name_mapping: Any
     statistics: ScanStatistics
     vectorized: bool

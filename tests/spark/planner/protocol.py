@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+from collections.abc import Generator
 
 from icecomb.spark.planner.handlers import handlers
 
@@ -44,7 +45,9 @@ class Planner:
 
     def ask(self, method, **params):
         asked = json.loads(json.dumps({**DEFAULTS.get(method, {}), **params}))
-        return json.loads(json.dumps(self._methods[method](asked), allow_nan=False))
+        found = self._methods[method](asked)
+        whole = _gathered(found) if isinstance(found, Generator) else found
+        return json.loads(json.dumps(whole, allow_nan=False))
 
     def load(self, name, **more):
         return self.ask("load_table", catalog=self.catalog, table=named(name), **more)
@@ -62,6 +65,18 @@ class Planner:
             settings=settings or {},
             rewrite=rewrite,
         )
+
+
+def _gathered(pages):
+    """The lists of all pages, and the answer after them."""
+    lists = {}
+    while True:
+        try:
+            page = next(pages)
+        except StopIteration as end:
+            return {**lists, **end.value}
+        for name, elements in page.items():
+            lists.setdefault(name, []).extend(elements)
 
 
 def named(name):

@@ -22,7 +22,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import ListType, NestedField, UUIDType
-from icecomb.spark.planner.scan import encode_positions
+from icecomb.spark.planner.planned_files import encode_positions
 from icecomb.spark.planner.write import _only_proven_failures
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
 

@@ -9,12 +9,14 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 
-from icecomb.format.errors import NoSuchTableError
+from icecomb.format.cancellation import pause
+from icecomb.format.errors import NoSuchTableError, OperationCancelledError
 from icecomb.spark.planner import transport
 from icecomb.spark.planner.pages import lines_of, read_message
 from icecomb.spark.planner.protocol import PROTOCOL
@@ -199,10 +201,11 @@ def test_the_planner_serves_again_after_it_had_no_file_descriptors_left():
 
 def test_long_lists_travel_in_pages_both_ways(server):
     wide = [{"path": "p" * 100, "n": n} for n in range(30_000)]
-    lines = lines_of({"id": 1, "params": {"files": wide, "few": [1]}}, "params")
-    assert len(lines) == 1 + json.loads(lines[0])["pages"]["files"]
-    assert len(lines) > 3
-    assert max(map(len, lines)) < 2 << 20
+    *pages, last = lines_of({"id": 1, "params": {"files": wide, "few": [1]}}, "params")
+    assert len(pages) > 3
+    assert all([*json.loads(page)] == ["page"] for page in pages)
+    assert max(map(len, pages)) < 2 << 20
+    assert json.loads(last) == {"id": 1, "params": {"few": [1]}}
     connection = Connection(server.port)
     assert connection.ask("echo", files=wide, few=[1])["result"] == {"files": wide, "few": [1]}
     assert connection.ask("fail", files=wide)["error"]["type"] == "NoSuchTableError"
@@ -212,17 +215,61 @@ def test_long_lists_travel_in_pages_both_ways(server):
 
 def test_a_few_long_texts_travel_in_pages_too():
     texts = ["t" * 700_000 for _ in range(5)]
-    lines = lines_of({"id": 1, "result": {"streams": texts}}, "result")
-    assert len(lines) == 6
-    found = read_message(lines[0], lines[1:], "result")
+    first, *rest = lines_of({"id": 1, "result": {"streams": texts}}, "result")
+    assert len(rest) == 5
+    found = read_message(first, rest, "result")
     assert found["result"] == {"streams": texts}
 
 
 def test_a_message_whose_pages_are_cut_off_is_refused():
-    first, *pages = lines_of({"id": 1, "params": {"files": list(range(101))}}, "params")
-    for following in ([], [pages[0][:-1]]):
+    first, last = lines_of({"id": 1, "params": {"files": list(range(101))}}, "params")
+    for following in ([], [last[:-1]], [first[:-1]]):
         with pytest.raises(ValueError, match="cut off"):
             read_message(first, following, "params")
+
+
+def test_pages_are_sent_while_they_are_made_and_end_with_the_error_that_came_between(caplog):
+    made = []
+
+    def failing(_params):
+        for n in range(3):
+            made.append(n)
+            yield {"files": [n]}
+        raise NoSuchTableError("no table db.t", hint="SHOW TABLES")
+
+    lines = answer({"plan": failing}, b'{"id": 1, "method": "plan", "params": {}}\n')
+    assert next(lines) == b'{"page":{"files":[0]}}\n'
+    assert made == [0]
+    *_, last = lines
+    assert json.loads(last)["error"]["type"] == "NoSuchTableError"
+
+
+@pytest.mark.parametrize("end", ["close", "half"])
+def test_who_hangs_up_cancels_what_was_asked(end):
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(_params):
+        begun.set()
+        try:
+            pause(300)
+        except OperationCancelledError:
+            ended.set()
+            raise
+
+    server = Server({"slow": slow, "echo": lambda params: params}, TOKEN)
+    server.start()
+    connection = Connection(server.port)
+    assert connection.ask("echo", a=1)["result"] == {"a": 1}
+    connection.lines.writelines(lines_of({"id": 7, "method": "slow", "params": {}}, "params"))
+    connection.lines.flush()
+    assert begun.wait(300)
+    connection.socket.shutdown(socket.SHUT_WR if end == "half" else socket.SHUT_RDWR)
+    assert ended.wait(300)
+    if end == "half":
+        # who only stops asking still learns what became of it
+        assert json.loads(connection.lines.readline())["error"]["type"] == "OperationCancelledError"
+    connection.close()
+    server.close()
 
 
 def test_each_request_is_logged_with_its_time(caplog):

@@ -3,7 +3,9 @@ package org.icecomb.spark;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Planner;
@@ -60,6 +62,17 @@ public final class PlannerSession {
    */
   public <T extends Record> T ask(Function<String, Request> making, Class<T> kind) {
     return planner.ask(() -> making.apply(handle()), kind);
+  }
+
+  /**
+   * Asks about this catalog for what comes in pages.
+   *
+   * @param page what each page is
+   * @param begun gives what takes the pages; asked again when the request is repeated
+   */
+  public <P extends Record, T extends Record> T ask(
+      Function<String, Request> making, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
+    return planner.ask(() -> making.apply(handle()), page, begun, kind);
   }
 
   String[] defaultNamespace() {

@@ -60,7 +60,9 @@ public final class SparkErrors {
 
   /** The exception for an error of planning or of a commit. */
   public static RuntimeException other(PlannerException error) {
-    if (error.leavesCommitUnknown() || error.type().equals("CommitFailedError")) {
+    if (error.leavesCommitUnknown()
+        || error.type().equals("CommitFailedError")
+        || error.type().equals(PlannerException.CANCELLED)) {
       return unchecked(new SparkException(error.explanation(), error));
     }
     return unchecked(analysis(error.explanation(), error));

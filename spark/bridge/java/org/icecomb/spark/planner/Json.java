@@ -77,6 +77,16 @@ public final class Json {
     return MAPPER.treeToValue(json, message);
   }
 
+  /**
+   * The message of a part of a text, without a tree in between.
+   *
+   * @throws IOException when it is another message
+   */
+  static <T extends Record> T as(Class<T> message, byte[] text, int from, int length)
+      throws IOException {
+    return MAPPER.readValue(text, from, length, message);
+  }
+
   public static String text(JsonNode node) {
     try {
       return MAPPER.writeValueAsString(node);

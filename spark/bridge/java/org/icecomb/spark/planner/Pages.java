@@ -4,99 +4,116 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
+import java.util.Arrays;
 import java.util.Map;
 
 /**
- * One message of the protocol as lines: the first says all but its long lists, which follow in
- * pages, so that no line grows with the number of files.
+ * One message of the protocol as lines: pages of its long lists, then all the rest, so that no line
+ * grows with the number of files.
  *
- * <p>{@code "pages": {"files": 3}} in the first line says that the next three lines are arrays, the
- * parts of the list {@code files} of the message's body.
+ * <p>A page is a line <code>{"page": {"files": [...]}}</code>: parts of lists of the message's body.
  */
 final class Pages {
 
   private static final int LONG = 100;
   private static final int PAGE_CHARACTERS = 1 << 20;
+  private static final byte[] PAGE = "{\"page\":".getBytes(StandardCharsets.US_ASCII);
+
+  /** Leaves the pages to the message that they belong to. */
+  static final Taker GATHERED = null;
 
   private Pages() {}
 
   /** Where the next line of a message comes from. */
   @FunctionalInterface
   interface Lines {
-    JsonNode next() throws IOException;
+    byte[] next() throws IOException;
+  }
+
+  /** Where lines go. */
+  @FunctionalInterface
+  interface Out {
+    void write(byte[] bytes) throws IOException;
+  }
+
+  /** Takes pages as they come: the text of each, and where in it the lists begin and end. */
+  @FunctionalInterface
+  interface Taker {
+    void take(byte[] line, int from, int length) throws IOException;
   }
 
   /**
    * @param body the member that holds the lists
    */
-  static void write(ObjectNode message, String body, OutputStream out) throws IOException {
-    ObjectNode first = Json.object();
-    first.setAll(message);
+  static void write(ObjectNode message, String body, Out out) throws IOException {
     ObjectNode rest = Json.object();
-    ObjectNode counts = Json.object();
-    Map<String, List<String>> pages = new LinkedHashMap<>();
     for (Map.Entry<String, JsonNode> member : message.get(body).properties()) {
       if (member.getValue() instanceof ArrayNode list && list.size() > LONG) {
-        List<String> lines = split(list);
-        pages.put(member.getKey(), lines);
-        counts.put(member.getKey(), lines.size());
+        split(member.getKey(), list, out);
       } else {
         rest.set(member.getKey(), member.getValue());
       }
     }
-    if (!pages.isEmpty()) {
-      first.set(body, rest);
-      first.set("pages", counts);
-    }
-    line(Json.text(first), out);
-    for (List<String> lines : pages.values()) {
-      for (String text : lines) {
-        line(text, out);
-      }
-    }
+    ObjectNode last = Json.object();
+    last.setAll(message);
+    last.set(body, rest);
+    line(Json.text(last), out);
   }
 
-  /** A message whose lines come one by one. */
-  static ObjectNode read(String body, Lines lines) throws IOException {
-    if (!(lines.next() instanceof ObjectNode message)) {
+  /**
+   * A message whose lines come one by one.
+   *
+   * @param taker takes the pages, which are then not in the message; {@link #GATHERED} for none
+   */
+  static ObjectNode read(String body, Lines lines, Taker taker) throws IOException {
+    ObjectNode gathered = Json.object();
+    byte[] line = lines.next();
+    for (; isPage(line); line = lines.next()) {
+      if (taker == null) {
+        add(Json.parse(line).get("page"), gathered);
+      } else {
+        taker.take(line, PAGE.length, line.length - PAGE.length - 1);
+      }
+    }
+    if (!(Json.parse(line) instanceof ObjectNode message)) {
       throw new IOException("the planner sent no message");
     }
-    JsonNode counts = message.remove("pages");
-    if (counts == null || counts.isNull()) {
-      return message;
-    }
-    ObjectNode content = (ObjectNode) message.get(body);
-    for (Map.Entry<String, JsonNode> list : counts.properties()) {
-      ArrayNode whole = content.putArray(list.getKey());
-      for (int i = 0; i < list.getValue().asInt(); i++) {
-        lines.next().forEach(whole::add);
-      }
+    if (message.get(body) instanceof ObjectNode content) {
+      content.setAll(gathered);
     }
     return message;
   }
 
-  private static List<String> split(ArrayNode list) {
-    List<String> pages = new ArrayList<>();
+  private static boolean isPage(byte[] line) {
+    return line.length > PAGE.length
+        && Arrays.equals(line, 0, PAGE.length, PAGE, 0, PAGE.length);
+  }
+
+  private static void add(JsonNode page, ObjectNode lists) {
+    for (Map.Entry<String, JsonNode> list : page.properties()) {
+      list.getValue().forEach(lists.withArray("/" + list.getKey())::add);
+    }
+  }
+
+  private static void split(String name, ArrayNode list, Out out) throws IOException {
     StringBuilder page = new StringBuilder();
     for (JsonNode element : list) {
       String text = Json.text(element);
       if (page.length() > 0 && page.length() + text.length() > PAGE_CHARACTERS) {
-        pages.add("[" + page + "]");
+        page(name, page, out);
         page.setLength(0);
       }
       page.append(page.length() == 0 ? "" : ",").append(text);
     }
-    pages.add("[" + page + "]");
-    return pages;
+    page(name, page, out);
   }
 
-  private static void line(String text, OutputStream out) throws IOException {
-    out.write(text.getBytes(StandardCharsets.UTF_8));
-    out.write('\n');
+  private static void page(String name, CharSequence elements, Out out) throws IOException {
+    line("{\"page\":{\"" + name + "\":[" + elements + "]}}", out);
+  }
+
+  private static void line(String text, Out out) throws IOException {
+    out.write((text + "\n").getBytes(StandardCharsets.UTF_8));
   }
 }

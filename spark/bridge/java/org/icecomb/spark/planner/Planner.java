@@ -3,7 +3,7 @@ package org.icecomb.spark.planner;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Locale;
@@ -12,6 +12,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
@@ -40,6 +43,7 @@ public final class Planner {
           Protocol.ListProcedures.class,
           Protocol.LoadProcedure.class,
           Protocol.PlanScan.class,
+          Protocol.NarrowScan.class,
           Protocol.ReadRows.class,
           Protocol.BeginWrite.class,
           Protocol.AbortWrite.class,
@@ -47,10 +51,15 @@ public final class Planner {
           Protocol.AbortStaged.class,
           Protocol.CanDeleteWhere.class);
 
+  /** What is asked for the more when the thread was interrupted. */
+  private static final Set<Class<? extends Request>> CLEANING =
+      Set.of(Protocol.AbortWrite.class, Protocol.AbortStaged.class);
+
   private final String python;
   private final AtomicLong nextId = new AtomicLong();
   private final AtomicInteger waiting = new AtomicInteger();
   private final Deque<PlannerConnection> idle = new ArrayDeque<>();
+  private final ReentrantLock lock = new ReentrantLock();
   private PlannerProcess process;
   private int generation;
 
@@ -75,22 +84,51 @@ public final class Planner {
   /**
    * Asks and waits for the answer.
    *
-   * @throws PlannerException with the planner's error, or of type {@link PlannerException#LOST} when
-   *     the answer never came
+   * @throws PlannerException with the planner's error; of type {@link PlannerException#LOST} when the
+   *     answer never came; of type {@link PlannerException#CANCELLED} when the thread was
+   *     interrupted and nothing was changed
    */
   public <T extends Record> T ask(Making making, Class<T> kind) {
+    return ask(making, kind, () -> Pages.GATHERED);
+  }
+
+  /**
+   * Asks for what comes in pages, and waits for the answer after them.
+   *
+   * @param page what each page is
+   * @param begun gives what takes the pages; asked again when the request is repeated
+   */
+  public <P extends Record, T extends Record> T ask(
+      Making making, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
+    return ask(
+        making,
+        kind,
+        () -> {
+          Consumer<P> taker = begun.get();
+          return (line, from, length) -> taker.accept(Json.as(page, line, from, length));
+        });
+  }
+
+  private <T extends Record> T ask(Making making, Class<T> kind, Supplier<Pages.Taker> pages) {
     for (boolean again = false; ; again = true) {
       Request request = making.make();
+      boolean interrupted = CLEANING.contains(request.getClass()) && Thread.interrupted();
       PlannerConnection connection = null;
       try {
         connection = take();
-        return result(kind, exchange(connection, message(request)));
+        return result(kind, exchange(connection, request, pages.get()));
+      } catch (InterruptedWaitException e) {
+        throw cancelled(method(request), e);
       } catch (IOException e) {
         // Without a connection nothing was sent, so that even a change may be asked for again.
         boolean repeatable = connection == null || REPEATABLE.contains(request.getClass());
         discard();
         if (again || !repeatable) {
           throw lost(method(request), e);
+        }
+      } finally {
+        if (interrupted) {
+          Thread.currentThread().interrupt();
         }
       }
     }
@@ -100,9 +138,19 @@ public final class Planner {
    * A number that changes whenever a new process is started: what an earlier process handed out as
    * a handle means nothing to the next.
    */
-  public synchronized int generation() {
-    running();
-    return generation;
+  public int generation() {
+    try {
+      lock.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw cancelled("open_catalog", e);
+    }
+    try {
+      running();
+      return generation;
+    } finally {
+      lock.unlock();
+    }
   }
 
   private ObjectNode message(Request request) {
@@ -122,12 +170,27 @@ public final class Planner {
         .toLowerCase(Locale.ROOT);
   }
 
-  private JsonNode exchange(PlannerConnection connection, ObjectNode request) throws IOException {
+  private JsonNode exchange(PlannerConnection connection, Request request, Pages.Taker pages)
+      throws IOException {
     waiting.incrementAndGet();
+    boolean sent = false;
     try {
-      JsonNode answer = connection.exchange(request);
+      connection.send(message(request));
+      sent = true;
+      JsonNode answer = connection.receive(pages);
       giveBack(connection);
       return answer;
+    } catch (InterruptedWaitException e) {
+      try {
+        if (!sent || REPEATABLE.contains(request.getClass())) {
+          throw e;
+        }
+        return connection.receiveTruth();
+      } catch (SocketTimeoutException unknown) {
+        throw lost(method(request), unknown);
+      } finally {
+        connection.close();
+      }
     } catch (IOException | RuntimeException e) {
       connection.close();
       throw e;
@@ -156,7 +219,16 @@ public final class Planner {
         cause);
   }
 
-  private synchronized PlannerProcess running() {
+  private static PlannerException cancelled(String method, Exception cause) {
+    return new PlannerException(
+        PlannerException.CANCELLED,
+        "The statement was cancelled while icecomb's planner was asked to " + method.replace('_', ' '),
+        "nothing was changed; run it again if it is still wanted",
+        cause);
+  }
+
+  /** The process, started if there is none; the lock is held. */
+  private PlannerProcess running() {
     if (process == null || !process.isAlive()) {
       closeIdle();
       process = PlannerProcess.start(python);
@@ -167,31 +239,48 @@ public final class Planner {
 
   private PlannerConnection take() throws IOException {
     PlannerProcess current;
-    synchronized (this) {
+    try {
+      // Whoever holds it may be starting the process, which takes a while.
+      lock.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedWaitException();
+    }
+    try {
       current = running();
       PlannerConnection connection = idle.poll();
       if (connection != null) {
         return connection;
       }
+    } finally {
+      lock.unlock();
     }
     return new PlannerConnection(current, greetedBy(current));
   }
 
   /** A process that greets nobody for so long serves nobody: it is ended, another one can help. */
-  private static Socket greetedBy(PlannerProcess process) throws IOException {
+  private static PlannerSocket greetedBy(PlannerProcess process) throws IOException {
     try {
       return process.connect();
     } catch (IOException e) {
+      if (Thread.currentThread().isInterrupted()) {
+        throw e;
+      }
       process.kill();
       throw e;
     }
   }
 
-  private synchronized void giveBack(PlannerConnection connection) {
-    if (connection.process() == process) {
-      idle.push(connection);
-    } else {
-      connection.close();
+  private void giveBack(PlannerConnection connection) {
+    lock.lock();
+    try {
+      if (connection.process() == process) {
+        idle.push(connection);
+      } else {
+        connection.close();
+      }
+    } finally {
+      lock.unlock();
     }
   }
 
@@ -207,8 +296,11 @@ public final class Planner {
         return;
       }
       PlannerProcess watched;
-      synchronized (this) {
+      lock.lock();
+      try {
         watched = process;
+      } finally {
+        lock.unlock();
       }
       if (waiting.get() > 0 && watched != null && watched.isAlive()) {
         try {
@@ -221,11 +313,16 @@ public final class Planner {
   }
 
   /** After a failure: idle connections may be as broken as the one that failed. */
-  private synchronized void discard() {
-    closeIdle();
-    if (process != null && process.endsSoon()) {
-      process.stop();
-      process = null;
+  private void discard() {
+    lock.lock();
+    try {
+      closeIdle();
+      if (process != null && process.endsSoon()) {
+        process.stop();
+        process = null;
+      }
+    } finally {
+      lock.unlock();
     }
   }
 

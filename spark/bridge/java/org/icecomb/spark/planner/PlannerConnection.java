@@ -1,33 +1,24 @@
 package org.icecomb.spark.planner;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedInputStream;
-import java.io.BufferedOutputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.OutputStream;
-import java.net.Socket;
 
-/** One socket to the planner, used by one request at a time. */
+/** One connection to the planner, used by one request at a time. */
 final class PlannerConnection implements Closeable {
 
-  private static final int BUFFER_BYTES = 1 << 16;
+  /** How long an interrupted thread waits to be told what became of a change. */
+  private static final long TRUTH_MS = 3_000;
 
   private final PlannerProcess process;
-  private final Socket socket;
-  private final InputStream in;
-  private final OutputStream out;
+  private final PlannerSocket socket;
 
   /**
    * @param socket a connection on which the planner has sent its greeting, and nothing after it
    */
-  PlannerConnection(PlannerProcess process, Socket socket) throws IOException {
+  PlannerConnection(PlannerProcess process, PlannerSocket socket) {
     this.process = process;
     this.socket = socket;
-    this.in = new BufferedInputStream(socket.getInputStream(), BUFFER_BYTES);
-    this.out = new BufferedOutputStream(socket.getOutputStream(), BUFFER_BYTES);
   }
 
   /** The process at its other end. */
@@ -35,31 +26,44 @@ final class PlannerConnection implements Closeable {
     return process;
   }
 
-  /** Sends a request and waits for its answer, however long that takes. */
-  ObjectNode exchange(ObjectNode request) throws IOException {
-    Pages.write(request, "params", out);
-    out.flush();
-    return Pages.read("result", () -> Json.parse(readLine(in)));
+  /**
+   * Sends a request, all of it: of one that was cut off the planner does nothing.
+   *
+   * @throws InterruptedWaitException when the thread is interrupted; nothing was done then
+   */
+  void send(ObjectNode request) throws IOException {
+    Pages.write(request, "params", socket::write);
   }
 
-  /** The bytes before the next line feed. */
-  static byte[] readLine(InputStream in) throws IOException {
-    ByteArrayOutputStream line = new ByteArrayOutputStream();
-    for (int next = in.read(); next != '\n'; next = in.read()) {
-      if (next < 0) {
-        throw new IOException("the connection was closed");
+  /**
+   * Waits for the answer, however long that takes.
+   *
+   * @throws InterruptedWaitException when the thread is interrupted
+   */
+  ObjectNode receive(Pages.Taker pages) throws IOException {
+    return Pages.read("result", () -> socket.readLine(PlannerSocket.FOREVER), pages);
+  }
+
+  /**
+   * The answer to a change whose thread was interrupted: the planner is told to give up where it
+   * can, and says what became of the change.
+   *
+   * @throws IOException when it does not say so soon
+   */
+  ObjectNode receiveTruth() throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      socket.endAsking();
+      return Pages.read("result", () -> socket.readLine(TRUTH_MS), Pages.GATHERED);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
       }
-      line.write(next);
     }
-    return line.toByteArray();
   }
 
   @Override
   public void close() {
-    try {
-      socket.close();
-    } catch (IOException e) {
-      // Nothing is lost: the connection is not used again.
-    }
+    socket.close();
   }
 }

@@ -11,6 +11,9 @@ public final class PlannerException extends RuntimeException {
   /** Type of the error when the process or its connection was lost in the middle of a request. */
   public static final String LOST = "PlannerLost";
 
+  /** Type of the error when the thread that waited was interrupted, and nothing was changed. */
+  public static final String CANCELLED = "OperationCancelledError";
+
   private final String type;
   private final String hint;
 

@@ -5,9 +5,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.util.concurrent.CompletableFuture;
@@ -144,18 +141,23 @@ final class PlannerProcess {
    * A connection that is served: the planner has greeted. Nothing was asked on it yet.
    *
    * @throws IOException when there is none in spite of patience; then no request was sent
+   * @throws InterruptedWaitException when the thread is interrupted
    */
-  Socket connect() throws IOException {
+  PlannerSocket connect() throws IOException {
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(patienceMs());
     while (true) {
+      IOException failure;
       try {
         return greeted();
+      } catch (InterruptedWaitException e) {
+        throw e;
       } catch (IOException e) {
-        if (!process.isAlive() || System.nanoTime() > deadline) {
-          throw e;
-        }
-        pause(e);
+        failure = e;
       }
+      if (!process.isAlive() || System.nanoTime() > deadline) {
+        throw failure;
+      }
+      pause();
     }
   }
 
@@ -164,17 +166,12 @@ final class PlannerProcess {
     return Long.getLong("icecomb.planner.patience.ms", 60_000);
   }
 
-  private Socket greeted() throws IOException {
-    Socket socket = new Socket();
+  private PlannerSocket greeted() throws IOException {
+    PlannerSocket socket = new PlannerSocket(port, CONNECT_MS);
     try {
-      socket.connect(
-          new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), port), CONNECT_MS);
-      socket.setTcpNoDelay(true);
-      socket.setSoTimeout((int) Math.min(GREETING_MS, patienceMs()));
-      socket.getOutputStream().write((token + "\n").getBytes(StandardCharsets.UTF_8));
-      PlannerConnection.readLine(socket.getInputStream());
-      // From now on it is the watch over the process that ends a wait in vain.
-      socket.setSoTimeout(0);
+      socket.write((token + "\n").getBytes(StandardCharsets.UTF_8));
+      // From then on it is the watch over the process that ends a wait in vain.
+      socket.readLine(Math.min(GREETING_MS, patienceMs()));
       return socket;
     } catch (IOException e) {
       socket.close();
@@ -182,12 +179,12 @@ final class PlannerProcess {
     }
   }
 
-  private static void pause(IOException reason) throws IOException {
+  private static void pause() throws InterruptedWaitException {
     try {
       Thread.sleep(PAUSE_MS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw reason;
+      throw new InterruptedWaitException();
     }
   }
 

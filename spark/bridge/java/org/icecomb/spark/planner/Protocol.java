@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 10;
+  static final int VERSION = 11;
 
   private Protocol() {}
 
@@ -160,12 +160,14 @@ public final class Protocol {
 
   public record ScanStatistics(long rows, long bytes) {}
 
-  public record ScanPlan(
+  public record ScanPage(
       List<PlannedFile> files,
       List<List<FileRange>> partitions,
       List<String> deletes,
       List<DeleteFile> deleteFiles,
-      List<KeyColumns> keys,
+      List<KeyColumns> keys) {}
+
+  public record ScanPlan(
       JsonNode nameMapping,
       ScanStatistics statistics,
       boolean vectorized,

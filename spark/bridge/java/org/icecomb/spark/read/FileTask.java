@@ -12,11 +12,9 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Values;
 import org.icecomb.spark.planner.Protocol;
-import org.icecomb.spark.planner.Protocol.FileRange;
 import org.icecomb.spark.planner.Protocol.KeyColumns;
 import org.icecomb.spark.planner.Protocol.PlannedFile;
 import org.icecomb.spark.planner.Protocol.PositionDeleteFiles;
-import org.icecomb.spark.planner.Protocol.ScanPlan;
 
 /**
  * A range of one data file to read.
@@ -45,43 +43,54 @@ record FileTask(
   /** What one Spark task reads. */
   record Group(List<FileTask> files) implements InputPartition {}
 
-  /**
-   * @param partition the fields of {@code _partition} that are wanted, or null
-   */
-  static FileTask of(FileRange range, ScanPlan plan, StructType columns, StructType partition) {
-    PlannedFile file = plan.files().get(range.file());
+  /** All of a file of a plan. */
+  static FileTask whole(PlannedFile file, PlannedTasks plan) {
     Map<Integer, Object> constants = new HashMap<>();
-    addConstants(constants, file, columns);
+    addConstants(constants, file, plan.columns());
     List<EqualityDeletes> equalityDeletes = new ArrayList<>();
     for (Protocol.EqualityDeletes deletes : file.equalityDeletes()) {
-      KeyColumns keys = plan.keys().get(deletes.keys());
-      StructType compared = Schemas.parse(keys.schema());
+      KeyColumns keys = plan.keys(deletes.keys());
+      StructType compared = plan.compared(deletes.keys());
       addConstants(constants, file, compared);
       equalityDeletes.add(
           new EqualityDeletes(
-              compared,
-              List.copyOf(keys.fieldIds()),
-              deletes.files().stream().map(plan.deleteFiles()::get).toList()));
+              compared, List.copyOf(keys.fieldIds()), plan.deleteFiles(deletes.files())));
     }
     return new FileTask(
         file.path(),
-        file.format(),
-        range.start(),
-        range.length(),
+        plan.share(file.format()),
+        0,
+        0,
         file.specId(),
-        file.partition() == null ? null : values(file.partition(), partition),
-        constants,
-        file.deletes() == null ? null : plan.deletes().get(file.deletes()),
+        file.partition() == null
+            ? null
+            : plan.share(values(file.partition(), plan.partition())),
+        plan.share(constants),
+        file.deletes() == null ? null : plan.deletes(file.deletes()),
         positionDeleteFiles(file.positionDeleteFiles(), plan),
+        plan.share(equalityDeletes));
+  }
+
+  /** A part of the file. */
+  FileTask part(long start, long length) {
+    return new FileTask(
+        path,
+        format,
+        start,
+        length,
+        specId,
+        partition,
+        constants,
+        deletes,
+        positionDeleteFiles,
         equalityDeletes);
   }
 
   private static PositionDeletes.Files positionDeleteFiles(
-      PositionDeleteFiles files, ScanPlan plan) {
+      PositionDeleteFiles files, PlannedTasks plan) {
     return files == null
         ? null
-        : new PositionDeletes.Files(
-            files.path(), files.files().stream().map(plan.deleteFiles()::get).toList());
+        : new PositionDeletes.Files(files.path(), plan.deleteFiles(files.files()));
   }
 
   private static Map<String, Object> values(Map<String, JsonNode> partition, StructType wanted) {

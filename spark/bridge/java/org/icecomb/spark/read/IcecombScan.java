@@ -34,12 +34,11 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
-import org.icecomb.spark.planner.Protocol.FileRange;
 import org.icecomb.spark.planner.Protocol.NarrowScan;
 import org.icecomb.spark.planner.Protocol.NarrowedScan;
 import org.icecomb.spark.planner.Protocol.PlanScan;
-import org.icecomb.spark.planner.Protocol.PlannedFile;
 import org.icecomb.spark.planner.Protocol.Request;
+import org.icecomb.spark.planner.Protocol.ScanPage;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.ScanStatistics;
 import org.icecomb.spark.planner.Protocol.SplitHints;
@@ -62,6 +61,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   private final List<Condition> conditions;
   private final CaseInsensitiveStringMap options;
   private ScanPlan plan;
+  private PlannedTasks tasks;
   private Set<String> needed;
 
   IcecombScan(
@@ -104,23 +104,11 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public InputPartition[] planInputPartitions() {
-    List<InputPartition> partitions = new ArrayList<>();
-    for (List<FileRange> group : plan().partitions()) {
-      List<FileTask> files = new ArrayList<>();
-      for (FileRange range : group) {
-        if (isRead(plan().files().get(range.file()).path())) {
-          files.add(FileTask.of(range, plan(), dataColumns, partition()));
-        }
-      }
-      if (!files.isEmpty()) {
-        partitions.add(new FileTask.Group(files));
-      }
-    }
-    return partitions.toArray(new InputPartition[0]);
+    return tasks().groups(this::isRead).toArray(new InputPartition[0]);
   }
 
   /** Whether a data file of the plan is read. */
-  private boolean isRead(String path) {
+  final boolean isRead(String path) {
     return needed == null || needed.contains(path);
   }
 
@@ -157,9 +145,10 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
     return false;
   }
 
-  /** The data files of the plan that are read. */
-  final List<PlannedFile> files() {
-    return plan().files().stream().filter(file -> isRead(file.path())).toList();
+  /** The tasks of the plan, also of files that are not read. */
+  final PlannedTasks tasks() {
+    plan();
+    return tasks;
   }
 
   /** What leaves out rows of the files that are read. */
@@ -198,9 +187,21 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   final synchronized ScanPlan plan() {
     if (plan == null) {
-      plan = ask(request(), ScanPlan.class);
+      PlanScan request = request();
+      try {
+        plan = table.session().ask(catalog -> request, ScanPage.class, this::begun, ScanPlan.class);
+        tasks.complete();
+      } catch (PlannerException e) {
+        throw SparkErrors.other(e);
+      }
     }
     return plan;
+  }
+
+  /** A planner that was lost is asked again, for all pages. */
+  private PlannedTasks begun() {
+    tasks = new PlannedTasks(dataColumns, partition());
+    return tasks;
   }
 
   private <T extends Record> T ask(Request request, Class<T> kind) {

@@ -16,7 +16,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
-import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.read.PlannedTasks.ReplaceableFile;
 
 /**
  * The files that UPDATE, DELETE or MERGE writes anew, each with all its live rows.
@@ -26,7 +27,7 @@ import org.icecomb.spark.planner.Protocol.PlannedFile;
  */
 public final class RewriteScan extends IcecombScan {
 
-  private List<PlannedFile> read = List.of();
+  private List<String> read = List.of();
 
   RewriteScan(
       TableHandle table,
@@ -49,12 +50,16 @@ public final class RewriteScan extends IcecombScan {
 
   /** The files that the statement replaces: exactly those that its tasks were given to read. */
   public List<JsonNode> replacedFiles() {
-    return read.stream().map(PlannedFile::entry).toList();
+    return read.stream().map(Json::parse).toList();
   }
 
   @Override
   public InputPartition[] planInputPartitions() {
-    read = files();
+    read =
+        tasks().replaceable().stream()
+            .filter(file -> isRead(file.path()))
+            .map(ReplaceableFile::entry)
+            .toList();
     return super.planInputPartitions();
   }
 
@@ -66,7 +71,8 @@ public final class RewriteScan extends IcecombScan {
 
   @Override
   Set<String> files(Predicate[] predicates) {
-    Set<String> planned = plan().files().stream().map(PlannedFile::path).collect(Collectors.toSet());
+    Set<String> planned =
+        tasks().replaceable().stream().map(ReplaceableFile::path).collect(Collectors.toSet());
     Set<String> touched = null;
     for (Predicate predicate : predicates) {
       Set<String> named = files(predicate);

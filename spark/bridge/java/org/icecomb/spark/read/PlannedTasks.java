@@ -1,0 +1,142 @@
+package org.icecomb.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.DeleteFile;
+import org.icecomb.spark.planner.Protocol.FileRange;
+import org.icecomb.spark.planner.Protocol.KeyColumns;
+import org.icecomb.spark.planner.Protocol.PlannedFile;
+import org.icecomb.spark.planner.Protocol.ScanPage;
+
+/**
+ * The tasks of a scan, made of the pages of its plan as they come: nothing else of them is kept, and
+ * what files share is held once.
+ */
+final class PlannedTasks implements Consumer<ScanPage> {
+
+  /**
+   * @param entry what the planner is told of it
+   */
+  record ReplaceableFile(String path, String entry) {}
+
+  private final StructType columns;
+  private final StructType partition;
+  private final List<FileTask.Group> groups = new ArrayList<>();
+  private final List<ReplaceableFile> replaceable = new ArrayList<>();
+
+  /** What later pages may name. */
+  private List<FileTask> files = new ArrayList<>();
+
+  private List<DeleteFile> deleteFiles = new ArrayList<>();
+  private List<String> deletes = new ArrayList<>();
+  private List<KeyColumns> keys = new ArrayList<>();
+  private List<StructType> compared = new ArrayList<>();
+  private Map<Object, Object> shared = new HashMap<>();
+
+  /**
+   * @param columns the columns that are read
+   * @param partition the fields of {@code _partition} that are wanted, or null
+   */
+  PlannedTasks(StructType columns, StructType partition) {
+    this.columns = columns;
+    this.partition = partition;
+  }
+
+  @Override
+  public void accept(ScanPage page) {
+    deletes.addAll(page.deletes());
+    deleteFiles.addAll(page.deleteFiles());
+    keys.addAll(page.keys());
+    page.keys().forEach(key -> compared.add(Schemas.parse(key.schema())));
+    page.files().forEach(this::add);
+    page.partitions().forEach(this::group);
+  }
+
+  private void add(PlannedFile file) {
+    files.add(FileTask.whole(file, this));
+    JsonNode entry = file.entry();
+    if (entry != null && !entry.isNull()) {
+      replaceable.add(new ReplaceableFile(file.path(), Json.text(entry)));
+    }
+  }
+
+  private void group(List<FileRange> ranges) {
+    List<FileTask> tasks = new ArrayList<>(ranges.size());
+    for (FileRange range : ranges) {
+      tasks.add(files.get(range.file()).part(range.start(), range.length()));
+    }
+    groups.add(new FileTask.Group(tasks));
+  }
+
+  /** No more pages come. */
+  PlannedTasks complete() {
+    files = null;
+    deleteFiles = null;
+    deletes = null;
+    keys = null;
+    compared = null;
+    shared = null;
+    return this;
+  }
+
+  /** What each Spark task reads of the files that are chosen by their paths. */
+  List<FileTask.Group> groups(Predicate<String> chosen) {
+    List<FileTask.Group> found = new ArrayList<>(groups.size());
+    for (FileTask.Group group : groups) {
+      List<FileTask> tasks = group.files();
+      if (!tasks.stream().allMatch(task -> chosen.test(task.path()))) {
+        tasks = tasks.stream().filter(task -> chosen.test(task.path())).toList();
+        group = new FileTask.Group(tasks);
+      }
+      if (!tasks.isEmpty()) {
+        found.add(group);
+      }
+    }
+    return found;
+  }
+
+  /** The files that may be replaced, if that was asked for. */
+  List<ReplaceableFile> replaceable() {
+    return replaceable;
+  }
+
+  // What files are made of
+
+  StructType columns() {
+    return columns;
+  }
+
+  StructType partition() {
+    return partition;
+  }
+
+  KeyColumns keys(int place) {
+    return keys.get(place);
+  }
+
+  StructType compared(int place) {
+    return compared.get(place);
+  }
+
+  String deletes(int place) {
+    return deletes.get(place);
+  }
+
+  List<DeleteFile> deleteFiles(List<Integer> places) {
+    return share(places.stream().map(deleteFiles::get).toList());
+  }
+
+  /** An equal value that was there before, so that files hold one. */
+  @SuppressWarnings("unchecked")
+  <T> T share(T value) {
+    return value == null ? null : (T) shared.computeIfAbsent(value, same -> same);
+  }
+}

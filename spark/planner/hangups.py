@@ -1,0 +1,58 @@
+"""Notices who hangs up while work is done for them."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icecomb.format.cancellation import Cancellation
+
+
+class Hangups:
+    """One thread that watches connections; nothing is sent to us on them while they are watched."""
+
+    def __init__(self) -> None:
+        # epoll and kqueue tell a thread that waits already of connections that come meanwhile
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._started = False
+
+    @contextmanager
+    def watching(self, connection: socket.socket, cancellation: Cancellation) -> Iterator[None]:
+        """Cancel as soon as the other end closes the connection, or ends its side of it."""
+        with self._lock:
+            self._selector.register(connection, selectors.EVENT_READ, cancellation)
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._watch, name="planner-hangups", daemon=True).start()
+        try:
+            yield
+        finally:
+            # whoever was seen to hang up is not watched any more
+            with self._lock, suppress(KeyError):
+                self._selector.unregister(connection)
+
+    def _watch(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                with self._lock:
+                    self._look(key)
+
+    def _look(self, key: selectors.SelectorKey) -> None:
+        known = self._selector.get_map().get(key.fd)
+        # its request may have been answered since, and its number be that of another one
+        if known is None or known.data is not key.data:
+            return
+        connection: Any = key.fileobj
+        self._selector.unregister(connection)
+        try:
+            ended = not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except OSError as error:
+            ended = not isinstance(error, BlockingIOError)
+        if ended:
+            key.data.cancel()

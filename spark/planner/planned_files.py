@@ -1,0 +1,246 @@
+"""The files of a plan: what Spark's tasks are told of each, page by page."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.metadata_columns import PARTITION
+from icecomb.format.rows.scan_task import FileScanTask, ScanTaskGroup
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.spark.planner.delete_files import ReadDeleteFiles, position_delete_files
+from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.metadata_columns import PartitionValues
+from icecomb.spark.planner.protocol import FileEntry, FileRange, PlannedFile, PlanScan, ScanPage
+from icecomb.spark.planner.states import TableState
+from icecomb.spark.planner.values import partition_types, value_to_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from icecomb.format.rows.deletes.position_delete import PositionDeletes
+    from icecomb.format.spec.types import IcebergType
+
+_MOST_POSITIONS: Final = 1 << 20
+"""Some MiB of plan: beyond that, tasks read the delete files themselves, once an executor."""
+
+_PAGE_MEMBERS: Final = 2_000
+_PAGE_CHARACTERS: Final = 1 << 20
+
+
+class PlannedFiles:
+    """The files of a plan, each once however many parts it is read in.
+
+    Only what has not been handed out as a page is held, and of a file that is read in parts its
+    place, until its last part is there.
+
+    Args:
+        state: The table.
+        request: What is asked.
+        positions: The deleted rows that travel with the plan.
+        split_size: Into parts of how many bytes files are split.
+    """
+
+    def __init__(
+        self, state: TableState, request: PlanScan, positions: PositionsOfFiles, split_size: int
+    ) -> None:
+        self.positions = positions
+        self._metadata = state.metadata
+        self._split_size = split_size
+        self._rewrite = request.rewrite
+        self._locations = HadoopLocations(state.io.properties)
+        self._delete_files = ReadDeleteFiles(state, self._locations)
+        self._constants = _Constants(state, request.field_ids)
+        asked = PARTITION.field_id in request.field_ids
+        self._partitions = PartitionValues(state.metadata) if asked else None
+        self._types: dict[int, list[IcebergType]] = {}
+        # by identity: the parts that are not read yet hold their file
+        self._parts: dict[int, _Parts] = {}
+        self._count = 0
+        self._files: list[PlannedFile] = []
+        self._groups: list[tuple[FileRange, ...]] = []
+        self._members = 0
+        self._sent = (0, 0)
+
+    def begun(self, tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+        """The tasks of whole files, on their way to be split."""
+        for task in tasks:
+            lengths = [part.length for part in task.split(self._split_size)]
+            if len(lengths) > 1:
+                self._parts[id(task.file)] = _Parts(sum(lengths))
+            yield task
+
+    def add(self, group: ScanTaskGroup) -> None:
+        """Parts of files that one task reads."""
+        self._groups.append(tuple(map(self._range, group.tasks)))
+        self._members += len(group.tasks)
+
+    @property
+    def has_page(self) -> bool:
+        """Whether enough has been added for a page."""
+        return self._members >= _PAGE_MEMBERS or self.positions.characters >= _PAGE_CHARACTERS
+
+    def page(self) -> ScanPage:
+        """What has been added since the last page."""
+        files, keys = self._sent
+        page = ScanPage(
+            files=tuple(self._files),
+            partitions=tuple(self._groups),
+            deletes=self.positions.page(),
+            delete_files=tuple(self._delete_files.files[files:]),
+            keys=tuple(self._delete_files.keys[keys:]),
+        )
+        self._files, self._groups, self._members = [], [], 0
+        self._sent = len(self._delete_files.files), len(self._delete_files.keys)
+        return page
+
+    def _range(self, task: FileScanTask) -> FileRange:
+        key = id(task.file)
+        parts = self._parts.get(key)
+        if parts is None:
+            return FileRange(self._place(task), task.start, task.length)
+        if parts.place is None:
+            parts.place = self._place(task)
+        parts.missing -= task.length
+        if not parts.missing:
+            del self._parts[key]
+        return FileRange(parts.place, task.start, task.length)
+
+    def _place(self, task: FileScanTask) -> int:
+        self._files.append(self._planned(task))
+        self._count += 1
+        return self._count - 1
+
+    def _planned(self, task: FileScanTask) -> PlannedFile:
+        file = task.file
+        by_value = self._delete_files.by_value(task)
+        compared = (i for d in by_value for i in self._delete_files.keys[d.keys].field_ids)
+        return PlannedFile(
+            path=self._locations.of(file.file_path),
+            format=file.file_format.value.lower(),
+            spec_id=file.spec_id,
+            constants=self._constants.of(file, compared),
+            deletes=self.positions.of(task),
+            position_delete_files=(
+                self._delete_files.by_position(task) if self.positions.too_many else None
+            ),
+            equality_deletes=by_value,
+            partition=None if self._partitions is None else self._partitions.of(file),
+            entry=self._entry(task) if self._rewrite else None,
+        )
+
+    def _entry(self, task: FileScanTask) -> FileEntry:
+        file = task.file
+        if file.spec_id not in self._types:
+            self._types[file.spec_id] = partition_types(self._metadata, file.spec_id)
+        return FileEntry(
+            path=file.file_path,
+            spec_id=file.spec_id,
+            partition=tuple(map(value_to_json, self._types[file.spec_id], file.partition)),
+            rows=file.record_count,
+            size=file.file_size_in_bytes,
+            has_deletes=bool(task.delete_files),
+        )
+
+
+class _Parts:
+    """A file of which not all parts are in the plan yet."""
+
+    __slots__ = ("missing", "place")
+
+    def __init__(self, missing: int) -> None:
+        self.missing = missing
+        self.place: int | None = None
+
+
+class _Constants:
+    """Values of identity partition columns, from the manifest: files may lack the column."""
+
+    def __init__(self, state: TableState, read_ids: Sequence[int]) -> None:
+        self._state = state
+        self._read_ids = frozenset(read_ids)
+        self._specs = state.metadata.specs()
+        self._sources: dict[int, list[tuple[int, int]]] = {}
+
+    def of(self, file: DataFile, more: Iterable[int] = ()) -> dict[str, Any]:
+        """The constants of a file, by field id as text.
+
+        Args:
+            file: The file.
+            more: Ids of columns that are read besides; they may have been dropped.
+        """
+        if file.spec_id not in self._sources:
+            self._sources[file.spec_id] = _identities(self._specs[file.spec_id])
+        wanted = self._read_ids.union(more)
+        return {
+            str(source): value_to_json(self._type(source), file.partition[position])
+            for position, source in self._sources[file.spec_id]
+            if source in wanted
+        }
+
+    def _type(self, field_id: int) -> IcebergType:
+        schema = self._state.schema
+        if not schema.contains(field_id):
+            schema = self._state.metadata.schema_with(field_id)
+        return schema.find_type(field_id)
+
+
+def _identities(spec: PartitionSpec) -> list[tuple[int, int]]:
+    return [
+        (position, field.source_id)
+        for position, field in enumerate(spec.fields)
+        if isinstance(field.transform, IdentityTransform)
+    ]
+
+
+class PositionsOfFiles:
+    """Deleted positions of the scan's files, encoded once a file, unless they are too many.
+
+    Args:
+        state: The table.
+        tasks: All of the scan.
+    """
+
+    def __init__(self, state: TableState, tasks: Collection[FileScanTask]) -> None:
+        self.count = 0
+        self.characters = 0
+        self._encoded: list[str] = []
+        self._places = 0
+        files = {f.file_path: f.record_count for task in tasks for f in position_delete_files(task)}
+        self.too_many = sum(files.values()) > _MOST_POSITIONS
+        self._reader: PositionDeletes | None = None
+        if files and not self.too_many:
+            from icecomb.format.rows.deletes.position_delete import PositionDeletes
+
+            self._reader = PositionDeletes(state.io)
+
+    def of(self, task: FileScanTask) -> int | None:
+        """The place of the positions of a task's file; None if none are deleted."""
+        files = position_delete_files(task) if self._reader is not None else []
+        positions = self._reader.of(task.file, files) if self._reader and files else None
+        if positions is None:
+            return None
+        text = encode_positions(positions)
+        self._encoded.append(text)
+        self.characters += len(text)
+        self.count += len(positions)
+        self._places += 1
+        return self._places - 1
+
+    def page(self) -> tuple[str, ...]:
+        """The positions that came since the last page, in the order of their places."""
+        encoded, self._encoded, self.characters = self._encoded, [], 0
+        return tuple(encoded)
+
+
+def encode_positions(positions: npt.NDArray[np.int64]) -> str:
+    """Sorted distinct positions as base64 of the compressed little-endian int64 differences."""
+    import numpy as np
+
+    deltas = np.diff(positions, prepend=np.int64(0)).astype("<i8")
+    return base64.b64encode(zlib.compress(deltas.tobytes(), 1)).decode("ascii")
