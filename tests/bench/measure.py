@@ -100,7 +100,13 @@ def compare(measure: str, arguments: argparse.Namespace, what: str, **labels: An
             if not any("error" in run for run in runs[peer]):
                 runs[peer].append(run_child(f"{peer}:{what}"))
     figures = {peer: medians(found) for peer, found in runs.items()}
-    print_line(measure, case=what, **labels, ratio=_ratios(peers, runs), **figures)
+    print_line(
+        measure,
+        case=what,
+        **labels,
+        ratio=ratios(runs[peers[0]], runs[peers[1]]) if len(peers) > 1 else {},
+        **figures,
+    )
 
 
 def print_line(measure: str, **figures: Any) -> None:
@@ -126,12 +132,11 @@ def expect(found: object, expected: object, what: str) -> None:
         raise SystemExit(f"{what}: {found} where {expected} were expected")
 
 
-def _ratios(peers: Sequence[str], runs: dict[str, list[Figures]]) -> Figures:
-    """The first peer's figures over the second's: medians, and of seconds also the least."""
-    if len(peers) < 2 or any("error" in run for peer in peers for run in runs[peer]):
+def ratios(ours: Sequence[Figures], theirs: Sequence[Figures]) -> Figures:
+    """Figures of one peer over another's: medians, and of seconds also the least."""
+    if any("error" in run for run in (*ours, *theirs)):
         return {}
-    ours, theirs = runs[peers[0]], runs[peers[1]]
-    ratios: Figures = {}
+    found: Figures = {}
     for name in ours[0]:
         if not name.endswith(("_s", "_mb")) or name not in theirs[0]:
             continue
@@ -140,8 +145,8 @@ def _ratios(peers: Sequence[str], runs: dict[str, list[Figures]]) -> Figures:
                 continue
             below = choose(_column(theirs, name))
             if below > 0:
-                ratios[name + suffix] = round(choose(_column(ours, name)) / below, 3)
-    return ratios
+                found[name + suffix] = round(choose(_column(ours, name)) / below, 3)
+    return found
 
 
 def _column(runs: Iterable[Figures], name: str) -> list[float]:

@@ -25,18 +25,19 @@ SMALL = {
 
 
 class SparkProcess:
-    """Spark of the environment `venv`, which may read and write on the metastore."""
+    """Spark of the environment `venv`, which may read and write on the metastore if one is given."""
 
     name = "Spark"
 
     def __init__(
-        self, venv: Path, conf: Mapping[str, str], metastore: RunningMetastore, log: Path
+        self, venv: Path, conf: Mapping[str, str], metastore: RunningMetastore | None, log: Path
     ) -> None:
         self._log = log
+        settings = {} if metastore is None else metastore.client_settings
         conf = {
             **SMALL,
             **conf,
-            **{f"spark.hadoop.{key}": value for key, value in metastore.client_settings.items()},
+            **{f"spark.hadoop.{key}": value for key, value in settings.items()},
         }
         # the first start may fetch jars: one process at a time
         with FileLock(venv / "start.lock"):
@@ -56,6 +57,11 @@ class SparkProcess:
         """Names and types of the columns of a statement's rows, and the rows."""
         columns, *rows = self._ask({"sql": text, "columns": "yes"})
         return [(name, kind) for name, kind in columns], rows
+
+    @property
+    def pid(self) -> int:
+        """Of the driver's Python, whose children are the rest."""
+        return self._process.pid
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -86,15 +92,16 @@ class SparkProcess:
 
 
 def _start(
-    venv: Path, conf: Mapping[str, str], metastore: RunningMetastore, stderr: IO[str]
+    venv: Path, conf: Mapping[str, str], metastore: RunningMetastore | None, stderr: IO[str]
 ) -> subprocess.Popen[str]:
+    tokens = {} if metastore is None else {"HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)}
     return subprocess.Popen(
         [
             str(venv / "bin" / "python"),
             str(Path(__file__).with_name("spark_worker.py")),
             json.dumps(conf),
         ],
-        env={**os.environ, "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)},
+        env={**os.environ, **tokens},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
