@@ -67,6 +67,28 @@ def test_a_name_node_is_known_by_sparks_settings_alone(spark, hdfs, way):
     ]
 
 
+def test_a_metastore_is_known_by_a_system_property_as_to_hive(spark, metastore):
+    session = spark.newSession()
+    catalog = f"property_{uuid.uuid4().hex[:8]}"
+    prefix = f"spark.sql.catalog.{catalog}"
+    session.conf.set(prefix, CATALOG_CLASS)
+    options = {"type": "hive", "python": sys.executable}
+    options |= {f"hadoop.{key}": value for key, value in metastore.client_settings.items()}
+    for key, value in options.items():
+        session.conf.set(f"{prefix}.{key}", value)
+    system = spark.sparkContext._jvm.java.lang.System
+    before = system.setProperty("hive.metastore.uris", metastore.uri)
+    try:
+        with _hadoop_configuration(spark, {"hive.metastore.uris": ""}):
+            shown = session.sql(f"SHOW NAMESPACES IN {catalog}").collect()
+    finally:
+        if before is None:
+            system.clearProperty("hive.metastore.uris")
+        else:
+            system.setProperty("hive.metastore.uris", before)
+    assert "default" in {row[0] for row in shown}
+
+
 def test_sparks_settings_go_before_the_cluster_files_of_the_planners_host(tmp_path):
     (tmp_path / "core-site.xml").write_text(
         "<configuration><property><name>fs.defaultFS</name><value>hdfs://old</value></property>"

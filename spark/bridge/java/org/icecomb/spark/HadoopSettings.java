@@ -14,6 +14,8 @@ import org.apache.spark.sql.SparkSession;
  */
 final class HadoopSettings {
 
+  static final String METASTORE = "hive.metastore.uris";
+
   private static final String OVERRIDE = "hadoop.";
   private static final String[] FILE_SYSTEMS = {"fs.", "dfs.", "ipc."};
   private static final String[] PLANNERS = {
@@ -25,6 +27,11 @@ final class HadoopSettings {
   /** The configuration of the session with the catalog's options over it. */
   static Configuration of(SparkSession spark, Map<String, String> options) {
     Configuration conf = spark.sessionState().newHadoopConf();
+    // HiveConf takes system properties, and Iceberg finds the metastore by it
+    String metastore = System.getProperty(METASTORE);
+    if (metastore != null && conf.get(METASTORE, "").isEmpty()) {
+      conf.set(METASTORE, metastore);
+    }
     options.forEach(
         (key, value) -> {
           if (startsWith(key, FILE_SYSTEMS)) {

@@ -128,7 +128,7 @@ public final class PlannerSession {
     if (environment == null) {
       SparkSession spark = SparkSession.active();
       Configuration hadoop = HadoopSettings.of(spark, options);
-      String metastore = hadoop.get("hive.metastore.uris");
+      String metastore = hadoop.get(HadoopSettings.METASTORE);
       environment =
           new Environment(
               metastore == null || metastore.isEmpty() ? null : metastore,
