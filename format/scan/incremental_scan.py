@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.scan_planner import ScanPlanner
+    from icecomb.format.spec.partition import PartitionSpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,6 +102,10 @@ class IncrementalAppendScan(TableScan):
             hint="Give the id of a snapshot as to_snapshot_id.",
         )
 
+    def specs(self) -> list[PartitionSpec]:
+        """All partition specs of the table: files that were appended may be gone since."""
+        return list(self.metadata.specs().values())
+
     def plan_files(self) -> Iterator[FileScanTask]:
         """The files that were appended, in the order of their commits; without deletes.
 
@@ -115,7 +120,9 @@ class IncrementalAppendScan(TableScan):
         first = "the oldest" if self.from_snapshot_id is None else str(self.from_snapshot_id)
         return [*super()._state(), ("appends after", first)]
 
-    def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
+    def _planning(
+        self, keep: Iterable[str] = ()
+    ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         from icecomb.format.manifests.manifest_list import read_manifests
         from icecomb.format.scan.delete_index import DeleteFileIndex
         from icecomb.format.scan.scan_planner import ScanPlanner
@@ -136,6 +143,7 @@ class IncrementalAppendScan(TableScan):
             self.schema(),
             bound,
             added_by=[snapshot.snapshot_id for snapshot in appends],
+            keep=keep,
         )
         return planner, list(manifests.values()), DeleteFileIndex()
 

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.array_build import integers, scalar
+from icecomb.format.arrow.array_build import ZERO, integers, scalar
 from icecomb.format.arrow.array_build import mask as constant
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
@@ -72,7 +72,8 @@ class Selected:
     """The chosen entries of a manifest.
 
     Attributes:
-        columns: The manifest; with bounds if they can tell that equality deletes do not apply.
+        columns: The manifest; with bounds if they can tell that equality deletes do not apply, and
+            with the statistics that were asked for.
         rows: Which of its rows; None for all.
         residuals: What is left of the filter for each of them; empty when that is the filter.
     """
@@ -143,6 +144,7 @@ class ScanPlanner:
         schema: What the filter is bound to.
         row_filter: Bound.
         added_by: Only files that these snapshots added; all live files by default.
+        keep: Statistics that `Selected` has whatever the filter needs.
     """
 
     def __init__(
@@ -153,12 +155,14 @@ class ScanPlanner:
         row_filter: BooleanExpression,
         *,
         added_by: Iterable[int] | None = None,
+        keep: Iterable[str] = (),
     ) -> None:
         self._metadata = metadata
         self._io = io
         self._schema = schema
         self._filter = row_filter
         self._added_by = None if added_by is None else integers(list(added_by))
+        self._keep = tuple(keep)
         self._specs: dict[int, _SpecFilter] = {}
         self._bounded = bounded_columns(row_filter)
         self._statistics = METRICS if self._bounded is None else BOUNDS if self._bounded else ()
@@ -210,11 +214,14 @@ class ScanPlanner:
         missing = limit
         for selected in self._select_all(self._prune(manifests, ManifestContent.DATA), deletes):
             check_wanted()
-            yield selected
-            if missing is not None and not deletes:
-                missing -= _sure_rows(selected)
-                if missing <= 0:
-                    return
+            if missing is None or deletes:
+                yield selected
+                continue
+            enough, sure = _first_files(selected, missing)
+            yield selected.part(0, enough)
+            missing -= sure
+            if missing <= 0:
+                return
 
     def _prune(
         self, manifests: Sequence[ManifestFile], content: ManifestContent
@@ -284,7 +291,7 @@ class ScanPlanner:
 
     def _select(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> Selected:
         found = self._spec_filter(manifest.partition_spec_id)
-        keep = BOUNDS if deletes.may_reach(manifest) else ()
+        keep = (*self._keep, *(BOUNDS if deletes.may_reach(manifest) else ()))
         columns = read_manifest_columns(
             self._io, manifest, (*self._statistics, *keep), spec=found.spec
         )
@@ -369,9 +376,18 @@ def _rows(mask: pa.BooleanArray) -> list[int] | None:
     return rows
 
 
-def _sure_rows(selected: Selected) -> int:
-    counts: Any = selected.column("record_count")
-    if not selected.residuals:
-        return int(pc.sum(counts).as_py() or 0)
-    sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())
-    return int(pc.sum(counts.filter(sure)).as_py() or 0)
+def _first_files(selected: Selected, rows: int) -> tuple[int, int]:
+    """How many of the entries, from the first one on, surely hold so many matching rows.
+
+    Returns:
+        All of them if they do not; and how many rows those entries surely hold.
+    """
+    # a count below zero stands for an unknown one
+    counts = pc.max_element_wise(selected.column("record_count"), ZERO)
+    if selected.residuals:
+        sure = pa.array([isinstance(r, AlwaysTrue) for r in selected.residuals], pa.bool_())
+        counts = pc.if_else(sure, counts, ZERO)
+    so_far = pc.cumulative_sum(counts)
+    short = int(pc.sum(pc.less(so_far, scalar(rows, pa.int64()))).as_py() or 0)
+    count = min(short + 1, selected.count)
+    return count, int(so_far[count - 1].as_py()) if count else 0

@@ -7,7 +7,7 @@ manifests that can matter and hands out tasks one by one, so memory does not gro
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from icecomb.format.rows.read.arrow_scan import ArrowScan
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.description import Description
+    from icecomb.format.scan.file_aggregates import Aggregate
     from icecomb.format.scan.plan_batch import PlannedBatches
     from icecomb.format.scan.scan_planner import ScanPlanner
+    from icecomb.format.spec.partition import PartitionSpec
 
 __all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
 
@@ -175,6 +177,24 @@ class TableScan:
         """
         found = self.metadata.snapshot_as_of(_millis(timestamp))
         return replace(self, snapshot_id=found.snapshot_id, ref=None)
+
+    def specs(self) -> list[PartitionSpec]:
+        """The partition specs that data files of the scan may have.
+
+        Raises:
+            CorruptFileError: The manifest list cannot be read.
+        """
+        from icecomb.format.manifests.manifest import ManifestContent
+        from icecomb.format.manifests.manifest_list import read_manifests
+
+        snapshot = self.snapshot()
+        manifests = () if snapshot is None else read_manifests(self.io, snapshot)
+        used = {
+            manifest.partition_spec_id
+            for manifest in manifests
+            if manifest.content is ManifestContent.DATA and manifest.has_live_files()
+        }
+        return [self.metadata.spec_by_id(spec_id) for spec_id in sorted(used)]
 
     def plan_files(self) -> Iterator[FileScanTask]:
         """The data files to read, each with its deletes and what is left to check on its rows.
@@ -309,6 +329,27 @@ class TableScan:
         """How many rows there are; data files are opened only where their rows must be checked."""
         return self._reader().count(self.plan_files())
 
+    def known_aggregates(
+        self, aggregates: Sequence[Aggregate], group_by: Sequence[int] = ()
+    ) -> list[tuple[Any, ...]] | None:
+        """Counts, minima and maxima as far as manifests tell them exactly; nothing else is read.
+
+        Args:
+            aggregates: What is asked, see `icecomb.format.scan.file_aggregates`.
+            group_by: Ids of the columns whose values make groups; one group by default.
+
+        Returns:
+            A row a group, its key first, as internal values; a key that holds NaN may come more
+            than once. None where data or delete files would have to be read.
+        """
+        from icecomb.format.scan.file_aggregates import FileAggregates, statistics_for
+
+        if self.limit is not None:
+            return None
+        planner, manifests, deletes = self._planning(keep=statistics_for(aggregates))
+        known = FileAggregates(self.metadata, self.schema(), deletes)
+        return known.rows(planner.selected(manifests, deletes), aggregates, group_by)
+
     def __repr__(self) -> str:
         return self._description().text()
 
@@ -345,12 +386,18 @@ class TableScan:
             limit=self.limit,
         )
 
-    def _planning(self) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
-        """What plans the scan, the manifests to look at, and what is deleted from their files."""
+    def _planning(
+        self, keep: Iterable[str] = ()
+    ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
+        """What plans the scan, the manifests to look at, and what is deleted from their files.
+
+        Args:
+            keep: Statistics of files that are wanted.
+        """
         from icecomb.format.scan.delete_index import DeleteFileIndex
         from icecomb.format.scan.scan_planner import ScanPlanner
 
-        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
+        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter(), keep=keep)
         snapshot = self.snapshot()
         return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
 

@@ -12,6 +12,7 @@ from icecomb.spark.planner.deletes import Deletes
 from icecomb.spark.planner.message import Message
 from icecomb.spark.planner.metadata_rows import MetadataRows
 from icecomb.spark.planner.procedure_calls import Procedures
+from icecomb.spark.planner.push_down import PushDown
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
@@ -32,6 +33,7 @@ def handlers() -> dict[str, Handler]:
     views = Views(catalogs)
     procedures = Procedures(catalogs)
     scans = Scans(states)
+    push_down = PushDown(states)
     metadata_rows = MetadataRows(states)
     writes = Writes(catalogs, states, staged)
     deletes = Deletes(catalogs, states)
@@ -62,6 +64,8 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.ListProcedures, procedures.list_procedures),
             _served(protocol.LoadProcedure, procedures.load_procedure),
             _served(protocol.CallProcedure, procedures.call_procedure),
+            _served(protocol.DecideFilters, push_down.decide_filters),
+            _served(protocol.AggregateFiles, push_down.aggregate_files),
             _served(protocol.PlanScan, scans.plan_scan),
             _served(protocol.NarrowScan, scans.narrow_scan),
             _served(protocol.ReadRows, metadata_rows.read_rows),

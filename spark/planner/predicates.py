@@ -81,7 +81,11 @@ def row_filter(
 
 
 def exact_filter(
-    predicates: Iterable[Mapping[str, Any]], schema: Schema, *, case_sensitive: bool
+    predicates: Iterable[Mapping[str, Any]],
+    schema: Schema,
+    *,
+    case_sensitive: bool,
+    read: Schema | None = None,
 ) -> BooleanExpression:
     """The conjunction of Spark's predicates, true for exactly the rows for which Spark's is.
 
@@ -89,11 +93,12 @@ def exact_filter(
         predicates: As the protocol has them, columns as lists of names.
         schema: The schema the names belong to.
         case_sensitive: Whether Spark resolves names case-sensitively.
+        read: As for `row_filter`.
 
     Raises:
         UnsupportedError: A predicate is not understood exactly.
     """
-    translation = _Translation(schema, schema, case_sensitive=case_sensitive)
+    translation = _Translation(schema, read or schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.exact, predicates))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.property import optional_number
+from icecomb.format.property import flag, optional_number
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.table_property import (
@@ -30,6 +30,11 @@ _SNAPSHOT_ID: Final = optional_number("snapshot-id", "The snapshot to read.")
 _AS_OF: Final = optional_number("as-of-timestamp", "The time to read, in ms since 1970.")
 _START: Final = optional_number("start-snapshot-id", "What is read was appended after it.")
 _END: Final = optional_number("end-snapshot-id", "The last append to read.")
+_AGGREGATES: Final = flag(
+    "aggregate-push-down-enabled",
+    "Whether counts, minima and maxima come from metadata where that knows them.",
+    default=True,
+)
 _ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
 _OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
 _PREFIX: Final = "spark.sql.iceberg."
@@ -69,6 +74,12 @@ class ReadOptions:
     def is_adaptive(self, properties: Mapping[str, str]) -> bool:
         """Whether a scan that is smaller than the cluster is cut for every core."""
         return self._of(SPLIT_ADAPTIVE, properties, None, "read.adaptive-split-size.enabled")
+
+    def pushes_aggregates(self) -> bool:
+        """Whether aggregates may be answered from metadata."""
+        return self._of(
+            _AGGREGATES, {}, "aggregate-push-down-enabled", "aggregate-push-down.enabled"
+        )
 
     def parallelism(self, default: int) -> int:
         """How many tasks run at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import UnsupportedError
@@ -48,7 +49,7 @@ class Scans:
         scan = _scan(state, request, options)
         if request.rewrite:
             _check_is_whole(state, options)
-        tasks = deque(scan.plan_files())
+        tasks = deque(replace(scan, limit=request.limit).plan_files())
         total = sum(task.file_size_in_bytes for task in tasks)
         rows = sum(task.record_count for task in tasks)
         columns = partition_columns(state, request.field_ids, tasks)

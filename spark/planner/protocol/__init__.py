@@ -39,6 +39,11 @@ from icecomb.spark.planner.protocol.procedures import (
     ProcedureResult,
 )
 from icecomb.spark.planner.protocol.scans import (
+    Aggregated,
+    AggregateFiles,
+    AggregateFunction,
+    DecidedFilters,
+    DecideFilters,
     DeleteFile,
     EqualityDeletes,
     FileEntry,
@@ -102,13 +107,16 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 11
+PROTOCOL: Final = 12
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
     "PROTOCOL",
     "AbortStaged",
     "AbortWrite",
+    "AggregateFiles",
+    "AggregateFunction",
+    "Aggregated",
     "AlterNamespace",
     "AlterTable",
     "AlterView",
@@ -123,6 +131,8 @@ __all__ = [
     "CreateView",
     "CurrentNamespace",
     "DataLocation",
+    "DecideFilters",
+    "DecidedFilters",
     "DeleteFile",
     "DeleteWhere",
     "Done",

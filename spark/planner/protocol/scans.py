@@ -38,6 +38,7 @@ class PlanScan(Message):
         options: Of the query.
         settings: Of its session, those that begin with ``spark.sql.iceberg.``.
         rewrite: Whether the files may be replaced, see `Replaced`.
+        limit: How many rows are enough; None for all. Spark cuts the rows itself.
     """
 
     reference: Reference
@@ -48,6 +49,85 @@ class PlanScan(Message):
     options: Mapping[str, str]
     settings: Mapping[str, str]
     rewrite: bool
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecideFilters(Message):
+    """Asks which filters of a query need not be evaluated on rows. Answer: `DecidedFilters`.
+
+    Args:
+        reference: The table's state.
+        filters: Spark's predicates.
+        case_sensitive: Whether names in them are.
+        options: As in `PlanScan`.
+        settings: As in `PlanScan`.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    options: Mapping[str, str]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedFilters(Message):
+    """Which filters select whole partitions: all rows of the files that they keep match.
+
+    Args:
+        whole: For each filter whether it does.
+    """
+
+    whole: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction(Message):
+    """What a query asks about its rows.
+
+    Args:
+        name: ``count``, ``min`` or ``max``.
+        column: Of which column, as a list of names; None to count rows.
+    """
+
+    name: str
+    column: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFiles(Message):
+    """Asks for aggregates that need no data file. Answer: `Aggregated`.
+
+    Args:
+        reference: The table's state.
+        filters: Spark's predicates, all of them such as `DecidedFilters` names whole.
+        case_sensitive: Whether names are.
+        options: As in `PlanScan`.
+        settings: As in `PlanScan`.
+        group_by: The columns whose values make groups, each as a list of names.
+        functions: What is asked of each group.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    options: Mapping[str, str]
+    settings: Mapping[str, str]
+    group_by: tuple[tuple[str, ...], ...]
+    functions: tuple[AggregateFunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated(Message):
+    """Aggregates of a query.
+
+    Args:
+        rows: A row a group, the values of its columns first; some groups may come more than once,
+            in parts. None where files would have to be read.
+    """
+
+    rows: tuple[tuple[Any, ...], ...] | None
 
 
 @dataclass(frozen=True, slots=True)

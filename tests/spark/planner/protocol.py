@@ -30,9 +30,10 @@ DEFAULTS = {
 class Planner:
     """The planner's methods without the process around them; every answer goes through JSON."""
 
-    def __init__(self, metastore):
+    def __init__(self, metastore=None, **options):
         self._methods = handlers()
-        options = {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
+        if metastore is not None:
+            options |= {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
         environment = {
             "metastore_uris": None,
             "application_id": "a1",
@@ -52,7 +53,9 @@ class Planner:
     def load(self, name, **more):
         return self.ask("load_table", catalog=self.catalog, table=named(name), **more)
 
-    def plan(self, table, *filters, columns=None, rewrite=False, settings=None, **options):
+    def plan(
+        self, table, *filters, columns=None, rewrite=False, settings=None, limit=None, **options
+    ):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
             "plan_scan",
@@ -64,7 +67,33 @@ class Planner:
             options=options,
             settings=settings or {},
             rewrite=rewrite,
+            limit=limit,
         )
+
+    def aggregate(self, table, functions, *filters, group_by=(), settings=None, **options):
+        """Functions are names with the names of a column, dots leading into structs, or with None."""
+        return self.ask(
+            "aggregate_files",
+            reference=table["reference"],
+            filters=list(filters),
+            case_sensitive=False,
+            options=options,
+            settings=settings or {},
+            group_by=[name.split(".") for name in group_by],
+            functions=[
+                {"name": name, "column": column and column.split(".")} for name, column in functions
+            ],
+        )["rows"]
+
+    def decide(self, table, *filters, **options):
+        return self.ask(
+            "decide_filters",
+            reference=table["reference"],
+            filters=list(filters),
+            case_sensitive=False,
+            options=options,
+            settings={},
+        )["whole"]
 
 
 def _gathered(pages):

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 11;
+  static final int VERSION = 12;
 
   private Protocol() {}
 
@@ -134,8 +134,33 @@ public final class Protocol {
       SplitHints hints,
       Map<String, String> options,
       Map<String, String> settings,
-      boolean rewrite)
+      boolean rewrite,
+      Integer limit)
       implements Request {}
+
+  public record DecideFilters(
+      JsonNode reference,
+      JsonNode filters,
+      boolean caseSensitive,
+      Map<String, String> options,
+      Map<String, String> settings)
+      implements Request {}
+
+  public record DecidedFilters(List<Boolean> whole) {}
+
+  public record AggregateFunction(String name, List<String> column) {}
+
+  public record AggregateFiles(
+      JsonNode reference,
+      JsonNode filters,
+      boolean caseSensitive,
+      Map<String, String> options,
+      Map<String, String> settings,
+      List<List<String>> groupBy,
+      List<AggregateFunction> functions)
+      implements Request {}
+
+  public record Aggregated(List<JsonNode> rows) {}
 
   public record KeyColumns(List<Integer> fieldIds, JsonNode schema) {}
 

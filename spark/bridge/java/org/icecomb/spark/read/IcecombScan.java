@@ -60,19 +60,25 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   private final StructType dataColumns;
   private final List<Condition> conditions;
   private final CaseInsensitiveStringMap options;
+  private final Integer limit;
   private ScanPlan plan;
   private PlannedTasks tasks;
   private Set<String> needed;
 
+  /**
+   * @param limit how many rows are enough, or null for all
+   */
   IcecombScan(
       TableHandle table,
       StructType required,
       List<Condition> conditions,
-      CaseInsensitiveStringMap options) {
+      CaseInsensitiveStringMap options,
+      Integer limit) {
     this.table = table;
     this.required = required;
     this.conditions = List.copyOf(conditions);
     this.options = options;
+    this.limit = limit;
     List<StructField> stored = new ArrayList<>();
     for (StructField field : required.fields()) {
       if (table.schema().getFieldIndex(field.name()).isDefined()) {
@@ -89,7 +95,8 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public String description() {
-    return "icecomb " + table.name() + " [filters: " + conditionsJson() + "]";
+    String rows = limit == null ? "" : ", limit: " + limit;
+    return "icecomb " + table.name() + " [filters: " + conditionsJson() + rows + "]";
   }
 
   @Override
@@ -115,6 +122,10 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   /** The columns by which files are partitioned, as the files of the plan are. */
   @Override
   public NamedReference[] filterAttributes() {
+    if (limit != null) {
+      // files that were planned as enough for a number of rows are all needed for it
+      return new NamedReference[0];
+    }
     return plan().partitionColumns().stream().map(Transforms::column).toArray(NamedReference[]::new);
   }
 
@@ -230,7 +241,8 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
         options.asCaseSensitiveMap(),
         IcebergSettings.now(),
-        isRewrite());
+        isRewrite(),
+        limit);
   }
 
   private List<Integer> fieldIds() {
@@ -267,6 +279,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
         && table.reference().equals(scan.table.reference())
         && required.equals(scan.required)
         && options.equals(scan.options)
+        && Objects.equals(limit, scan.limit)
         && conditionsJson().equals(scan.conditionsJson())
         && Objects.equals(needed, scan.needed);
   }

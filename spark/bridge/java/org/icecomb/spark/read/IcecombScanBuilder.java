@@ -1,23 +1,43 @@
 package org.icecomb.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.IcebergSettings;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.PushedConditions;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.AggregateFiles;
+import org.icecomb.spark.planner.Protocol.Aggregated;
+import org.icecomb.spark.planner.Protocol.DecideFilters;
+import org.icecomb.spark.planner.Protocol.DecidedFilters;
+import org.icecomb.spark.planner.Protocol.Request;
 
-/** Collects what a query needs of a table: its columns, its nested fields and its filters. */
+/** Collects what a query needs of a table: columns, nested fields, filters, how many rows. */
 public class IcecombScanBuilder
-    implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
+    implements SupportsPushDownRequiredColumns,
+        SupportsPushDownV2Filters,
+        SupportsPushDownAggregates,
+        SupportsPushDownLimit {
 
   private final TableHandle table;
   private final CaseInsensitiveStringMap options;
   private PushedConditions pushed = PushedConditions.NONE;
   private StructType required;
+  private Integer limit;
+  private Scan answered;
 
   public IcecombScanBuilder(TableHandle table, CaseInsensitiveStringMap options) {
     this.table = table;
@@ -30,11 +50,26 @@ public class IcecombScanBuilder
     required = requiredSchema;
   }
 
-  /** Takes what it understands for leaving out data, and gives all back to be evaluated on rows. */
+  /** Takes what it understands, and gives back what does not select whole partitions. */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
+    chooseFiles(predicates);
+    return pushed.onRows(
+        conditions ->
+            ask(
+                    new DecideFilters(
+                        table.reference(),
+                        Condition.toJson(conditions),
+                        isCaseSensitive(),
+                        options.asCaseSensitiveMap(),
+                        IcebergSettings.now()),
+                    DecidedFilters.class)
+                .whole());
+  }
+
+  /** Takes what it understands of filters for leaving out files. */
+  final void chooseFiles(Predicate[] predicates) {
     pushed = PushedConditions.of(predicates, table.schema());
-    return predicates;
   }
 
   @Override
@@ -42,13 +77,63 @@ public class IcecombScanBuilder
     return pushed.predicates();
   }
 
+  /** Spark puts the groups together again: an answer may have parts of them. */
+  @Override
+  public boolean pushAggregation(Aggregation aggregation) {
+    AggregateQuestion question = AggregateQuestion.of(aggregation, table.schema());
+    if (question == null) {
+      return false;
+    }
+    AggregateFiles request =
+        new AggregateFiles(
+            table.reference(),
+            Condition.toJson(pushed.conditions()),
+            isCaseSensitive(),
+            options.asCaseSensitiveMap(),
+            IcebergSettings.now(),
+            question.groupBy(),
+            question.functions());
+    List<JsonNode> rows = ask(request, Aggregated.class).rows();
+    if (rows == null) {
+      return false;
+    }
+    answered = new AnsweredScan(question.schema(), rows);
+    return true;
+  }
+
+  /** Takes it for reading fewer files; Spark cuts the rows that these have. */
+  @Override
+  public boolean pushLimit(int rows) {
+    limit = rows;
+    return true;
+  }
+
+  @Override
+  public boolean isPartiallyPushed() {
+    return true;
+  }
+
   @Override
   public Scan build() {
-    return new IcecombScan(table, required, pushed.conditions(), options);
+    return answered == null
+        ? new IcecombScan(table, required, pushed.conditions(), options, limit)
+        : answered;
   }
 
   /** The scan for a statement that writes the files it reads anew: it reads all their rows. */
   final RewriteScan buildRewrite() {
     return new RewriteScan(table, required, pushed.conditions(), options);
+  }
+
+  private static boolean isCaseSensitive() {
+    return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
+  }
+
+  private <T extends Record> T ask(Request request, Class<T> kind) {
+    try {
+      return table.session().ask(catalog -> request, kind);
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
   }
 }

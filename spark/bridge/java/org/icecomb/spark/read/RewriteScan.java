@@ -34,7 +34,7 @@ public final class RewriteScan extends IcecombScan {
       StructType required,
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
-    super(table, required, conditions, options);
+    super(table, required, conditions, options, null);
     if (readsMetadata(MetadataColumns.DELETED)) {
       // A scan that reads it hands out deleted rows, which would be written anew.
       throw new UnsupportedOperationException(

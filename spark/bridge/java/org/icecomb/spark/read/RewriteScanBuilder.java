@@ -1,6 +1,7 @@
 package org.icecomb.spark.read;
 
 import java.util.function.Consumer;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -17,6 +18,13 @@ public final class RewriteScanBuilder extends IcecombScanBuilder {
       TableHandle table, CaseInsensitiveStringMap options, Consumer<RewriteScan> built) {
     super(table, options);
     this.built = built;
+  }
+
+  /** Only chooses files: all rows of these are read, and Spark says what becomes of each. */
+  @Override
+  public Predicate[] pushPredicates(Predicate[] predicates) {
+    chooseFiles(predicates);
+    return predicates;
   }
 
   @Override

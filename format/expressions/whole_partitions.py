@@ -1,0 +1,62 @@
+"""Which filters select whole partitions, so that no row of a file they keep is looked at again.
+
+A file is kept if its partition satisfies the inclusive projection of a filter, and all of its rows
+match if the partition satisfies the strict one. A predicate whose two projections onto a partition
+field are the same condition is decided by that field: a filter made of such predicates keeps files
+all of whose rows match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from icecomb.format.expressions.bound import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    bound_predicates,
+)
+from icecomb.format.expressions.expression import BooleanExpression, Operation, replaced
+from icecomb.format.expressions.projection import project_predicate
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import TimeTransform
+
+_CLOSED = {Operation.LT: (Operation.LT_EQ, -1), Operation.GT: (Operation.GT_EQ, 1)}
+
+
+def selects_partitions(expression: BooleanExpression, specs: Iterable[PartitionSpec]) -> bool:
+    """Whether a filter selects whole partitions of each of these specs.
+
+    Args:
+        expression: Bound to the table's schema, without `Not`.
+        specs: Those that files may have.
+    """
+    predicates = list(bound_predicates(expression))
+    return all(
+        any(_decides(field, predicate, spec) for field in spec.fields)
+        for spec in specs
+        for predicate in predicates
+    )
+
+
+def _decides(field: PartitionField, predicate: BoundPredicate, spec: PartitionSpec) -> bool:
+    """Whether all rows of a file match or none does, whatever its value of a partition field."""
+    if field.source_id != predicate.term.field_id:
+        return False
+    alone = PartitionSpec(field, spec_id=spec.spec_id)
+    inclusive = project_predicate(predicate, alone, inclusive=True)
+    strict = project_predicate(predicate, alone, inclusive=False)
+    if isinstance(field.transform, TimeTransform):
+        inclusive, strict = _closed(inclusive), _closed(strict)
+    return inclusive == strict
+
+
+def _closed(projected: BooleanExpression) -> BooleanExpression:
+    """The same condition on whole numbers with `<=` and `>=` for `<` and `>`."""
+
+    def answer(predicate: BoundPredicate) -> BooleanExpression:
+        if not isinstance(predicate, BoundLiteralPredicate) or predicate.operation not in _CLOSED:
+            return predicate
+        operation, step = _CLOSED[predicate.operation]
+        return BoundLiteralPredicate(operation, predicate.term, predicate.literal + step)
+
+    return replaced(projected, BoundPredicate, answer)

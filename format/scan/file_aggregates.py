@@ -1,0 +1,313 @@
+"""Counts, minima and maxima that manifests know exactly, so that no data file is read for them.
+
+What is known of a file: how many rows it has; the one value that an identity partition column has
+in all of them; and of other columns the counts and bounds of its metrics, as far as those are more
+than limits. They are only limits where bounds are cut off (text, bytes), where the file's format
+keeps times in milliseconds (ORC), and where NaN or the sign of zero is left open. A column that the
+metrics of a file do not name may have been added later, or not been measured: both look the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.expressions.manifest_metrics import METRICS
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    TimestampType,
+    TimestamptzType,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.scan.scan_planner import Selected
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+
+_ALWAYS_EXACT: Final = (BooleanType, IntegerType, LongType)
+"""The types whose bounds are values of the file, whoever wrote it."""
+_EXACT: Final = (*_ALWAYS_EXACT, DateType, DecimalType, DoubleType, FloatType)
+_TIMESTAMPS: Final = (TimestampType, TimestamptzType)
+
+
+class AggregateFunction(Enum):
+    """What is asked about a column."""
+
+    COUNT = "count"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One number, or value, about the rows of a table.
+
+    Attributes:
+        function: Count, minimum or maximum; nulls are left out of all of them.
+        field_id: The column; None to count rows.
+    """
+
+    function: AggregateFunction
+    field_id: int | None = None
+
+
+class FileAggregates:
+    """The aggregates of one scan.
+
+    Args:
+        metadata: The table.
+        schema: The types of the columns.
+        deletes: What is deleted from the files.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        deletes: DeleteFileIndex,
+    ) -> None:
+        self._metadata = metadata
+        self._schema = schema
+        self._deletes = deletes
+        # files that were not written by field ids came from other tables, with statistics by
+        # whatever wrote them, in the calendar that it had
+        self._foreign = metadata.name_mapping() is not None
+
+    def rows(
+        self,
+        selected: Iterable[Selected],
+        aggregates: Sequence[Aggregate],
+        group_by: Sequence[int] = (),
+    ) -> list[tuple[Any, ...]] | None:
+        """The groups, each with its aggregates behind its key, as internal values.
+
+        Args:
+            selected: The entries of the scan, with `statistics_for` these aggregates.
+            aggregates: What is asked.
+            group_by: Ids of columns that are identity partitions; without them there is one group.
+
+        Returns:
+            A row a group; a key that holds NaN may come more than once. None if that is not known.
+        """
+        groups: dict[tuple[Any, ...], list[Any]] = {}
+        if not group_by:
+            groups[()] = _empty(aggregates)
+        try:
+            for chosen in selected:
+                self._add(groups, chosen, aggregates, group_by)
+            for state in groups.values():
+                _check_signs(state)
+        except _NotKnownError:
+            return None
+        return [(*key, *state) for key, state in groups.items()]
+
+    def _add(
+        self,
+        groups: dict[tuple[Any, ...], list[Any]],
+        chosen: Selected,
+        aggregates: Sequence[Aggregate],
+        group_by: Sequence[int],
+    ) -> None:
+        files = _Files(chosen, self._metadata, self._schema, foreign=self._foreign)
+        self._check_whole(chosen)
+        keys: Iterator[tuple[Any, ...]] = (
+            zip(*(files.constants(field_id) for field_id in group_by), strict=True)
+            if group_by
+            else iter([()] * chosen.count)
+        )
+        columns = [files.values(aggregate) for aggregate in aggregates]
+        values: Iterator[tuple[Any, ...]] = (
+            zip(*columns, strict=True) if columns else iter([()] * chosen.count)
+        )
+        merges = [_MERGES[aggregate.function] for aggregate in aggregates]
+        for rows, key, found in zip(files.records, keys, values, strict=True):
+            if not rows:
+                continue
+            state = groups.get(key)
+            if state is None:
+                state = groups[key] = _empty(aggregates)
+            for place, value in enumerate(found):
+                if value is not None:
+                    state[place] = merges[place](state[place], value)
+
+    def _check_whole(self, chosen: Selected) -> None:
+        """Refuse files of which not all rows count."""
+        if not all(isinstance(residual, AlwaysTrue) for residual in chosen.residuals):
+            raise _NotKnownError
+        if self._deletes and any(self._deletes.files_for(chosen.columns, chosen.rows)):
+            raise _NotKnownError
+
+
+class _NotKnownError(Exception):
+    """A file would have to be read."""
+
+
+class _Files:
+    """What is known of the chosen files of one manifest, a list over the files at a time."""
+
+    def __init__(
+        self, chosen: Selected, metadata: TableMetadata, schema: Schema, *, foreign: bool
+    ) -> None:
+        self._chosen = chosen
+        self._schema = schema
+        self._foreign = foreign
+        self._constants: dict[int, list[Any]] = {}
+        self._statistics: dict[tuple[str, int], list[Any]] = {}
+        spec = metadata.specs()[chosen.columns.manifest.partition_spec_id]
+        self._identities = {
+            field.source_id: place
+            for place, field in enumerate(spec.fields)
+            if isinstance(field.transform, IdentityTransform)
+        }
+        self.records: list[int] = chosen.column("record_count").to_pylist()
+        # a count below zero stands for an unknown one (old imports of Avro)
+        if any(rows is None or rows < 0 for rows in self.records):
+            raise _NotKnownError
+
+    def constants(self, field_id: int) -> list[Any]:
+        """The value that all rows of a file have in an identity partition column."""
+        place = self._identities.get(field_id)
+        if place is None:
+            raise _NotKnownError
+        if field_id not in self._constants:
+            tuples = self._chosen.columns.partition_tuples(self._chosen.rows)
+            if any(place >= len(partition) for partition in tuples):
+                raise _NotKnownError
+            self._constants[field_id] = [partition[place] for partition in tuples]
+        return self._constants[field_id]
+
+    def values(self, aggregate: Aggregate) -> list[Any]:
+        """The aggregate of each file alone; None where it has no value that counts."""
+        field_id = aggregate.field_id
+        if field_id is None:
+            return self.records
+        counts = aggregate.function is AggregateFunction.COUNT
+        if field_id in self._identities:
+            constants = self.constants(field_id)
+            if not counts:
+                return list(map(_comparable, constants))
+            return [
+                None if value is None else rows
+                for value, rows in zip(constants, self.records, strict=True)
+            ]
+        if not counts:
+            return self._bounds(field_id, aggregate.function)
+        if self._schema.find_parent_id(field_id) is not None:
+            # counts of a nested field may leave out the rows in which a struct around it is null
+            raise _NotKnownError
+        return [
+            _not_null(rows, values, nulls)
+            for rows, values, nulls in zip(
+                self.records,
+                self._statistic("value_counts", field_id),
+                self._statistic("null_value_counts", field_id),
+                strict=True,
+            )
+        ]
+
+    def _bounds(self, field_id: int, function: AggregateFunction) -> list[Any]:
+        field_type = self._schema.find_type(field_id)
+        self._check_exact(field_type)
+        assert isinstance(field_type, PrimitiveType)  # noqa: S101 - only such types are exact
+        name = "lower_bounds" if function is AggregateFunction.MIN else "upper_bounds"
+        nested = self._schema.find_parent_id(field_id) is not None
+        nans = (
+            self._statistic("nan_value_counts", field_id)
+            if isinstance(field_type, FloatType | DoubleType)
+            else [0] * len(self.records)
+        )
+        return [
+            _bound(field_type, found, None if nested else rows, values, nulls, nan)
+            for found, rows, values, nulls, nan in zip(
+                self._statistic(name, field_id),
+                self.records,
+                self._statistic("value_counts", field_id),
+                self._statistic("null_value_counts", field_id),
+                nans,
+                strict=True,
+            )
+        ]
+
+    def _check_exact(self, field_type: IcebergType) -> None:
+        """Refuse types whose bounds are no values of the file."""
+        if isinstance(field_type, _ALWAYS_EXACT):
+            return
+        if self._foreign or not isinstance(field_type, (*_EXACT, *_TIMESTAMPS)):
+            raise _NotKnownError
+        if isinstance(field_type, _TIMESTAMPS):
+            formats = set(self._chosen.column("file_format").to_pylist())
+            if any(FileFormat(name) is not FileFormat.PARQUET for name in formats):
+                raise _NotKnownError
+
+    def _statistic(self, name: str, field_id: int) -> list[Any]:
+        key = name, field_id
+        if key not in self._statistics:
+            picked = self._chosen.columns.statistic(name, field_id)
+            self._statistics[key] = self._chosen.chosen(picked).to_pylist()
+        return self._statistics[key]
+
+
+def _not_null(rows: int, values: int | None, nulls: int | None) -> int:
+    if values is None or nulls is None or values != rows or not 0 <= nulls <= values:
+        raise _NotKnownError
+    return rows - nulls
+
+
+def _bound(  # noqa: PLR0917 - what the metrics of one file say, in one order
+    field_type: PrimitiveType,
+    bound: bytes | None,
+    rows: int | None,
+    values: int | None,
+    nulls: int | None,
+    nans: int | None,
+) -> Any:
+    if values is None or nulls is None or nans != 0 or rows not in {None, values}:
+        raise _NotKnownError
+    if values == nulls:
+        return None
+    if bound is None:
+        raise _NotKnownError
+    return _comparable(from_bytes(field_type, bound))
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN
+        raise _NotKnownError
+    return value
+
+
+def _check_signs(state: Iterable[Any]) -> None:
+    """Refuse a zero among the floats: Parquet bounds do not tell which of the two it is."""
+    if any(isinstance(value, float) and value == 0 for value in state):
+        raise _NotKnownError
+
+
+def _empty(aggregates: Sequence[Aggregate]) -> list[Any]:
+    return [0 if one.function is AggregateFunction.COUNT else None for one in aggregates]
+
+
+_MERGES: Final[Mapping[AggregateFunction, Callable[[Any, Any], Any]]] = {
+    AggregateFunction.COUNT: lambda state, value: state + value,
+    AggregateFunction.MIN: lambda state, value: value if state is None else min(state, value),
+    AggregateFunction.MAX: lambda state, value: value if state is None else max(state, value),
+}
+
+
+def statistics_for(aggregates: Iterable[Aggregate]) -> tuple[str, ...]:
+    """The statistics of manifests that aggregates may look at."""
+    return METRICS if any(one.field_id is not None for one in aggregates) else ()

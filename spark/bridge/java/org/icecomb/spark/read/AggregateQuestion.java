@@ -1,0 +1,90 @@
+package org.icecomb.spark.read;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
+import org.apache.spark.sql.connector.expressions.aggregate.Max;
+import org.apache.spark.sql.connector.expressions.aggregate.Min;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.Protocol.AggregateFunction;
+
+/**
+ * What a query asks of groups of rows, as far as the planner may know it.
+ *
+ * @param schema the columns of the answer: those of the groups, then a column a function
+ */
+record AggregateQuestion(
+    List<List<String>> groupBy, List<AggregateFunction> functions, StructType schema) {
+
+  /**
+   * @param table the schema of the table
+   * @return null when anything else is asked than counts, minima and maxima of columns
+   */
+  static AggregateQuestion of(Aggregation aggregation, StructType table) {
+    List<List<String>> groupBy = new ArrayList<>();
+    List<AggregateFunction> functions = new ArrayList<>();
+    StructType schema = new StructType();
+    for (Expression expression : aggregation.groupByExpressions()) {
+      List<String> path = path(expression);
+      StructField column = column(path, table);
+      if (column == null) {
+        return null;
+      }
+      groupBy.add(path);
+      schema = schema.add("group_" + groupBy.size(), column.dataType());
+    }
+    for (AggregateFunc asked : aggregation.aggregateExpressions()) {
+      AggregateFunction function = function(asked);
+      if (function == null) {
+        return null;
+      }
+      StructField column = column(function.column(), table);
+      if (function.column() != null && column == null) {
+        return null;
+      }
+      functions.add(function);
+      DataType type =
+          function.name().equals("count") ? DataTypes.LongType : column.dataType();
+      schema = schema.add("aggregate_" + functions.size(), type);
+    }
+    return new AggregateQuestion(groupBy, functions, schema);
+  }
+
+  private static AggregateFunction function(AggregateFunc asked) {
+    if (asked instanceof CountStar) {
+      return new AggregateFunction("count", null);
+    }
+    if (asked instanceof Count count) {
+      return count.isDistinct() ? null : function("count", count.column());
+    }
+    if (asked instanceof Min min) {
+      return function("min", min.column());
+    }
+    return asked instanceof Max max ? function("max", max.column()) : null;
+  }
+
+  private static AggregateFunction function(String name, Expression column) {
+    List<String> path = path(column);
+    return path == null ? null : new AggregateFunction(name, path);
+  }
+
+  private static List<String> path(Expression expression) {
+    return expression instanceof NamedReference reference
+        ? Arrays.asList(reference.fieldNames())
+        : null;
+  }
+
+  private static StructField column(List<String> path, StructType table) {
+    return path == null ? null : Schemas.find(table, path.toArray(new String[0]));
+  }
+}

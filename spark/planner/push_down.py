@@ -1,0 +1,145 @@
+"""What of a query is answered before a file is read: whole partitions, counts, minima, maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
+from icecomb.format.expressions.whole_partitions import selects_partitions
+from icecomb.format.scan.file_aggregates import Aggregate
+from icecomb.format.scan.file_aggregates import AggregateFunction as Function
+from icecomb.format.spec.types import LongType
+from icecomb.spark.planner.predicates import exact_filter
+from icecomb.spark.planner.protocol import (
+    Aggregated,
+    AggregateFiles,
+    DecidedFilters,
+    DecideFilters,
+)
+from icecomb.spark.planner.read_options import ReadOptions
+from icecomb.spark.planner.states import TableState, TableStates
+from icecomb.spark.planner.values import value_to_json
+
+if TYPE_CHECKING:
+    from icecomb.format.scan.table_scan import TableScan
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.types import NestedField
+
+_Request = DecideFilters | AggregateFiles
+
+
+class PushDown:
+    """The methods of the protocol by which Spark leaves work to the planner."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def decide_filters(self, request: DecideFilters) -> DecidedFilters:
+        """See `DecideFilters`.
+
+        Raises:
+            CorruptFileError: The list of manifests cannot be read.
+            ValidationError: Read options contradict each other, or the name of the table.
+        """
+        state = self._states.find(request.reference)
+        scan = ReadOptions(request.options, request.settings).scan_of(state)
+        specs = scan.specs()
+        return DecidedFilters(
+            tuple(_is_whole(state, scan, specs, each, request) for each in request.filters)
+        )
+
+    def aggregate_files(self, request: AggregateFiles) -> Aggregated:
+        """See `AggregateFiles`.
+
+        Raises:
+            ConfigurationError: An option or setting is not what it should be.
+            CorruptFileError: A manifest cannot be read.
+            ValidationError: Read options contradict each other, or the name of the table.
+        """
+        state = self._states.find(request.reference)
+        options = ReadOptions(request.options, request.settings)
+        if not options.pushes_aggregates():
+            return Aggregated(None)
+        try:
+            scan = _filtered(state, options.scan_of(state), request.filters, request)
+        except UnsupportedError:
+            return Aggregated(None)
+        columns = _Columns(state, scan, case_sensitive=request.case_sensitive)
+        try:
+            keys = [columns.find(path) for path in request.group_by]
+            asked = [
+                (Function(one.name), None if one.column is None else columns.find(one.column))
+                for one in request.functions
+            ]
+        except (ValidationError, _OtherColumnError):
+            return Aggregated(None)
+        aggregates = [
+            Aggregate(name, None if column is None else column.field_id) for name, column in asked
+        ]
+        found = scan.known_aggregates(aggregates, [column.field_id for column in keys])
+        if found is None:
+            return Aggregated(None)
+        types = [
+            *(column.field_type for column in keys),
+            *(
+                LongType() if column is None or name is Function.COUNT else column.field_type
+                for name, column in asked
+            ),
+        ]
+        return Aggregated(tuple(tuple(map(value_to_json, types, row)) for row in found))
+
+
+class _OtherColumnError(Exception):
+    """The scan has a column otherwise than the query."""
+
+
+class _Columns:
+    """The columns of a query, as far as its scan has them alike."""
+
+    def __init__(self, state: TableState, scan: TableScan, *, case_sensitive: bool) -> None:
+        self._schema = state.schema
+        self._read = scan.schema()
+        self._case_sensitive = case_sensitive
+
+    def find(self, path: Sequence[str]) -> NestedField:
+        """The column of these names.
+
+        Raises:
+            ValidationError: There is none: it may be a metadata column.
+            _OtherColumnError: It has another type in the scan, or none.
+        """
+        field = self._schema.find_field(".".join(path), self._case_sensitive)
+        known = self._read.contains(field.field_id)
+        if not known or self._read.find_type(field.field_id) != field.field_type:
+            raise _OtherColumnError
+        return field
+
+
+def _is_whole(
+    state: TableState,
+    scan: TableScan,
+    specs: Sequence[PartitionSpec],
+    predicate: Mapping[str, Any],
+    request: DecideFilters,
+) -> bool:
+    try:
+        bound = _filtered(state, scan, (predicate,), request).bound_filter()
+    except (UnsupportedError, ExpressionError):
+        return False
+    return selects_partitions(bound, specs)
+
+
+def _filtered(
+    state: TableState, scan: TableScan, predicates: Sequence[Any], request: _Request
+) -> TableScan:
+    """The rows of a scan for which Spark's predicates are true.
+
+    Raises:
+        UnsupportedError: A predicate is not understood exactly.
+    """
+    return scan.filter(
+        exact_filter(
+            predicates, state.schema, case_sensitive=request.case_sensitive, read=scan.schema()
+        )
+    )

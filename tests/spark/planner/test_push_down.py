@@ -1,0 +1,140 @@
+"""What the planner answers before a file is read, on tables in folders: no metastore is needed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import ConfigurationError, ValidationError
+from tests.spark.planner.protocol import NAMESPACE, Planner
+
+COUNT = ("count", None)
+DE = {"op": "eq", "column": ["country"], "type": "string", "value": "de"}
+BIG = {"op": "gt", "column": ["id"], "type": "long", "value": 1}
+BUCKET = {"op": "eq", "column": ["id"], "transform": "bucket[4]", "type": "integer", "value": 1}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("lake"))
+    found = load_catalog("lake", type="hadoop", warehouse=folder)
+    found.create_namespace(tuple(NAMESPACE))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def local(lake):
+    return Planner(type="hadoop", warehouse=lake.properties["warehouse"], python="p")
+
+
+@pytest.fixture(scope="module")
+def sales(lake):
+    """Three appends of two rows, by country and bucket of the id."""
+    schema = pa.schema([("id", pa.int64()), ("country", pa.string()), ("d", pa.float64())])
+    table = lake.create_table((*NAMESPACE, "sales"), schema)
+    with table.update_spec() as spec:
+        spec.add_identity("country")
+    for ids in ([1, 2], [3, 4], [5, 6]):
+        rows = {"id": ids, "country": ["de", None], "d": [0.5, 1.5]}
+        table.append(pa.table(rows, schema=schema))
+    return table
+
+
+def test_filters_of_partitions_are_told_from_those_of_rows(local, sales):
+    table = local.load("sales")
+    unknown = {"op": "black magic", "column": ["country"]}
+    everything = {"op": "always_true"}
+    both = {"op": "and", "children": [DE, BIG]}
+    assert local.decide(table, DE, BIG, unknown, everything, both) == [
+        True, False, False, True, False,
+    ]  # fmt: skip
+
+
+def test_aggregates_are_answered_with_and_without_filters_and_groups(local, sales):
+    table = local.load("sales")
+    asked = [COUNT, ("count", "country"), ("min", "id"), ("max", "ID")]
+    assert local.aggregate(table, asked) == [[6, 3, 1, 6]]
+    assert local.aggregate(table, asked, DE) == [[3, 3, 1, 5]]
+    assert local.aggregate(table, asked, BIG) is None
+    groups = local.aggregate(table, [COUNT, ("max", "d")], group_by=["country"])
+    assert sorted(groups, key=str) == [["de", 3, 0.5], [None, 3, 1.5]]
+    assert local.aggregate(table, [("max", "country")]) == [["de"]]
+
+
+@pytest.mark.parametrize(
+    ("functions", "group_by"),
+    [([("max", "_file")], []), ([COUNT], ["_file"]), ([COUNT], ["id"]), ([("count", "gone")], [])],
+)
+def test_what_is_no_column_or_no_partition_is_read(local, sales, functions, group_by):
+    assert local.aggregate(local.load("sales"), functions, group_by=group_by) is None
+
+
+def test_options_go_before_settings_and_both_are_checked(local, sales):
+    table = local.load("sales")
+    setting = "spark.sql.iceberg.aggregate-push-down.enabled"
+    off = {setting: "false"}
+    assert local.aggregate(table, [COUNT], settings=off) is None
+    option = "aggregate-push-down-enabled"
+    assert local.aggregate(table, [COUNT], settings=off, **{option: "true"}) == [[6]]
+    assert local.aggregate(table, [COUNT], **{option: "false"}) is None
+    with pytest.raises(ConfigurationError, match=setting):
+        local.aggregate(table, [COUNT], settings={setting: "perhaps"})
+
+
+def test_the_state_that_options_choose_is_counted(local, sales):
+    first, second, _ = (one.snapshot_id for one in sales.snapshots())
+    table = local.load("sales")
+    assert local.aggregate(table, [COUNT], **{"snapshot-id": str(first)}) == [[2]]
+    assert local.aggregate(table, [("min", "id")], **{"start-snapshot-id": str(second)}) == [[5]]
+    assert local.aggregate(local.load("sales", version=str(second)), [COUNT]) == [[4]]
+    with pytest.raises(ValidationError, match="only one of the options"):
+        local.decide(table, DE, branch="a", tag="b")
+    with sales.manage_snapshots() as manage:
+        manage.create_branch(first, "audit")
+    assert local.aggregate(local.load("sales"), [COUNT], branch="audit") == [[2]]
+
+
+def test_columns_that_an_old_snapshot_has_otherwise_are_read(local, lake):
+    schema = pa.schema([("id", pa.int32())])
+    table = lake.create_table((*NAMESPACE, "promoted"), schema)
+    table.append(pa.table({"id": [1, 2]}, schema=schema))
+    first = table.snapshots()[0].snapshot_id
+    with table.update_schema() as update:
+        update.update_column("id", "long")
+    loaded = local.load("promoted")
+    assert local.aggregate(loaded, [("max", "id")]) == [[2]]
+    assert local.aggregate(loaded, [("max", "id")], **{"snapshot-id": str(first)}) is None
+    assert local.aggregate(loaded, [COUNT], **{"snapshot-id": str(first)}) == [[2]]
+
+
+def _files(plan):
+    return sum(len(group) for group in plan["partitions"])
+
+
+def test_a_limit_leaves_out_the_files_behind_enough_rows(local, sales):
+    table = local.load("sales")
+    assert [_files(local.plan(table, limit=n)) for n in (None, 0, 1, 2, 3, 100)] == [
+        6,
+        0,
+        1,
+        2,
+        3,
+        6,
+    ]
+    assert _files(local.plan(table, DE, limit=2)) == 2
+    # rows that are left out later are not counted on
+    assert _files(local.plan(table, BIG, limit=1)) >= 2
+
+
+def test_files_with_deleted_rows_are_all_planned_whatever_the_limit(local, lake):
+    schema = pa.schema([("id", pa.int64())])
+    table = lake.create_table(
+        (*NAMESPACE, "deleted"), schema, properties={"write.delete.mode": "merge-on-read"}
+    )
+    for ids in ([1, 2], [3, 4]):
+        table.append(pa.table({"id": ids}, schema=schema))
+    table.delete("id = 1")
+    assert _files(local.plan(local.load("deleted"), limit=1)) == 2
+    assert local.aggregate(local.load("deleted"), [COUNT]) is None
