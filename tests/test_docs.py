@@ -119,6 +119,24 @@ def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
         assert dry or "would" not in comment, (page, command)
 
 
+def test_the_streaming_page_runs_from_its_first_block_to_its_last(spark, catalog, tmp_path) -> None:
+    import pyarrow as pa
+
+    namespace = "docs_streaming"
+    catalog.create_namespace(namespace)
+    orders = catalog.create_table((namespace, "orders"), pa.schema([("price", pa.int64())]))
+    orders.append(pa.table({"price": [5, 15]}))
+    names: dict[str, object] = {"spark": spark}
+    for block in blocks("streaming.md", "python"):
+        here = block.replace(FOLDER, str(tmp_path)).replace("lake.shop", f"lake.{namespace}")
+        exec(compile(here, "streaming.md", "exec"), names)  # noqa: S102
+    rows = spark.read.parquet(str(tmp_path / "expensive")).collect()
+    assert [tuple(row) for row in rows] == [(15,)]
+    assert names["limited"].isStreaming  # type: ignore[attr-defined]
+    catalog.drop_table((namespace, "orders"))
+    catalog.drop_namespace(namespace)
+
+
 def test_the_statements_of_the_spark_page_run_from_the_first_to_the_last(spark, catalog) -> None:
     statements = [s for block in blocks("spark.md", "sql") for s in block.split(";") if s.strip()]
     assert len(statements) >= 25

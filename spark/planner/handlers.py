@@ -16,6 +16,7 @@ from icecomb.spark.planner.push_down import PushDown
 from icecomb.spark.planner.scan import Scans
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
+from icecomb.spark.planner.streams.streams import Streams
 from icecomb.spark.planner.tables import Tables
 from icecomb.spark.planner.transport import Answer, Handler
 from icecomb.spark.planner.views import Views
@@ -34,6 +35,7 @@ def handlers() -> dict[str, Handler]:
     procedures = Procedures(catalogs)
     scans = Scans(states)
     push_down = PushDown(states)
+    streams = Streams(states)
     metadata_rows = MetadataRows(states)
     writes = Writes(catalogs, states, staged)
     deletes = Deletes(catalogs, states)
@@ -68,6 +70,10 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.AggregateFiles, push_down.aggregate_files),
             _served(protocol.PlanScan, scans.plan_scan),
             _served(protocol.NarrowScan, scans.narrow_scan),
+            _served(protocol.OpenStream, streams.open_stream),
+            _served(protocol.StreamEnd, streams.stream_end),
+            _served(protocol.LatestOffset, streams.latest_offset),
+            _served(protocol.PlanStream, streams.plan_stream),
             _served(protocol.ReadRows, metadata_rows.read_rows),
             _served(protocol.BeginWrite, writes.begin_write),
             _served(protocol.CommitWrite, writes.commit_write),

@@ -45,32 +45,11 @@ class Scans:
         """
         state = self._states.find(request.reference)
         options = ReadOptions(request.options, request.settings)
-        properties = state.metadata.properties
         scan = _scan(state, request, options)
         if request.rewrite:
             _check_is_whole(state, options)
         tasks = deque(replace(scan, limit=request.limit).plan_files())
-        total = sum(task.file_size_in_bytes for task in tasks)
-        rows = sum(task.record_count for task in tasks)
-        columns = partition_columns(state, request.field_ids, tasks)
-        size = split_size(properties, options, request.hints, total)
-        files = PlannedFiles(state, request, PositionsOfFiles(state, tasks), size.target)
-        groups = plan_task_groups(
-            files.begun(_taken(tasks)), size.target, size.lookback, size.open_cost
-        )
-        for group in groups:
-            files.add(group)
-            if files.has_page:
-                yield files.page()
-        yield files.page()
-        mapping = state.metadata.name_mapping()
-        return ScanPlan(
-            name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
-            statistics=ScanStatistics(rows=rows - files.positions.count, bytes=total),
-            vectorized=options.is_vectorized(properties),
-            batch_rows=options.batch_rows(properties),
-            partition_columns=columns,
-        )
+        return (yield from scan_plan(state, tasks, request))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
         """See `NarrowScan`."""
@@ -78,6 +57,44 @@ class Scans:
         scan = _scan(state, request, ReadOptions(request.options, request.settings))
         locations = HadoopLocations(state.io.properties)
         return NarrowedScan(tuple(locations.of(t.file.file_path) for t in scan.plan_files()))
+
+
+def scan_plan(
+    state: TableState, tasks: deque[FileScanTask], request: PlanScan
+) -> Generator[ScanPage, None, ScanPlan]:
+    """How Spark reads these files.
+
+    Args:
+        state: The table.
+        tasks: Whole files; they are taken out.
+        request: Which columns are read, and how big partitions are.
+
+    Raises:
+        UnsupportedError: A data or delete file is where Spark cannot open it.
+    """
+    options = ReadOptions(request.options, request.settings)
+    properties = state.metadata.properties
+    total = sum(task.file_size_in_bytes for task in tasks)
+    rows = sum(task.record_count for task in tasks)
+    columns = partition_columns(state, request.field_ids, tasks)
+    size = split_size(properties, options, request.hints, total)
+    files = PlannedFiles(state, request, PositionsOfFiles(state, tasks), size.target)
+    groups = plan_task_groups(
+        files.begun(_taken(tasks)), size.target, size.lookback, size.open_cost
+    )
+    for group in groups:
+        files.add(group)
+        if files.has_page:
+            yield files.page()
+    yield files.page()
+    mapping = state.metadata.name_mapping()
+    return ScanPlan(
+        name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
+        statistics=ScanStatistics(rows=rows - files.positions.count, bytes=total),
+        vectorized=options.is_vectorized(properties),
+        batch_rows=options.batch_rows(properties),
+        partition_columns=columns,
+    )
 
 
 def _taken(tasks: deque[FileScanTask]) -> Iterator[FileScanTask]:

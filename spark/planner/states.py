@@ -148,8 +148,7 @@ class TableStates:
             NoSuchSnapshotError: The table has no such branch, tag or snapshot.
         """
         meant = named(table)
-        table_there = self._catalogs.load_table(catalog, meant.identifier)
-        found = replace(self.pin(catalog, table_there), identifier=meant.identifier)
+        found = self.current(catalog, meant.identifier)
         if meant.selector is None:
             return found
         selected = select(found, meant.selector)
@@ -159,6 +158,15 @@ class TableStates:
                 hint=f"below a table's name there are {SELECTORS}",
             )
         return selected
+
+    def current(self, catalog: str, identifier: tuple[str, ...]) -> TableState:
+        """A table, without regard to what its name says of its states, as it is now.
+
+        Raises:
+            NoSuchTableError: There is none.
+        """
+        there = self._catalogs.load_table(catalog, identifier)
+        return replace(self.pin(catalog, there), identifier=identifier)
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""

@@ -63,6 +63,11 @@ class SparkProcess:
         """Of the driver's Python, whose children are the rest."""
         return self._process.pid
 
+    def stream(self, table: str, checkpoint: Path, into: Path, **options: str) -> None:
+        """A streaming query that appends to Parquet files what is new, and ends."""
+        places = {"checkpoint": str(checkpoint), "into": str(into)}
+        self._ask({"stream": table, **places, "options": options})
+
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -74,7 +79,7 @@ class SparkProcess:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _ask(self, request: dict[str, str | None]) -> list[list[Any]]:
+    def _ask(self, request: Mapping[str, Any]) -> list[list[Any]]:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         return self._answer()

@@ -1,8 +1,9 @@
 """A Spark in another environment: one JSON statement a line in, one JSON answer a line out.
 
 Runs with that environment's interpreter, in which only pyspark is installed. The argument is Spark's configuration,
-as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; or {"plan": table, "where": text or null} with Iceberg's jar; answers:
-{"rows": [...]} or {"error": text}.
+as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; {"plan": table, "where": text or null}
+with Iceberg's jar; {"stream": table, "checkpoint": folder, "into": folder, "options": {...}} for a streaming query that ends
+with what there is. Answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -10,6 +11,7 @@ import decimal
 import json
 import os
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -54,7 +56,18 @@ def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object
     return found
 
 
-def answer(spark: SparkSession, request: dict[str, str]) -> list[list[object]]:
+def stream(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    """Appends to Parquet files what is new in a table since the checkpoint."""
+    rows = spark.readStream.options(**request["options"]).table(request["stream"])
+    sink = rows.writeStream.format("parquet").option("path", request["into"])
+    query = sink.option("checkpointLocation", request["checkpoint"]).trigger(availableNow=True)
+    query.start().awaitTermination()
+    return []
+
+
+def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    if "stream" in request:
+        return stream(spark, request)
     if "plan" in request:
         return plan(spark, request["plan"], request["where"])
     found = spark.sql(request["sql"])

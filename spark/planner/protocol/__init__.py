@@ -61,6 +61,15 @@ from icecomb.spark.planner.protocol.scans import (
     ScanStatistics,
     SplitHints,
 )
+from icecomb.spark.planner.protocol.streams import (
+    LatestOffset,
+    OpenedStream,
+    OpenStream,
+    PlanStream,
+    StreamEnd,
+    StreamPosition,
+    StreamTable,
+)
 from icecomb.spark.planner.protocol.tables import (
     AlterTable,
     Audit,
@@ -107,7 +116,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 12
+PROTOCOL: Final = 13
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -147,6 +156,7 @@ __all__ = [
     "FileRange",
     "Identity",
     "KeyColumns",
+    "LatestOffset",
     "ListNamespaces",
     "ListProcedures",
     "ListTables",
@@ -160,9 +170,12 @@ __all__ = [
     "NarrowScan",
     "NarrowedScan",
     "OpenCatalog",
+    "OpenStream",
     "OpenedCatalog",
+    "OpenedStream",
     "PartitionColumn",
     "PlanScan",
+    "PlanStream",
     "PlannedFile",
     "PositionDeleteFiles",
     "Possible",
@@ -184,6 +197,9 @@ __all__ = [
     "SortField",
     "SplitHints",
     "StageTable",
+    "StreamEnd",
+    "StreamPosition",
+    "StreamTable",
     "TableDefinition",
     "TableDescription",
     "TableExists",

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 12;
+  static final int VERSION = 13;
 
   private Protocol() {}
 
@@ -219,6 +219,29 @@ public final class Protocol {
       implements Request {}
 
   public record Rows(List<String> streams) {}
+
+  // Streams
+
+  public record OpenStream(PlanScan scan, String initial) implements Request {}
+
+  public record OpenedStream(
+      JsonNode stream,
+      String initial,
+      Integer maxFiles,
+      Long maxRows,
+      boolean vectorized,
+      Integer batchRows) {}
+
+  public record LatestOffset(
+      JsonNode stream, String start, Integer maxFiles, Long maxRows, String until)
+      implements Request {}
+
+  public record StreamEnd(JsonNode stream) implements Request {}
+
+  public record StreamPosition(String offset) {}
+
+  public record PlanStream(JsonNode stream, PlanScan scan, String start, String end)
+      implements Request {}
 
   // Writes
 

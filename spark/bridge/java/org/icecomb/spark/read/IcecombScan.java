@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -64,6 +65,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   private ScanPlan plan;
   private PlannedTasks tasks;
   private Set<String> needed;
+  private AppendStream stream;
 
   /**
    * @param limit how many rows are enough, or null for all
@@ -101,12 +103,20 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return plan().vectorized() ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
+    boolean vectorized = stream == null ? plan().vectorized() : stream.vectorized();
+    return vectorized ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
   }
 
   @Override
   public Batch toBatch() {
     return this;
+  }
+
+  /** What is appended to the table, from now on instead of what it has. */
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    stream = new AppendStream(this, table.session(), checkpoint);
+    return stream;
   }
 
   @Override
@@ -122,7 +132,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   /** The columns by which files are partitioned, as the files of the plan are. */
   @Override
   public NamedReference[] filterAttributes() {
-    if (limit != null) {
+    if (limit != null || stream != null) {
       // files that were planned as enough for a number of rows are all needed for it
       return new NamedReference[0];
     }
@@ -169,6 +179,10 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
+    return readers(plan().vectorized(), plan().batchRows(), plan().nameMapping());
+  }
+
+  final PartitionReaderFactory readers(boolean vectorized, Integer batchRows, JsonNode mapping) {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
     Configuration hadoop = table.session().hadoop();
@@ -176,11 +190,10 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
     Broadcast<SerializableConfiguration> broadcast =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new SerializableConfiguration(hadoop));
-    JsonNode mapping = plan().nameMapping();
     return new ColumnarReaderFactory(
         broadcast,
-        ReadSettings.of(conf, plan().batchRows()),
-        plan().vectorized(),
+        ReadSettings.of(conf, batchRows),
+        vectorized,
         required,
         dataColumns,
         conditionsOnRows(),
@@ -189,6 +202,9 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public Statistics estimateStatistics() {
+    if (stream != null) {
+      return new Estimate(OptionalLong.empty(), OptionalLong.empty());
+    }
     ScanStatistics statistics = plan().statistics();
     return new Estimate(
         OptionalLong.of(statistics.bytes()), OptionalLong.of(statistics.rows()));
@@ -211,8 +227,12 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   /** A planner that was lost is asked again, for all pages. */
   private PlannedTasks begun() {
-    tasks = new PlannedTasks(dataColumns, partition());
+    tasks = newTasks();
     return tasks;
+  }
+
+  final PlannedTasks newTasks() {
+    return new PlannedTasks(dataColumns, partition());
   }
 
   private <T extends Record> T ask(Request request, Class<T> kind) {
@@ -227,7 +247,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
     return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
   }
 
-  private PlanScan request() {
+  final PlanScan request() {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
     return new PlanScan(

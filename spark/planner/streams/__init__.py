@@ -1,0 +1,1 @@
+"""Structured streaming: the appends of a table, batch by batch."""

@@ -1,0 +1,150 @@
+"""The way of a table's main branch, as a stream walks it: from snapshot to snapshot, none left out.
+
+Where a step is not known, because a snapshot has expired or the branch went back, the stream ends
+with an error: to go on from the next snapshot that is known would lose rows in silence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+_ANEW = (
+    "start the query with a new checkpoint: it then reads all rows of the table, "
+    "or what came after the option stream-from-timestamp"
+)
+
+
+class History:
+    """The snapshots of one table.
+
+    Args:
+        name: The table's name, for messages.
+        metadata: The table as it is now.
+    """
+
+    def __init__(self, name: str, metadata: TableMetadata) -> None:
+        self._name = name
+        self._metadata = metadata
+
+    def beginning(self, from_timestamp: int | None) -> StreamOffset:
+        """Where a new stream begins.
+
+        Without a time that is the first snapshot of the table. Where that has expired it is the
+        oldest one there is, with all its files: Iceberg Java reads those only that this snapshot
+        added.
+
+        Args:
+            from_timestamp: Only snapshots of this time or later are read, in ms since 1970.
+
+        Raises:
+            NoSuchSnapshotError: It is not known which snapshots came after the time.
+        """
+        line = list(ancestors_of(self._metadata, self._metadata.current_snapshot_id))
+        if not line:
+            return BEFORE_ALL
+        if from_timestamp is None:
+            oldest = line[-1]
+            return StreamOffset(
+                oldest.snapshot_id, 0, scan_all_files=oldest.parent_snapshot_id is not None
+            )
+        first = self.first_of(line, from_timestamp)
+        return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
+
+    def first_of(self, line: list[Snapshot], from_timestamp: int | None) -> Snapshot | None:
+        """The first snapshot of a time or later.
+
+        Args:
+            line: A snapshot, its parent and so on.
+            from_timestamp: In ms since 1970; None for any time.
+
+        Raises:
+            NoSuchSnapshotError: Snapshots have expired that may have been of the time, too.
+        """
+        first = None
+        for snapshot in line:
+            if from_timestamp is not None and snapshot.timestamp_ms < from_timestamp:
+                return first
+            first = snapshot
+        if first is not None and first.parent_snapshot_id is not None:
+            raise NoSuchSnapshotError(
+                f"Table {self._name} does not know any more what was appended before snapshot "
+                f"{first.snapshot_id} of {first.timestamp_ms} (ms since 1970): snapshots expired",
+                hint=f"set stream-from-timestamp to {first.timestamp_ms + 1} or later; without it "
+                "a new query begins with all rows of the oldest snapshot",
+                table=self._name,
+            )
+        return first
+
+    def head(self, until: StreamOffset | None) -> Snapshot | None:
+        """The last snapshot that a query reads: the current one, or where it ends.
+
+        Raises:
+            NoSuchSnapshotError: Where it ends has expired.
+            ValidationError: The branch does not come from there any more.
+        """
+        if until is None:
+            return self._metadata.current_snapshot()
+        if until == BEFORE_ALL:
+            return None
+        head = self._metadata.current_snapshot_id
+        for snapshot in ancestors_of(self._metadata, head):
+            if snapshot.snapshot_id == until.snapshot_id:
+                return snapshot
+        raise self._lost(until.snapshot_id, head)
+
+    def between(self, start: int, end: int) -> list[Snapshot]:
+        """The snapshots from one to another, both included, the oldest first.
+
+        Raises:
+            NoSuchSnapshotError: One on the way has expired.
+            ValidationError: The second does not come from the first.
+        """
+        line: list[Snapshot] = []
+        for snapshot in ancestors_of(self._metadata, end):
+            line.append(snapshot)
+            if snapshot.snapshot_id == start:
+                return line[::-1]
+        raise self._lost(start, end)
+
+    def before(self, end: int, from_timestamp: int | None) -> StreamOffset:
+        """Where a stream that began before all has its first file, on the way to a snapshot.
+
+        Raises:
+            NoSuchSnapshotError: That is not known any more.
+        """
+        line = list(ancestors_of(self._metadata, end))
+        if not line:
+            raise self._lost(end, end)
+        first = self.first_of(line, from_timestamp)
+        return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
+
+    def _lost(self, start: int, end: int | None) -> NoSuchSnapshotError | ValidationError:
+        """Why there is no way from a snapshot to another."""
+        known = self._metadata.has_snapshot(start)
+        oldest = [None, *ancestors_of(self._metadata, end)][-1]
+        broken = oldest is not None and oldest.parent_snapshot_id is not None
+        if known and not broken:
+            return ValidationError(
+                f"Table {self._name} was rolled back or replaced: the stream is at snapshot "
+                f"{start}, which snapshot {end} does not come from",
+                hint=f"make main come from that snapshot again, or {_ANEW}",
+                table=self._name,
+                snapshot_id=start,
+            )
+        lost = start if not known or oldest is None else oldest.parent_snapshot_id
+        return NoSuchSnapshotError(
+            f"The stream is at snapshot {start} of table {self._name}, and snapshot {lost} "
+            "is not there any more: it expired, or the table was made anew",
+            hint=f"{_ANEW}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
+            "the query is ever stopped",
+            table=self._name,
+            snapshot_id=lost,
+        )

@@ -1,0 +1,253 @@
+"""The methods of the protocol that follow a table: where the next batch ends, and what is in it.
+
+A batch is named by two offsets, which Spark keeps in its checkpoint before it runs the batch. What
+is between them never changes, so that a batch that is run again reads the same rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.spec.schema import Schema, children, prune, walk
+from icecomb.spark.planner.protocol import (
+    LatestOffset,
+    OpenedStream,
+    OpenStream,
+    PlanStream,
+    ScanPage,
+    ScanPlan,
+    StreamEnd,
+    StreamPosition,
+    StreamTable,
+)
+from icecomb.spark.planner.read_options import ReadOptions
+from icecomb.spark.planner.scan import scan_plan
+from icecomb.spark.planner.streams.files import SnapshotFiles
+from icecomb.spark.planner.streams.history import History
+from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
+from icecomb.spark.planner.streams.options import StreamOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    import numpy.typing as npt
+
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.spark.planner.states import TableState, TableStates
+
+_KEPT: Final = 32
+"""Of how many snapshots the rows of each file are remembered: a query looks often."""
+
+
+class Streams:
+    """Streams of tables; all that they are is in their requests."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+        self._recent: OrderedDict[tuple[str, int, bool], npt.NDArray[np.int64]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open_stream(self, request: OpenStream) -> OpenedStream:
+        """See `OpenStream`.
+
+        Raises:
+            ConfigurationError: An option cannot be what it says.
+            UnsupportedError: No stream can read that.
+        """
+        scan = request.scan
+        state = self._states.find(scan.reference)
+        options = StreamOptions(state.name, scan.options)
+        options.check(state)
+        if request.initial is None:
+            now = self._states.current(state.catalog, state.identifier)
+            initial = History(state.name, now.metadata).beginning(options.from_timestamp)
+        else:
+            initial = StreamOffset.parse(request.initial)
+        read = ReadOptions(scan.options, scan.settings)
+        properties = state.metadata.properties
+        return OpenedStream(
+            stream=StreamTable(
+                catalog=state.catalog,
+                identifier=state.identifier,
+                uuid=str(state.metadata.table_uuid),
+                schema=_columns(state.schema, scan.field_ids).to_json(),
+                options=scan.options,
+            ),
+            initial=initial.text(),
+            max_files=options.max_files,
+            max_rows=options.max_rows,
+            vectorized=read.is_vectorized(properties),
+            batch_rows=read.batch_rows(properties),
+        )
+
+    def stream_end(self, request: StreamEnd) -> StreamPosition:
+        """See `StreamEnd`."""
+        head = self._now(request.stream).metadata.current_snapshot()
+        end = BEFORE_ALL if head is None else StreamOffset(head.snapshot_id, 0)
+        return StreamPosition(end.text())
+
+    def latest_offset(self, request: LatestOffset) -> StreamPosition:
+        """See `LatestOffset`.
+
+        Raises:
+            NoSuchSnapshotError: What was appended since is not known any more.
+            ValidationError: Main does not come from where the stream is, or rows were changed.
+        """
+        state = self._now(request.stream)
+        options = StreamOptions(state.name, request.stream.options)
+        history = History(state.name, state.metadata)
+        until = None if request.until is None else StreamOffset.parse(request.until)
+        head = history.head(until)
+        if head is None:
+            return StreamPosition(None)
+        asked = start = StreamOffset.parse(request.start)
+        if start == BEFORE_ALL:
+            start = history.before(head.snapshot_id, options.from_timestamp)
+        if start == BEFORE_ALL:
+            return StreamPosition(None)
+        end, batch = start, _Batch(request.max_files, request.max_rows)
+        for snapshot in history.between(start.snapshot_id, head.snapshot_id):
+            at = _within(snapshot, start)
+            left = self._rows(state, snapshot, everything=at.scan_all_files)[at.position :]
+            taken = len(left)
+            if _is_read(options, snapshot, at, start, taken):
+                taken = batch.take(left)
+            end = replace(at, position=at.position + taken)
+            if taken < len(left):
+                break
+        return StreamPosition(None if end == asked else end.text())
+
+    def plan_stream(self, request: PlanStream) -> Generator[ScanPage, None, ScanPlan]:
+        """See `PlanStream`.
+
+        Raises:
+            NoSuchSnapshotError: A snapshot of the batch has expired.
+            ValidationError: The snapshots of the batch do not come from each other.
+            UnsupportedError: A data file is where Spark cannot open it.
+        """
+        state = self._now(request.stream)
+        options = StreamOptions(state.name, request.stream.options)
+        history = History(state.name, state.metadata)
+        start, end = StreamOffset.parse(request.start), StreamOffset.parse(request.end)
+        tasks: deque[FileScanTask] = deque()
+        if end != BEFORE_ALL:
+            if start == BEFORE_ALL:
+                start = history.before(end.snapshot_id, options.from_timestamp)
+            for snapshot in history.between(start.snapshot_id, end.snapshot_id):
+                at = _within(snapshot, start)
+                stop = end.position if snapshot.snapshot_id == end.snapshot_id else None
+                files = SnapshotFiles(state, snapshot, everything=at.scan_all_files)
+                found = files.tasks(at.position, stop)
+                if _is_read(options, snapshot, at, start, len(found)):
+                    tasks += found
+        return (yield from scan_plan(state, tasks, request.scan))
+
+    def _now(self, stream: StreamTable) -> TableState:
+        """The table as it is now.
+
+        Raises:
+            UnsupportedError: It is another table of the name.
+            SchemaError: A column is of another type now.
+        """
+        state = self._states.current(stream.catalog, stream.identifier)
+        if str(state.metadata.table_uuid) != stream.uuid:
+            raise UnsupportedError(
+                f"Table {state.name} was dropped and made anew while a query followed it",
+                hint="start the query again, with a new checkpoint",
+                table=state.name,
+            )
+        _check_types(state, Schema.from_json(stream.schema))
+        return state
+
+    def _rows(
+        self, state: TableState, snapshot: Snapshot, *, everything: bool
+    ) -> npt.NDArray[np.int64]:
+        key = (str(state.metadata.table_uuid), snapshot.snapshot_id, everything)
+        with self._lock:
+            found = self._recent.get(key)
+        if found is None:
+            found = SnapshotFiles(state, snapshot, everything=everything).rows()
+            with self._lock:
+                self._recent[key] = found
+                while len(self._recent) > _KEPT:
+                    self._recent.popitem(last=False)
+        return found
+
+
+class _Batch:
+    """What still fits into a batch.
+
+    Args:
+        files: How many files; None for any number.
+        rows: The batch is full when it has so many; None for never.
+    """
+
+    def __init__(self, files: int | None, rows: int | None) -> None:
+        self._files = files
+        self._rows = rows
+
+    def take(self, counts: npt.NDArray[np.int64]) -> int:
+        """How many of these files fit: as in Iceberg Java the one that fills it is the last.
+
+        Args:
+            counts: Their rows.
+        """
+        fitting = len(counts) if self._files is None else min(len(counts), self._files)
+        if self._rows is not None:
+            # the first file with which the sum of rows is as great
+            full = int(np.searchsorted(np.cumsum(counts), self._rows)) + 1
+            fitting = min(fitting, full) if self._rows > 0 else 0
+            self._rows -= int(counts[:fitting].sum())
+        if self._files is not None:
+            self._files -= fitting
+        return fitting
+
+
+def _within(snapshot: Snapshot, start: StreamOffset) -> StreamOffset:
+    """Where a batch begins in a snapshot on its way."""
+    begins = snapshot.snapshot_id == start.snapshot_id
+    return start if begins else StreamOffset(snapshot.snapshot_id, 0)
+
+
+def _is_read(
+    options: StreamOptions, snapshot: Snapshot, at: StreamOffset, start: StreamOffset, files: int
+) -> bool:
+    """Whether a batch has the rows of the files that are left of a snapshot.
+
+    Raises:
+        ValidationError: The snapshot changed rows.
+    """
+    if at is start and not files:
+        return False  # a batch before has passed it, whatever it did
+    return at.scan_all_files or options.reads(snapshot)
+
+
+def _columns(schema: Schema, field_ids: Iterable[int]) -> Schema:
+    return prune(schema, {i for i in field_ids if schema.contains(i)})
+
+
+def _check_types(state: TableState, read: Schema) -> None:
+    """Refuse to read a column as what it was when the query started.
+
+    Raises:
+        SchemaError: It is of another type now.
+    """
+    now = state.metadata.schema()
+    for field in walk(read.as_struct()):
+        if children(field.field_type) or not now.contains(field.field_id):
+            continue
+        found = now.find_type(field.field_id)
+        if found != field.field_type:
+            raise SchemaError(
+                f"Column {now.find_column_name(field.field_id)} of table {state.name} was "
+                f"{field.field_type} when the query started and is {found} now",
+                hint="start the query again: it goes on from its checkpoint",
+                table=state.name,
+            )
