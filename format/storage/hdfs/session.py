@@ -108,7 +108,8 @@ class HdfsSession:
         for kind in _KINDS:
             found = [token for token in tokens if token.kind == kind]
             ours = [token for token in found if token.service in self._services]
-            if ours or len(found) == 1:
+            # its service may be spelt otherwise; but a cluster without security asks for none
+            if ours or (len(found) == 1 and self._kerberos):
                 return (ours or found)[0].url_text
         return None
 

@@ -1,5 +1,6 @@
 package org.icecomb.spark;
 
+import java.io.File;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -7,6 +8,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkFiles;
 import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Planner;
 import org.icecomb.spark.planner.Protocol.Environment;
@@ -37,16 +39,28 @@ public final class PlannerSession {
   /** The driver's own Python if it is one, so that what users installed is what runs. */
   private static String python(Map<String, String> options) {
     if (options.containsKey("python")) {
-      return options.get("python");
+      return unpacked(options.get("python"));
     }
     for (String variable :
         new String[] {"ICECOMB_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"}) {
       String value = System.getenv(variable);
       if (value != null && !value.isEmpty() && !isNotebook(value)) {
-        return value;
+        return unpacked(value);
       }
     }
     return "python3";
+  }
+
+  /**
+   * The interpreter in an archive ({@code --archives env.tar.gz#env}): YARN unpacks those where the
+   * driver runs, Spark itself into a folder of its own.
+   */
+  private static String unpacked(String python) {
+    if (python.startsWith("/") || !python.contains("/") || new File(python).exists()) {
+      return python;
+    }
+    File unpacked = new File(SparkFiles.getRootDirectory(), python);
+    return unpacked.exists() ? unpacked.getAbsolutePath() : python;
   }
 
   /** PYSPARK_DRIVER_PYTHON is often a front end such as jupyter, which cannot run a module. */
