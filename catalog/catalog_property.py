@@ -316,6 +316,11 @@ def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
         )
 
 
+def is_strange(key: str) -> bool:
+    """Whether a name that is not refused is neither ours nor of a family that others have."""
+    return not _is_known(key) and key.partition(".")[0] not in _FAMILIES
+
+
 def _is_known(key: str) -> bool:
     return key in _NAMES or key in _ELSEWHERE
 

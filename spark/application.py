@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
-from icecomb.spark.conf import CATALOG_CLASS, EXTENSIONS, JAVA_OPTIONS, TOKEN_FILES, spark_conf
+from icecomb.spark.conf import (
+    CATALOG_CLASS,
+    EXTENSIONS,
+    JAVA_OPTIONS,
+    SESSION_CATALOG,
+    TOKEN_FILES,
+    spark_conf,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +31,7 @@ def session(
     warehouse: str | None = None,
     uri: str | None = None,
     hive: bool = False,
+    session_catalog: bool = False,
     app_name: str = "icecomb",
     **conf: str,
 ) -> SparkSession:
@@ -37,6 +45,8 @@ def session(
         uri: The metastore, `thrift://host:9083`.
         hive: Give Spark's own Hive support the same metastore, so that `spark_catalog` shows its
             Hive tables.
+        session_catalog: Serve `spark_catalog`, too: Hive and Iceberg tables side by side under
+            their old names; with `hive`.
         app_name: The application's name.
         **conf: Further Spark configuration, given as `**{"spark.driver.memory": "2g"}`.
 
@@ -51,7 +61,10 @@ def session(
     builder = _pyspark().builder.appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return configure(builder, name, warehouse=warehouse, uri=uri, hive=hive).getOrCreate()
+    configured = configure(
+        builder, name, warehouse=warehouse, uri=uri, hive=hive, session_catalog=session_catalog
+    )
+    return configured.getOrCreate()
 
 
 def configure(
@@ -61,6 +74,7 @@ def configure(
     warehouse: str | None = None,
     uri: str | None = None,
     hive: bool = False,
+    session_catalog: bool = False,
     **options: str,
 ) -> SparkSession.Builder:
     """Add the catalog `name` to a builder of your own; arguments as in `session`.
@@ -71,6 +85,7 @@ def configure(
         warehouse: The folder of new namespaces.
         uri: The metastore.
         hive: Give Spark's own Hive support the same metastore.
+        session_catalog: Serve `spark_catalog`, too, with these options; with `hive`.
         **options: Further options of the catalog, as for `icecomb.catalog.load_catalog`.
 
     Returns:
@@ -78,7 +93,14 @@ def configure(
     """
     _pyspark()
     with _said_what_takes_long():
-        conf = spark_conf(name, uri=uri, warehouse=warehouse, hive=hive, options=options)
+        conf = spark_conf(
+            name,
+            uri=uri,
+            warehouse=warehouse,
+            hive=hive,
+            session_catalog=session_catalog,
+            options=options,
+        )
     _check_running(name, conf)
     if token_file := conf.get(f"spark.hadoop.{TOKEN_FILES}"):
         _show_token(token_file)
@@ -155,14 +177,15 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
             "A Spark session is already running without Hive support",
             hint="stop it with spark.stop() before you ask for hive=True",
         )
-    prefix = f"spark.sql.catalog.{name}"
-    for key in (prefix, f"{prefix}.uri"):
-        given = running.get(key)
-        if given is not None and given != conf.get(key):
-            raise ConfigurationError(
-                f"The running Spark session has another catalog {name!r} ({key}={given})",
-                hint="take another name, or stop the session with spark.stop()",
-            )
+    for catalog in {name, SESSION_CATALOG}:
+        prefix = f"spark.sql.catalog.{catalog}"
+        for key in (prefix, f"{prefix}.uri") if prefix in conf else ():
+            given = running.get(key)
+            if given is not None and given != conf.get(key):
+                raise ConfigurationError(
+                    f"The running Spark session has another catalog {catalog!r} ({key}={given})",
+                    hint="take another name, or stop the session with spark.stop()",
+                )
 
 
 def _has_bridge() -> bool:

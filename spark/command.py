@@ -14,6 +14,11 @@ from icecomb.catalog.cli.output import JsonOutput
 @click.argument("name", default="lake")
 @click.option("--hive", is_flag=True, help="Give Spark's own Hive support the same metastore.")
 @click.option(
+    "--session-catalog",
+    is_flag=True,
+    help="Serve spark_catalog, too: Hive and Iceberg tables under their old names; with --hive.",
+)
+@click.option(
     "--python", help="The interpreter that runs the planner beside the driver; this one by default."
 )
 @click.option(
@@ -34,6 +39,7 @@ def spark_conf(
     *,
     name: str,
     hive: bool,
+    session_catalog: bool,
     python: str | None,
     deploy_mode: str,
     spark_home: Path | None,
@@ -52,6 +58,7 @@ def spark_conf(
         uri=application.uri,
         warehouse=application.warehouse,
         hive=hive,
+        session_catalog=session_catalog,
         python=python,
         jar=jar.bridge_jar(jar.spark_home(spark_home)) if spark_home else None,
         deploy_mode=deploy_mode,

@@ -18,6 +18,12 @@ from icecomb.spark.jar import bridge_jar
 CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
 """The catalog plug-in of the bridge, the value of ``spark.sql.catalog.<name>``."""
 
+SESSION_CATALOG: Final = "spark_catalog"
+"""What Spark calls its own catalog."""
+
+SESSION_CATALOG_CLASS: Final = "org.icecomb.spark.IcecombSessionCatalog"
+"""Spark's own catalog with our tables in it, the value of ``spark.sql.catalog.spark_catalog``."""
+
 EXTENSIONS: Final = "spark.sql.extensions"
 EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
 """The statements of the bridge, a value of ``spark.sql.extensions``."""
@@ -33,6 +39,7 @@ def spark_conf(
     warehouse: str | None = None,
     python: str | None = None,
     hive: bool = False,
+    session_catalog: bool = False,
     jar: Path | None = None,
     deploy_mode: str = "client",
     options: Mapping[str, str] | None = None,
@@ -47,6 +54,8 @@ def spark_conf(
         python: the interpreter that runs the planner, beside the driver; this one by default.
         hive: give the same metastore to Spark's own Hive support. Spark asks it by address, so an
             embedded one is started now.
+        session_catalog: serve Spark's own catalog, too, so that Hive and Iceberg tables have their
+            names side by side; with `hive`. Under the name ``spark_catalog`` there is no other.
         jar: the bridge's jar; found or compiled by default.
         deploy_mode: ``cluster`` where the driver runs on another host. Without `python` its own
             decides then: ``ICECOMB_PYTHON``, ``PYSPARK_DRIVER_PYTHON``, ``PYSPARK_PYTHON``, or
@@ -68,21 +77,18 @@ def spark_conf(
         )
     if deploy_mode == "client":
         python = python or sys.executable
+    session_catalog = session_catalog or name == SESSION_CATALOG
+    hive = hive or session_catalog
     if hive and not uri:
         uri, warehouse = _metastore(name, warehouse)
-    prefix = f"spark.sql.catalog.{name}"
-    conf = {
-        "spark.jars": str(jar or bridge_jar()),
-        EXTENSIONS: EXTENSIONS_CLASS,
-        prefix: CATALOG_CLASS,
-    }
-    if python:
-        conf[f"{prefix}.python"] = python
-    if uri:
-        conf[f"{prefix}.uri"] = uri
-    if warehouse:
-        conf[f"{prefix}.warehouse"] = _absolute(warehouse)
-    conf |= {f"{prefix}.{key}": value for key, value in sorted((options or {}).items())}
+    place = {"uri": uri or None, "warehouse": _absolute(warehouse) if warehouse else None}
+    more = {"python": python or None, **dict(sorted((options or {}).items()))}
+    conf = {"spark.jars": str(jar or bridge_jar()), EXTENSIONS: EXTENSIONS_CLASS}
+    if name != SESSION_CATALOG:
+        conf |= _catalog(name, CATALOG_CLASS, {**place, **more})
+    if session_catalog:
+        # its metastore is the one of Spark's Hive support, which makes its namespaces, too
+        conf |= _catalog(SESSION_CATALOG, SESSION_CATALOG_CLASS, more)
     if hive:
         conf["spark.sql.catalogImplementation"] = "hive"
         conf["spark.hadoop.hive.metastore.uris"] = str(uri)
@@ -90,6 +96,12 @@ def spark_conf(
         if warehouse:
             conf["spark.sql.warehouse.dir"] = _absolute(warehouse)
     return conf
+
+
+def _catalog(name: str, plug_in: str, options: Mapping[str, str | None]) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{name}"
+    given = {f"{prefix}.{key}": value for key, value in options.items() if value is not None}
+    return {prefix: plug_in, **given}
 
 
 def command_lines(conf: Mapping[str, str]) -> list[str]:

@@ -112,7 +112,7 @@ def _parameters(command: str) -> list[click.Parameter]:
 
 def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
     found = list(_lines_with_a_dry_run())
-    assert {page for page, *_ in found} == {"README.md", "paimon.md"}
+    assert {page for page, *_ in found} == {"README.md", "migration.md", "paimon.md"}
     for page, command, comment in found:
         dry = "--yes" not in command.split()
         assert not dry or "--yes" in comment or "would" in comment, (page, command)

@@ -17,6 +17,7 @@ crash.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.choices import Choices
@@ -58,10 +59,16 @@ def plan(
         NoSuchTableError: there is no such table.
     """
     from icecomb.catalog.migrate.planning import plan_source
+    from icecomb.catalog.migrate.reader import reader_finding
 
     place = _workplace(catalog, identifier, progress)
     table = place.entry.load()
-    return plan_source(place.io, table, place.partitions(table), choices, progress, footers=footers)
+    found = plan_source(
+        place.io, table, place.partitions(table), choices, progress, footers=footers
+    )
+    if found.blockers:
+        return found
+    return replace(found, findings=(*found.findings, reader_finding(table, place.settings)))
 
 
 def apply(

@@ -38,7 +38,7 @@ TABLE: Final = f"{DATABASE}.flights"
 INSERTED: Final = 1_000
 APPENDED: Final = 500
 _LOG: Final = ".demo-spark.log"
-_SPARK: Final = {
+_SPARK: Final[dict[str, Any]] = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",

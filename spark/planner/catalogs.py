@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
+from icecomb.spark.planner.catalog_options import (
+    DEFAULT_NAMESPACE,
+    catalog_properties,
+    strange_names,
+)
 from icecomb.spark.planner.identity import acting_as, of_others
 from icecomb.spark.planner.protocol import (
     AlterNamespace,
@@ -17,7 +23,6 @@ from icecomb.spark.planner.protocol import (
     Done,
     DropNamespace,
     Dropped,
-    Environment,
     ListNamespaces,
     LoadNamespace,
     NamespaceProperties,
@@ -30,11 +35,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.table import Table
 
-_DEFAULT_NAMESPACE: Final = "default-namespace"
-_OF_ICEBERGS_SESSION_CATALOG: Final = frozenset({"parquet-enabled", "avro-enabled", "orc-enabled"})
-"""Options that Iceberg Java reads in a session catalog and passes over in others, as here."""
-
-_NOT_FOR_CATALOG: Final = _OF_ICEBERGS_SESSION_CATALOG | {"python", _DEFAULT_NAMESPACE}
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Catalogs:
@@ -67,6 +68,10 @@ class Catalogs:
                 from icecomb.catalog.loading import catalog_of
 
                 self._open[handle] = catalog_of(configuration)
+                if strange := strange_names(properties):
+                    _LOG.warning(
+                        "catalog %s: nothing here has a meaning for %s", name, ", ".join(strange)
+                    )
             self._metastores[handle] = environment.metastore_uris
             self._engines[handle] = {
                 "engine-name": "spark",
@@ -74,7 +79,7 @@ class Catalogs:
                 "app-id": environment.application_id,
                 "spark.app.id": environment.application_id,
             }
-        default = request.options.get(_DEFAULT_NAMESPACE, "default")
+        default = request.options.get(DEFAULT_NAMESPACE, "default")
         return OpenedCatalog(handle, tuple(default.split(".")), f"icecomb {version('icecomb')}")
 
     def __getitem__(self, handle: str) -> Catalog:
@@ -159,27 +164,3 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
             hint="name tables catalog.namespace.table",
         )
     return tuple(namespace)
-
-
-def catalog_properties(
-    name: str, options: Mapping[str, str], environment: Environment
-) -> dict[str, str]:
-    """The catalog's options, but those that are Hadoop's: `Environment.hadoop` has them.
-
-    Where nothing says where the metastore is, it is that of Spark's own Hive support, as for
-    Iceberg Java; else, with no type said either, one of the user's own: a name that nobody gave
-    to Spark never gets here.
-    """
-    from icecomb.catalog.configuration import LOCAL, load_configuration
-
-    properties = {key: value for key, value in options.items() if key not in _NOT_FOR_CATALOG}
-    hadoop = of_others(environment.hadoop)
-    settings = load_configuration(name, properties, hadoop=hadoop).settings
-    kind = settings.get("type")
-    if "uri" not in settings and (kind is None or kind.value.lower() == "hive"):
-        inherited = environment.metastore_uris
-        if inherited:
-            properties["uri"] = inherited
-        elif kind is None:
-            properties["type"] = LOCAL
-    return properties

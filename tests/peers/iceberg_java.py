@@ -17,8 +17,8 @@ RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 class IcebergJava(SparkProcess):
     """The reference implementation.
 
-    Its catalog ``ice`` is on the shared metastore, ``ice_hadoop`` on the folder ``hadoop`` of the
-    warehouse.
+    Its catalogs ``ice`` and ``spark_catalog`` are on the shared metastore, ``ice_hadoop`` on the
+    folder ``hadoop`` of the warehouse.
     """
 
     name = "Iceberg Java"
@@ -36,6 +36,12 @@ class IcebergJava(SparkProcess):
             f"{catalog}.uri": metastore.uri,
             f"{catalog}.warehouse": warehouse,
             f"{catalog}.cache-enabled": "false",
+            "spark.sql.catalogImplementation": "hive",
+            "spark.sql.warehouse.dir": warehouse,
+            "spark.hadoop.hive.metastore.uris": metastore.uri,
+            "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog",
+            "spark.sql.catalog.spark_catalog.type": "hive",
+            "spark.sql.catalog.spark_catalog.cache-enabled": "false",
             f"{catalog}_hadoop": "org.apache.iceberg.spark.SparkCatalog",
             f"{catalog}_hadoop.type": "hadoop",
             f"{catalog}_hadoop.warehouse": f"{warehouse}/hadoop",

@@ -12,7 +12,7 @@ from tests.peers.spark_process import SparkProcess
 
 @pytest.fixture(scope="session")
 def other_spark(metastore, tmp_path_factory):
-    """Sparks in environments of their own, by minor version, with our catalog; each is started once."""
+    """Sparks in environments of their own, by minor version, with our catalogs; each is started once."""
     from icecomb.spark import spark_conf
     from icecomb.spark.jar import bridge_jar, spark_home
 
@@ -25,7 +25,7 @@ def other_spark(metastore, tmp_path_factory):
             assert home.minor == minor
             place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
             jar = bridge_jar(home)
-            conf = spark_conf("lake", **place, hive=True, python=sys.executable, jar=jar)
+            conf = spark_conf("lake", **place, session_catalog=True, python=sys.executable, jar=jar)
             log = tmp_path_factory.mktemp(f"spark-{minor}") / "log"
             running[minor] = SparkProcess(venv, conf, metastore, log)
         return running[minor]

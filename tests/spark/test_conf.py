@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from icecomb.catalog.configuration import load_configuration
+from icecomb.catalog.loading import catalog_of
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.conf import CATALOG_CLASS, command_lines, spark_conf
-from icecomb.spark.planner.catalogs import Catalogs, catalog_properties
+from icecomb.spark.conf import CATALOG_CLASS, SESSION_CATALOG_CLASS, command_lines, spark_conf
+from icecomb.spark.planner.catalog_options import catalog_properties, strange_names
+from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
 
 JAR = Path("/jars/b.jar")
@@ -120,3 +123,78 @@ def test_a_catalog_says_which_of_its_namespaces_a_session_begins_in(tmp_path):
     ]
     assert [each.default_namespace for each in opened] == [("default",), ("sales",)]
     assert opened[0].catalog == opened[1].catalog
+
+
+OURS = Environment("thrift://h:1", "a1", "4.3.0", {})
+
+
+def test_the_session_catalog_comes_with_sparks_hive_support_on_the_same_metastore():
+    conf = spark_conf(uri="thrift://h:1", session_catalog=True, options={"clients": "4"}, jar=JAR)
+    own = {key: value for key, value in conf.items() if "catalog.spark_catalog" in key}
+    assert own == {
+        "spark.sql.catalog.spark_catalog": SESSION_CATALOG_CLASS,
+        "spark.sql.catalog.spark_catalog.python": sys.executable,
+        "spark.sql.catalog.spark_catalog.clients": "4",
+    }
+    assert conf["spark.sql.catalog.lake"] == CATALOG_CLASS
+    assert conf["spark.sql.catalogImplementation"] == "hive"
+    assert conf["spark.hadoop.hive.metastore.uris"] == "thrift://h:1"
+    alone = spark_conf("spark_catalog", uri="thrift://h:1", jar=JAR)
+    assert alone["spark.sql.catalog.spark_catalog"] == SESSION_CATALOG_CLASS
+    assert CATALOG_CLASS not in alone.values()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cache-enabled": "false", "cache.expiration-interval-ms": "0"},
+        {"use-nullable-query-schema": "false", "rest-catalog-purge": "true"},
+        {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", "client-pool-cache-keys": "ugi"},
+        {"metrics-reporter-impl": "org.apache.iceberg.metrics.LoggingMetricsReporter"},
+        {"parquet-enabled": "false", "hadoop.fs.x.y": "1"},
+    ],
+)
+def test_options_of_iceberg_without_an_effect_on_answers_are_passed_over(options):
+    found = catalog_properties("spark_catalog", options, OURS)
+    assert found.pop("uri") == "thrift://h:1"
+    assert found == {key: value for key, value in options.items() if key.startswith("hadoop.")}
+    assert strange_names(found) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}, "io-impl=.*S3FileIO names a class"),
+        ({"metrics-reporter-impl": "com.example.R"}, "metrics-reporter-impl=.* names a class"),
+        ({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog"}, "catalog-impl=.* names a class"),
+        ({"encryption.kms-impl": "com.example.Kms"}, "encryption.kms-impl=.* names a class"),
+        ({"parquet-enabled": "true"}, "parquet-enabled=true has no effect: Spark makes tables"),
+        ({"uri": "thrift://other:1"}, "on the metastore thrift://other:1, Spark's own .*://h:1"),
+        ({"type": "local"}, "nothing says where the metastore of Spark's own"),
+        ({"type": "rest"}, "there is no catalog type 'rest'"),
+    ],
+)
+def test_an_option_that_cannot_be_honoured_is_refused_with_its_reason(options, message):
+    with pytest.raises(ConfigurationError, match=message) as error:
+        catalog_of(load_configuration("x", catalog_properties("spark_catalog", options, OURS)))
+    assert error.value.hint
+
+
+def test_a_session_catalog_without_a_metastore_starts_none_of_its_own():
+    with pytest.raises(ConfigurationError, match="nothing says where the metastore"):
+        catalog_properties("spark_catalog", {}, Environment(None, "a1", "4.3.0", {}))
+
+
+@pytest.mark.parametrize("uri", ["thrift://H:1", "thrift://g:1, thrift://h:1/"])
+def test_one_address_in_common_is_the_same_metastore(uri):
+    assert catalog_properties("spark_catalog", {"uri": uri}, OURS)["uri"] == uri
+
+
+def test_options_that_nothing_has_a_meaning_for_are_named(tmp_path, caplog):
+    options = {"type": "hadoop", "warehouse": str(tmp_path), "acme.mode": "1", "s3.endpoint": "x"}
+    identity = Identity("me", None, login=True, secured=False, tokens=())
+    catalogs = Catalogs()
+    for _ in range(2):
+        catalogs.open_catalog(OpenCatalog("strange", options, OURS, identity))
+    [record] = caplog.records
+    assert record.getMessage() == "catalog strange: nothing here has a meaning for acme.mode"

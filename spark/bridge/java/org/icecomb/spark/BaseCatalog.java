@@ -64,16 +64,24 @@ abstract class BaseCatalog
 
   private String name;
   private PlannerSession session;
+  private boolean nullableQuerySchema;
 
   @Override
   public void initialize(String catalogName, CaseInsensitiveStringMap options) {
     name = catalogName;
+    nullableQuerySchema = options.getBoolean("use-nullable-query-schema", true);
     session = new PlannerSession(catalogName, options.asCaseSensitiveMap());
   }
 
   @Override
   public String name() {
     return name;
+  }
+
+  /** Whether the columns of CREATE TABLE … AS SELECT may all be null. */
+  @Override
+  public boolean useNullableQuerySchema() {
+    return nullableQuerySchema;
   }
 
   @Override

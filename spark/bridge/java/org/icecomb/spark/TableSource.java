@@ -89,7 +89,10 @@ public class TableSource implements SupportsCatalogOptions {
       String path = options.get("path");
       if (path == null || path.isBlank()) {
         throw SparkErrors.unsupported(
-            "No table is named", "say load(\"catalog.namespace.table\") or load(\"/folder\")");
+            "No table is named",
+            "say load(\"catalog.namespace.table\") or load(\"/folder\"); tables are made in a catalog "
+                + "of icecomb's, or in Spark's own where that is one: spark.sql.catalog.spark_catalog="
+                + IcecombSessionCatalog.class.getName());
       }
       SparkSession spark = SparkSession.active();
       CatalogManager catalogs = spark.sessionState().catalogManager();

@@ -14,6 +14,9 @@ public final class PlannerException extends RuntimeException {
   /** Type of the error when the thread that waited was interrupted, and nothing was changed. */
   public static final String CANCELLED = "OperationCancelledError";
 
+  /** Type of the error when no process could be started. */
+  public static final String START = "PlannerStartError";
+
   private final String type;
   private final String hint;
 

@@ -117,7 +117,7 @@ final class PlannerProcess {
 
   private static PlannerException failed(String reason, Throwable cause) {
     return new PlannerException(
-        "PlannerStartError",
+        PlannerException.START,
         "The icecomb planner does not run: " + reason,
         "set spark.sql.catalog.<name>.python or ICECOMB_PYTHON to a Python that has icecomb installed",
         cause);

@@ -1,0 +1,39 @@
+"""Who reads a table by its name once it is an Iceberg table, and what they need for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from icecomb.catalog.catalog_property import ENGINE_ENABLED
+from icecomb.catalog.finding import Finding, note
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.format.spec.table_property import HIVE_ENGINE
+
+
+def reader_finding(table: HiveTable, settings: Mapping[str, str]) -> Finding:
+    """What changes for those who read and write the table by its name.
+
+    Args:
+        table: The Hive table.
+        settings: The catalog's properties.
+    """
+    name = table.full_name
+    by_hive = HIVE_ENGINE.of(table.parameters, default=ENGINE_ENABLED.of(settings))
+    hive = (
+        "as before, with Iceberg's storage handler (iceberg-hive-runtime) on its class path"
+        if by_hive
+        else "not at all; engine.hive.enabled=true, a property of the catalog or of the table, "
+        "lets Hive with iceberg-hive-runtime read it"
+    )
+    return note(
+        "readers",
+        f"who uses the name {name} meets an Iceberg table from then on",
+        "`icecomb spark-conf --session-catalog` keeps the name for Spark; docs/migration.md",
+        (
+            f"Spark with icecomb's or Iceberg's session catalog: {name} as before",
+            f"Spark without it: {name} fails; the table is <catalog>.{name} in an Iceberg catalog",
+            f"Hive: {hive}",
+            "Trino, Flink, PyIceberg: in an Iceberg catalog on this metastore",
+            "views and jobs that name it: as the engine that runs them",
+        ),
+    )

@@ -1,0 +1,488 @@
+package org.icecomb.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.CatalogExtension;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.statement.StatementCatalog;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Spark's own catalog with Iceberg tables in it, each under the name it has in the metastore.
+ *
+ * <p>A table is ours where the metastore says that it is an Iceberg table, and where it is made
+ * {@code USING iceberg} or {@code USING icecomb}. Namespaces, views, persistent functions and all
+ * other tables stay Spark's.
+ */
+abstract class BaseSessionCatalog
+    implements CatalogExtension, StagingTableCatalog, StatementCatalog {
+
+  private static final Set<String> PROVIDERS = Set.of("iceberg", "icecomb");
+
+  private static final AbstractFunction1<String, Object> ICEBERG =
+      new AbstractFunction1<>() {
+        @Override
+        public Object apply(String type) {
+          return type.equalsIgnoreCase("iceberg");
+        }
+      };
+
+  private final IcecombCatalog ours = new IcecombCatalog();
+  private final Set<String> seenAsOurs = ConcurrentHashMap.newKeySet();
+  private TableCatalog sparks;
+  private volatile boolean withoutPlanner;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    ours.initialize(name, options);
+  }
+
+  @Override
+  public void setDelegateCatalog(CatalogPlugin delegate) {
+    sparks = (TableCatalog) delegate;
+    String own = "spark.sql.catalogImplementation";
+    if (!SparkSession.active().sparkContext().conf().get(own, "in-memory").equals("hive")) {
+      System.err.println(
+          "icecomb: Spark runs without Hive support: its databases and SHOW TABLES are not those of "
+              + "the metastore, which spark_catalog reads Iceberg tables from; set " + own + "=hive");
+    }
+  }
+
+  final IcecombCatalog ours() {
+    return ours;
+  }
+
+  @Override
+  public PlannerSession session() {
+    return ours.session();
+  }
+
+  private SupportsNamespaces namespaces() {
+    return (SupportsNamespaces) sparks;
+  }
+
+  private FunctionCatalog functions() {
+    return (FunctionCatalog) sparks;
+  }
+
+  @Override
+  public String name() {
+    return ours.name();
+  }
+
+  @Override
+  public Set<TableCatalogCapability> capabilities() {
+    return sparks.capabilities();
+  }
+
+  @Override
+  public boolean useNullableQuerySchema() {
+    return ours.useNullableQuerySchema();
+  }
+
+  /** How a catalog loads a table. */
+  @FunctionalInterface
+  private interface Loading {
+    Table by(TableCatalog catalog) throws NoSuchTableException;
+  }
+
+  @Override
+  public Table loadTable(Identifier table) throws NoSuchTableException {
+    return load(table, catalog -> catalog.loadTable(table));
+  }
+
+  @Override
+  public Table loadTable(Identifier table, Set<TableWritePrivilege> privileges)
+      throws NoSuchTableException {
+    return load(table, catalog -> catalog.loadTable(table, privileges));
+  }
+
+  @Override
+  public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+    return load(table, catalog -> catalog.loadTable(table, version));
+  }
+
+  @Override
+  public Table loadTable(Identifier table, long timestamp) throws NoSuchTableException {
+    return load(table, catalog -> catalog.loadTable(table, timestamp));
+  }
+
+  /** Ours is asked first: Spark's own catalog shows Iceberg tables, and cannot read them. */
+  private Table load(Identifier table, Loading loading) throws NoSuchTableException {
+    if (withoutPlanner && isKnownToSpark(table) && !mayBeIceberg(table)) {
+      return loading.by(sparks);
+    }
+    try {
+      Table found = loading.by(ours);
+      withoutPlanner = false;
+      seenAsOurs.add(key(table));
+      return found;
+    } catch (Exception refusal) {
+      if (!leavesItToSpark(refusal)) {
+        throw SparkErrors.unchecked(refusal);
+      }
+      return loadSparks(table, loading, refusal);
+    }
+  }
+
+  private Table loadSparks(Identifier table, Loading loading, Exception refusal)
+      throws NoSuchTableException {
+    if (!isSparks(table)) {
+      throw SparkErrors.unchecked(withoutPlanner ? refusal : new NoSuchTableException(table));
+    }
+    if (withoutPlanner && mayBeIceberg(table)) {
+      throw SparkErrors.unchecked(refusal);
+    }
+    if (seenAsOurs.remove(key(table))) {
+      // what Spark remembers of the name is older
+      sparks.invalidateTable(table);
+    }
+    Table found = loading.by(sparks);
+    if (isIceberg(found)) {
+      throw refusal instanceof NoSuchTableException
+          ? elsewhere(table)
+          : SparkErrors.unchecked(refusal);
+    }
+    return found;
+  }
+
+  /** Whether the answer about a name means that Spark's own catalog is to be asked about it. */
+  private boolean leavesItToSpark(Exception refusal) {
+    String type = refusal.getCause() instanceof PlannerException cause ? cause.type() : "";
+    withoutPlanner = type.equals(PlannerException.START);
+    return withoutPlanner
+        || type.equals("NoSuchIcebergTableError")
+        || refusal instanceof NoSuchTableException
+        || refusal instanceof NoSuchNamespaceException;
+  }
+
+  private static RuntimeException elsewhere(Identifier table) {
+    return SparkErrors.unsupported(
+        "Table " + table + " is an Iceberg table of the metastore of Spark's own Hive support, and "
+            + "the metastore of icecomb's session catalog does not have it",
+        "leave spark.sql.catalog.spark_catalog.uri out: it is the one of hive.metastore.uris then");
+  }
+
+  /** Spark's own catalog has one level of namespaces; what is below a table is ours alone. */
+  private static boolean isSparks(Identifier table) {
+    return table.namespace().length == 1;
+  }
+
+  private static String key(Identifier table) {
+    return table.toString().toLowerCase(Locale.ROOT);
+  }
+
+  private boolean isKnownToSpark(Identifier table) {
+    return isSparks(table) && sparks.tableExists(table);
+  }
+
+  /** Its own {@code properties()} have Spark's word for managed or external under this key. */
+  private static boolean isIceberg(Table table) {
+    return table instanceof V1Table entry
+        && entry.v1Table().properties().get("table_type").exists(ICEBERG);
+  }
+
+  /** Spark's own catalog cannot load every entry: those that have Iceberg's storage handler, say. */
+  private boolean mayBeIceberg(Identifier table) throws NoSuchTableException {
+    try {
+      return isIceberg(sparks.loadTable(table));
+    } catch (NoSuchTableException e) {
+      throw e;
+    } catch (Exception e) {
+      return true;
+    }
+  }
+
+  /** Without a planner it is what Spark's own catalog shows of it. */
+  private boolean isOurs(Identifier table) throws NoSuchTableException {
+    if (!isSparks(table)) {
+      return true;
+    }
+    try {
+      boolean found = ours.tableExists(table);
+      withoutPlanner = false;
+      return found;
+    } catch (Exception refusal) {
+      if (!leavesItToSpark(refusal)) {
+        throw SparkErrors.unchecked(refusal);
+      }
+      return withoutPlanner && sparks.tableExists(table) && mayBeIceberg(table);
+    }
+  }
+
+  private TableCatalog catalogOf(Identifier table) {
+    try {
+      return isOurs(table) ? ours : sparks;
+    } catch (NoSuchTableException e) {
+      return sparks;
+    }
+  }
+
+  @Override
+  public boolean tableExists(Identifier table) {
+    return isKnownToSpark(table) || catalogOf(table).tableExists(table);
+  }
+
+  @Override
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    return sparks.listTables(namespace);
+  }
+
+  @Override
+  public void invalidateTable(Identifier table) {
+    if (isSparks(table)) {
+      sparks.invalidateTable(table);
+    }
+  }
+
+  private static boolean makesOurs(Map<String, String> properties) {
+    String provider = properties.get(PROP_PROVIDER);
+    return provider != null && PROVIDERS.contains(provider.toLowerCase(Locale.ROOT));
+  }
+
+  private TableCatalog catalogFor(Map<String, String> properties) {
+    return makesOurs(properties) ? ours : sparks;
+  }
+
+  @Override
+  public Table createTable(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return catalogFor(properties).createTable(table, columns, partitions, properties);
+  }
+
+  @Override
+  public Table createTable(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return catalogFor(properties).createTable(table, schema, partitions, properties);
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return makesOurs(properties)
+        ? ours.stageCreate(table, columns, partitions, properties)
+        : made(table, sparks.createTable(table, columns, partitions, properties));
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return makesOurs(properties)
+        ? ours.stageCreate(table, schema, partitions, properties)
+        : made(table, sparks.createTable(table, schema, partitions, properties));
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException, NoSuchTableException {
+    if (makesOurs(properties)) {
+      return ours.stageReplace(table, columns, partitions, properties);
+    }
+    if (!dropForReplacement(table)) {
+      throw new NoSuchTableException(table);
+    }
+    return remade(table, () -> sparks.createTable(table, columns, partitions, properties));
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException, NoSuchTableException {
+    if (makesOurs(properties)) {
+      return ours.stageReplace(table, schema, partitions, properties);
+    }
+    if (!dropForReplacement(table)) {
+      throw new NoSuchTableException(table);
+    }
+    return remade(table, () -> sparks.createTable(table, schema, partitions, properties));
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    if (makesOurs(properties)) {
+      return ours.stageCreateOrReplace(table, columns, partitions, properties);
+    }
+    dropForReplacement(table);
+    return remade(table, () -> sparks.createTable(table, columns, partitions, properties));
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    if (makesOurs(properties)) {
+      return ours.stageCreateOrReplace(table, schema, partitions, properties);
+    }
+    dropForReplacement(table);
+    return remade(table, () -> sparks.createTable(table, schema, partitions, properties));
+  }
+
+  private StagedTable made(Identifier table, Table found) {
+    return new MadeTable(sparks, table, found);
+  }
+
+  private StagedTable remade(Identifier table, Callable<Table> making) {
+    try {
+      return made(table, making.call());
+    } catch (Exception e) {
+      throw SparkErrors.unchecked(e);
+    }
+  }
+
+  /** Tables of Spark's own catalog are replaced in two steps; one of ours is not lost so. */
+  private boolean dropForReplacement(Identifier table) {
+    if (catalogOf(table) == ours) {
+      throw SparkErrors.unsupported(
+          "Table " + table + " is an Iceberg table: another one cannot replace it",
+          "say USING iceberg, or drop it first");
+    }
+    return sparks.dropTable(table);
+  }
+
+  @Override
+  public Table alterTable(Identifier table, TableChange... changes) throws NoSuchTableException {
+    return catalogOf(table).alterTable(table, changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier table) {
+    return catalogOf(table).dropTable(table);
+  }
+
+  @Override
+  public boolean purgeTable(Identifier table) {
+    return catalogOf(table).purgeTable(table);
+  }
+
+  @Override
+  public void renameTable(Identifier from, Identifier to)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    catalogOf(from).renameTable(from, to);
+  }
+
+  @Override
+  public String[] defaultNamespace() {
+    return sparks.defaultNamespace();
+  }
+
+  @Override
+  public String[][] listNamespaces() throws NoSuchNamespaceException {
+    return namespaces().listNamespaces();
+  }
+
+  @Override
+  public String[][] listNamespaces(String[] parent) throws NoSuchNamespaceException {
+    return namespaces().listNamespaces(parent);
+  }
+
+  @Override
+  public boolean namespaceExists(String[] namespace) {
+    return namespaces().namespaceExists(namespace);
+  }
+
+  @Override
+  public Map<String, String> loadNamespaceMetadata(String[] namespace)
+      throws NoSuchNamespaceException {
+    return namespaces().loadNamespaceMetadata(namespace);
+  }
+
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> properties)
+      throws NamespaceAlreadyExistsException {
+    namespaces().createNamespace(namespace, properties);
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes)
+      throws NoSuchNamespaceException {
+    namespaces().alterNamespace(namespace, changes);
+  }
+
+  /** CASCADE of Spark's own deletes the namespace's folder, and with it the files of ours. */
+  @Override
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    if (cascade && namespaces().namespaceExists(namespace)) {
+      List<Identifier> found = listOurs(namespace);
+      if (!found.isEmpty()) {
+        throw SparkErrors.unsupported(
+            "Namespace " + String.join(".", namespace) + " has " + found.size()
+                + " Iceberg tables, as " + found.get(0).name()
+                + ": CASCADE would delete their files, whoever else uses them",
+            "drop its Iceberg tables one by one first");
+      }
+    }
+    return namespaces().dropNamespace(namespace, cascade);
+  }
+
+  private List<Identifier> listOurs(String[] namespace) throws NoSuchNamespaceException {
+    try {
+      return List.of(ours.listTables(namespace));
+    } catch (Exception refusal) {
+      if (!leavesItToSpark(refusal)) {
+        throw SparkErrors.unchecked(refusal);
+      }
+    }
+    List<Identifier> found = new ArrayList<>();
+    if (withoutPlanner) {
+      for (Identifier each : sparks.listTables(namespace)) {
+        if (catalogOf(each) == ours) {
+          found.add(each);
+        }
+      }
+    }
+    return found;
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    Identifier[] found = ours.listFunctions(namespace);
+    return found.length > 0 ? found : functions().listFunctions(namespace);
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
+    try {
+      return ours.loadFunction(function);
+    } catch (NoSuchFunctionException e) {
+      return functions().loadFunction(function);
+    }
+  }
+}
