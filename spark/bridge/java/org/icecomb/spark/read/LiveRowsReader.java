@@ -8,7 +8,7 @@ import java.lang.reflect.Proxy;
 import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.hadoop.mapreduce.InputSplit;
+import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.hadoop.ParquetFileReader;
@@ -53,10 +53,10 @@ final class LiveRowsReader extends VectorizedParquetRecordReader {
     this.filtered = filtered;
   }
 
-  @Override
-  public void initialize(InputSplit split, TaskAttemptContext context)
+  /** Begins to read; the context says which columns, and by which filter. */
+  void begin(ParquetFile file, FileSplit part, TaskAttemptContext context)
       throws IOException, InterruptedException {
-    super.initialize(split, context);
+    file.begin(this, part, context);
     if (deletes != null) {
       try {
         skipDeletedRows();

@@ -7,13 +7,12 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapreduce.JobID;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskID;
 import org.apache.hadoop.mapreduce.TaskType;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
-import org.apache.parquet.format.converter.ParquetMetadataConverter;
-import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
@@ -57,14 +56,25 @@ final class ParquetFormatReader implements FormatReader {
 
   static ParquetFormatReader open(FileRequest request) throws IOException {
     // The context takes a copy, so what is set for this file is seen by no other.
-    TaskAttemptContextImpl context =
+    TaskAttemptContext context =
         new TaskAttemptContextImpl(
             request.hadoop(), new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0));
+    FileSplit part =
+        new FileSplit(request.path(), request.start(), request.length(), new String[0]);
+    ParquetFile file = ParquetFile.open(part, context);
+    try {
+      return read(request, part, context, file);
+    } catch (IOException | RuntimeException e) {
+      file.close();
+      throw e;
+    }
+  }
+
+  private static ParquetFormatReader read(
+      FileRequest request, FileSplit part, TaskAttemptContext context, ParquetFile file)
+      throws IOException {
+    ParquetMetadata footer = file.footer();
     Configuration conf = context.getConfiguration();
-    long end = request.start() + request.length();
-    ParquetMetadata footer =
-        ParquetFileReader.readFooter(
-            conf, request.path(), ParquetMetadataConverter.range(request.start(), end));
     FileSchema schema = new FileSchema(footer.getFileMetaData().getSchema(), request);
     boolean late = request.deletes() != null && !hasOffsetIndex(footer);
 
@@ -94,8 +104,7 @@ final class ParquetFormatReader implements FormatReader {
     }
     LiveRowsReader reader = filters.newReader(late ? null : request.deletes(), filter != null);
     try {
-      reader.initialize(
-          new FileSplit(request.path(), request.start(), request.length(), new String[0]), context);
+      reader.begin(file, part, context);
       reader.initBatch(new StructType(), null);
       reader.enableReturningBatches();
     } catch (InterruptedException e) {
