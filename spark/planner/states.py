@@ -7,15 +7,14 @@ and read again after a restart.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.kept_metadata import KeptMetadata
 from icecomb.spark.planner.protocol import Reference, TableName
 from icecomb.spark.planner.selectors import SELECTORS, select
 from icecomb.spark.planner.table_name import named
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
-
-_KEPT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +134,7 @@ class TableStates:
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
-        self._recent: OrderedDict[tuple[str, str], tuple[TableMetadata, FileIO]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = KeptMetadata()
 
     def load(self, catalog: str, table: TableName) -> TableState:
         """The table as it is now, or what its name says of it.
@@ -170,7 +166,7 @@ class TableStates:
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
-        self._keep((catalog, table.metadata_location), (table.metadata, table.io))
+        self._kept.keep(catalog, table.metadata_location, table.metadata, table.io)
         return TableState(
             catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
@@ -179,12 +175,10 @@ class TableStates:
         """The state behind a reference."""
         location = reference.metadata_location
         # a catalog is one user's: nobody reads files with the rights of somebody else
-        key = (reference.catalog, location)
-        with self._lock:
-            known = self._recent.get(key)
+        known = self._kept.find(reference.catalog, location)
         if known is None:
-            known = self._read(*key)
-            self._keep(key, known)
+            known = self._read(reference.catalog, location)
+            self._kept.keep(reference.catalog, location, *known)
         return TableState(
             reference.catalog,
             reference.identifier,
@@ -202,10 +196,3 @@ class TableStates:
 
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io
-
-    def _keep(self, key: tuple[str, str], known: tuple[TableMetadata, FileIO]) -> None:
-        with self._lock:
-            self._recent[key] = known
-            self._recent.move_to_end(key)
-            while len(self._recent) > _KEPT:
-                self._recent.popitem(last=False)

@@ -101,7 +101,7 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
       return;
     }
     AbortStaged request = new AbortStaged(table.handle().reference(), paths);
-    session.ask(catalog -> request, Done.class);
+    session.cleanUp(catalog -> request);
   }
 
   @Override

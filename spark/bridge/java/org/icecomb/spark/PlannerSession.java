@@ -11,6 +11,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkFiles;
 import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Planner;
+import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.Environment;
 import org.icecomb.spark.planner.Protocol.Identity;
 import org.icecomb.spark.planner.Protocol.OpenCatalog;
@@ -87,6 +88,18 @@ public final class PlannerSession {
   public <P extends Record, T extends Record> T ask(
       Function<String, Request> making, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
     return planner.ask(() -> making.apply(handle()), page, begun, kind);
+  }
+
+  /** Asks to clean up, all the more when the thread was interrupted; it still is afterwards. */
+  public void cleanUp(Function<String, Request> making) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      ask(making, Done.class);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   String[] defaultNamespace() {

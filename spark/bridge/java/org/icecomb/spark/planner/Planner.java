@@ -51,10 +51,6 @@ public final class Planner {
           Protocol.AbortStaged.class,
           Protocol.CanDeleteWhere.class);
 
-  /** What is asked for the more when the thread was interrupted. */
-  private static final Set<Class<? extends Request>> CLEANING =
-      Set.of(Protocol.AbortWrite.class, Protocol.AbortStaged.class);
-
   private final String python;
   private final AtomicLong nextId = new AtomicLong();
   private final AtomicInteger waiting = new AtomicInteger();
@@ -112,7 +108,6 @@ public final class Planner {
   private <T extends Record> T ask(Making making, Class<T> kind, Supplier<Pages.Taker> pages) {
     for (boolean again = false; ; again = true) {
       Request request = making.make();
-      boolean interrupted = CLEANING.contains(request.getClass()) && Thread.interrupted();
       PlannerConnection connection = null;
       try {
         connection = take();
@@ -125,10 +120,6 @@ public final class Planner {
         discard();
         if (again || !repeatable) {
           throw lost(method(request), e);
-        }
-      } finally {
-        if (interrupted) {
-          Thread.currentThread().interrupt();
         }
       }
     }

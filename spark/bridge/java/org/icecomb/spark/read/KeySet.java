@@ -1,6 +1,7 @@
 package org.icecomb.spark.read;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -8,40 +9,59 @@ import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /** The keys of equality delete files that compare the same columns. */
-final class KeySet {
+final class KeySet implements ExecutorCache.Sized {
 
-  /** Some 200 MB where keys are text. */
-  private static final KeptFiles<Key, KeySet> KEPT = new KeptFiles<>(2_000_000);
+  private static final long ENTRY_BYTES = 64;
+  private static final long VALUE_BYTES = 48;
 
   private final Set<Object> keys = new HashSet<>();
   private final LongSet numbers = new LongSet();
+  private long keyBytes;
 
   /** A column may have another type in the next query. */
   private record Key(EqualityDeletes deletes, String mapping) {}
 
   private KeySet() {}
 
-  /** The keys of delete files, read once for the tasks of an executor. */
+  /**
+   * The keys of delete files: each file is read once for the tasks of an executor, whatever other
+   * files apply to theirs.
+   */
   static KeySet of(ColumnarReaderFactory factory, EqualityDeletes deletes) throws IOException {
-    return KEPT.get(
-        new Key(deletes, factory.mapping()), () -> read(factory, deletes), KeySet::size);
+    List<DeleteFile> files = deletes.files();
+    return ExecutorCache.get(
+        factory.settings().cache(),
+        new Key(deletes, factory.mapping()),
+        () -> files.size() == 1 ? read(factory, deletes, files.get(0)) : union(factory, deletes));
   }
 
-  private static KeySet read(ColumnarReaderFactory factory, EqualityDeletes deletes)
+  private static KeySet union(ColumnarReaderFactory factory, EqualityDeletes deletes)
       throws IOException {
+    KeySet union = new KeySet();
+    for (DeleteFile file : deletes.files()) {
+      KeySet one = of(factory, new EqualityDeletes(deletes.columns(), deletes.fieldIds(), List.of(file)));
+      one.numbers.forEach(union.numbers::add);
+      if (union.keys.addAll(one.keys)) {
+        union.keyBytes += one.keyBytes;
+      }
+    }
+    return union;
+  }
+
+  private static KeySet read(
+      ColumnarReaderFactory factory, EqualityDeletes deletes, DeleteFile file) throws IOException {
     KeySet set = new KeySet();
     StructType columns = ReadColumns.widened(new StructType(), deletes.columns());
-    for (DeleteFile file : deletes.files()) {
-      try (FormatReader reader = factory.openDeletes(file, columns, factory.nameMapping())) {
-        KeyReader rows = null;
-        while (reader.next()) {
-          rows = rows == null ? keys(reader, columns, deletes, file) : rows;
-          for (int row = 0; row < reader.rows(); row++) {
-            set.add(rows, row);
-          }
+    try (FormatReader reader = factory.openDeletes(file, columns, factory.nameMapping())) {
+      KeyReader rows = null;
+      while (reader.next()) {
+        rows = rows == null ? keys(reader, columns, deletes, file) : rows;
+        for (int row = 0; row < reader.rows(); row++) {
+          set.add(rows, row);
         }
       }
     }
@@ -72,8 +92,21 @@ final class KeySet {
     if (rows.isNumber() && !rows.isNull(row)) {
       numbers.add(rows.number(row));
     } else {
-      keys.add(rows.key(row));
+      Object key = rows.key(row);
+      if (keys.add(key)) {
+        keyBytes += ENTRY_BYTES + bytes(key);
+      }
     }
+  }
+
+  private static long bytes(Object key) {
+    if (key instanceof List<?> values) {
+      return VALUE_BYTES + values.stream().mapToLong(KeySet::bytes).sum();
+    }
+    if (key instanceof UTF8String text) {
+      return VALUE_BYTES + text.numBytes();
+    }
+    return VALUE_BYTES + (key instanceof ByteBuffer binary ? binary.remaining() : 0);
   }
 
   private boolean contains(KeyReader rows, int row) {
@@ -82,9 +115,9 @@ final class KeySet {
         : keys.contains(rows.key(row));
   }
 
-  /** How many keys there are. */
-  private long size() {
-    return (long) keys.size() + numbers.size();
+  @Override
+  public long bytes() {
+    return keyBytes + numbers.bytes();
   }
 
   /**

@@ -1,5 +1,7 @@
 package org.icecomb.spark.read;
 
+import java.util.function.LongConsumer;
+
 /** A set of integers without an object for each. */
 final class LongSet {
 
@@ -29,8 +31,20 @@ final class LongSet {
     return number == 0 ? hasZero : slots[slot(number)] == number;
   }
 
-  int size() {
-    return size + (hasZero ? 1 : 0);
+  void forEach(LongConsumer taker) {
+    if (hasZero) {
+      taker.accept(0);
+    }
+    for (long number : slots) {
+      if (number != 0) {
+        taker.accept(number);
+      }
+    }
+  }
+
+  /** The memory it takes. */
+  long bytes() {
+    return (long) Long.BYTES * slots.length;
   }
 
   /** The slot that has the number, or the empty one where it belongs. */

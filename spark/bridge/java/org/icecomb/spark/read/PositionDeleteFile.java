@@ -16,7 +16,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /** What is in a position delete file: deleted rows by the data files they are in. */
-final class PositionDeleteFile {
+final class PositionDeleteFile implements ExecutorCache.Sized {
 
   /** Reserved ids of Iceberg's specification, and the names in files without ids. */
   private static final StructType COLUMNS =
@@ -29,8 +29,7 @@ final class PositionDeleteFile {
       "[{\"field-id\": 2147483546, \"names\": [\"file_path\"]},"
           + " {\"field-id\": 2147483545, \"names\": [\"pos\"]}]";
 
-  /** 128 MB of positions. */
-  private static final KeptFiles<DeleteFile, PositionDeleteFile> KEPT = new KeptFiles<>(1 << 24);
+  private static final long PATH_BYTES = 160;
 
   private final Map<UTF8String, Positions> byPath = new HashMap<>();
 
@@ -48,6 +47,8 @@ final class PositionDeleteFile {
     }
   }
 
+  private record Key(DeleteFile file) {}
+
   private PositionDeleteFile() {}
 
   private static StructField column(String name, DataType type, long id) {
@@ -57,7 +58,7 @@ final class PositionDeleteFile {
 
   /** The contents of a delete file, read once for the tasks of an executor. */
   static PositionDeleteFile of(ColumnarReaderFactory factory, DeleteFile file) throws IOException {
-    return KEPT.get(file, () -> read(factory, file), PositionDeleteFile::size);
+    return ExecutorCache.get(factory.settings().cache(), new Key(file), () -> read(factory, file));
   }
 
   private static PositionDeleteFile read(ColumnarReaderFactory factory, DeleteFile file)
@@ -92,7 +93,14 @@ final class PositionDeleteFile {
     return found == null ? new long[0] : Arrays.copyOf(found.rows, found.count);
   }
 
-  private long size() {
-    return byPath.values().stream().mapToLong(each -> each.count).sum();
+  @Override
+  public long bytes() {
+    return byPath.entrySet().stream()
+        .mapToLong(
+            each ->
+                PATH_BYTES
+                    + each.getKey().numBytes()
+                    + (long) Long.BYTES * each.getValue().rows.length)
+        .sum();
   }
 }

@@ -19,7 +19,8 @@ record ReadSettings(
     boolean convertInt96,
     String timeZone,
     String datetimeRebase,
-    String int96Rebase)
+    String int96Rebase,
+    ExecutorCache.Settings cache)
     implements Serializable {
 
   /** Keys that Spark's schema conversion expects in the Hadoop configuration of a reader. */
@@ -50,7 +51,8 @@ record ReadSettings(
         conf.isParquetINT96TimestampConversion(),
         conf.sessionLocalTimeZone(),
         conf.getConfString("spark.sql.parquet.datetimeRebaseModeInRead"),
-        conf.getConfString("spark.sql.parquet.int96RebaseModeInRead"));
+        conf.getConfString("spark.sql.parquet.int96RebaseModeInRead"),
+        ExecutorCache.Settings.of(conf));
   }
 
   /** Prepares the Hadoop configuration that all readers of a scan start from. */

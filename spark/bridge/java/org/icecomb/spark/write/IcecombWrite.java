@@ -28,7 +28,6 @@ import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AbortWrite;
-import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
@@ -164,6 +163,6 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
         written.files().forEach(file -> paths.add(file.path()));
       }
     }
-    table.session().ask(catalog -> new AbortWrite(instructions.write(), paths), Done.class);
+    table.session().cleanUp(catalog -> new AbortWrite(instructions.write(), paths));
   }
 }

@@ -1,0 +1,104 @@
+package org.icecomb.spark.read;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * What the tasks of an executor have read of delete files, kept for its other tasks within bounds.
+ * Files never change.
+ */
+final class ExecutorCache {
+
+  private static final Map<Object, Entry> KEPT = new LinkedHashMap<>(16, 0.75f, true);
+
+  private ExecutorCache() {}
+
+  /**
+   * Bounds, by Iceberg's settings of a session; the tasks of each query shrink the cache to theirs.
+   *
+   * @param maxEntryBytes what is larger is not kept
+   * @param maxTotalBytes of all that is kept
+   * @param timeoutMs after which what nobody asked for is let go of
+   */
+  record Settings(boolean enabled, long maxEntryBytes, long maxTotalBytes, long timeoutMs)
+      implements Serializable {
+
+    private static final String PREFIX = "spark.sql.iceberg.executor-cache.";
+
+    static Settings of(SQLConf conf) {
+      return new Settings(
+          Boolean.parseBoolean(conf.getConfString(PREFIX + "enabled", "true")),
+          Long.parseLong(conf.getConfString(PREFIX + "max-entry-size", "67108864")),
+          Long.parseLong(conf.getConfString(PREFIX + "max-total-size", "134217728")),
+          1000 * JavaUtils.timeStringAsSec(conf.getConfString(PREFIX + "timeout", "10min")));
+    }
+  }
+
+  /** Reads what is asked for. */
+  interface Source<V> {
+    V read() throws IOException;
+  }
+
+  /** What can be kept. */
+  interface Sized {
+    /** About how much memory it takes. */
+    long bytes();
+  }
+
+  private static final class Entry {
+
+    private Sized value;
+    /** Of the value; one that is being read counts nothing yet. */
+    private volatile long bytes;
+    private volatile long usedMs;
+  }
+
+  /** What was read for a key before, or is read now; threads that ask at once read once. */
+  @SuppressWarnings("unchecked")
+  static <V extends Sized> V get(Settings settings, Object key, Source<V> source)
+      throws IOException {
+    if (!settings.enabled()) {
+      return source.read();
+    }
+    long now = System.nanoTime() / 1_000_000;
+    Entry entry;
+    synchronized (KEPT) {
+      entry = KEPT.computeIfAbsent(key, each -> new Entry());
+      entry.usedMs = now;
+    }
+    V found;
+    synchronized (entry) {
+      if (entry.value == null) {
+        entry.value = source.read();
+        entry.bytes = entry.value.bytes();
+      }
+      found = (V) entry.value;
+    }
+    shrink(settings, key, entry, now);
+    return found;
+  }
+
+  /** Lets go of what is too large, was not asked for long enough, or was asked for longest ago. */
+  private static void shrink(Settings settings, Object key, Entry last, long now) {
+    synchronized (KEPT) {
+      if (last.bytes > settings.maxEntryBytes()) {
+        KEPT.remove(key, last);
+      }
+      long total = KEPT.values().stream().mapToLong(entry -> entry.bytes).sum();
+      Iterator<Entry> oldest = KEPT.values().iterator();
+      while (oldest.hasNext()) {
+        Entry entry = oldest.next();
+        if (total <= settings.maxTotalBytes() && now - entry.usedMs < settings.timeoutMs()) {
+          return;
+        }
+        total -= entry.bytes;
+        oldest.remove();
+      }
+    }
+  }
+}
