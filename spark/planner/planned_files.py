@@ -36,6 +36,8 @@ _PAGE_CHARACTERS: Final = 1 << 20
 class PlannedFiles:
     """The files of a plan, each once however many parts it is read in.
 
+    `on_hdfs` says whether one of them lies on HDFS.
+
     Only what has not been handed out as a page is held, and of a file that is read in parts its
     place, until its last part is there.
 
@@ -64,6 +66,8 @@ class PlannedFiles:
         self._count = 0
         self._files: list[PlannedFile] = []
         self._groups: list[tuple[FileRange, ...]] = []
+        self._keys: list[tuple[Any, ...]] = []
+        self.on_hdfs = False
         self._members = 0
         self._sent = (0, 0)
 
@@ -75,9 +79,11 @@ class PlannedFiles:
                 self._parts[id(task.file)] = _Parts(sum(lengths))
             yield task
 
-    def add(self, group: ScanTaskGroup) -> None:
-        """Parts of files that one task reads."""
+    def add(self, group: ScanTaskGroup, key: tuple[Any, ...]) -> None:
+        """Parts of files that one task reads, and the values by which it is told apart."""
         self._groups.append(tuple(map(self._range, group.tasks)))
+        if key:
+            self._keys.append(key)
         self._members += len(group.tasks)
 
     @property
@@ -94,8 +100,9 @@ class PlannedFiles:
             deletes=self.positions.page(),
             delete_files=tuple(self._delete_files.files[files:]),
             keys=tuple(self._delete_files.keys[keys:]),
+            grouping_keys=tuple(self._keys),
         )
-        self._files, self._groups, self._members = [], [], 0
+        self._files, self._groups, self._keys, self._members = [], [], [], 0
         self._sent = len(self._delete_files.files), len(self._delete_files.keys)
         return page
 
@@ -118,10 +125,12 @@ class PlannedFiles:
 
     def _planned(self, task: FileScanTask) -> PlannedFile:
         file = task.file
+        path = self._locations.of(file.file_path)
+        self.on_hdfs = self.on_hdfs or path.startswith("hdfs:")
         by_value = self._delete_files.by_value(task)
         compared = (i for d in by_value for i in self._delete_files.keys[d.keys].field_ids)
         return PlannedFile(
-            path=self._locations.of(file.file_path),
+            path=path,
             format=file.file_format.value.lower(),
             spec_id=file.spec_id,
             constants=self._constants.of(file, compared),

@@ -38,6 +38,12 @@ _AGGREGATES: Final = flag(
 _ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
 _OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
 _PREFIX: Final = "spark.sql.iceberg."
+_GROUPED: Final = flag(
+    f"{_PREFIX}planning.preserve-data-grouping",
+    "Whether no task reads two partitions.",
+    default=False,
+)
+_LOCALITY: Final = flag("locality", "Whether tasks run where files lie.", default=False)
 _PARALLELISM: Final = optional_number(
     f"{_PREFIX}read.adaptive-split-size.parallelism", "How many tasks run at once.", least=1
 )
@@ -80,6 +86,16 @@ class ReadOptions:
         return self._of(
             _AGGREGATES, {}, "aggregate-push-down-enabled", "aggregate-push-down.enabled"
         )
+
+    def keeps_partitions_apart(self) -> bool:
+        """Whether no task reads rows of two partitions, which Spark is told then."""
+        return self._of(_GROUPED, {}, None, "planning.preserve-data-grouping")
+
+    def is_local(self, *, on_hdfs: bool) -> bool:
+        """Whether tasks are best run where their files lie; by default where one is on HDFS."""
+        if self.text("locality", "locality.enabled") is not None:
+            return self._of(_LOCALITY, {}, "locality", "locality.enabled")
+        return on_hdfs
 
     def parallelism(self, default: int) -> int:
         """How many tasks run at once."""

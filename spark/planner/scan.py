@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.rows.scan_task import FileScanTask, plan_task_groups
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.spark.planner.grouping_key import GroupingKey
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.partition_columns import partition_columns
 from icecomb.spark.planner.planned_files import PlannedFiles, PositionsOfFiles
@@ -79,11 +80,13 @@ def scan_plan(
     columns = partition_columns(state, request.field_ids, tasks)
     size = split_size(properties, options, request.hints, total)
     files = PlannedFiles(state, request, PositionsOfFiles(state, tasks), size.target)
-    groups = plan_task_groups(
-        files.begun(_taken(tasks)), size.target, size.lookback, size.open_cost
+    key = (
+        GroupingKey.of(tasks, state.schema, request.field_ids)
+        if options.keeps_partitions_apart()
+        else GroupingKey()
     )
-    for group in groups:
-        files.add(group)
+    for values, group in key.task_groups(files.begun(_taken(tasks)), size):
+        files.add(group, values)
         if files.has_page:
             yield files.page()
     yield files.page()
@@ -94,6 +97,8 @@ def scan_plan(
         vectorized=options.is_vectorized(properties),
         batch_rows=options.batch_rows(properties),
         partition_columns=columns,
+        grouping=key.fields,
+        locality=options.is_local(on_hdfs=files.on_hdfs),
     )
 
 

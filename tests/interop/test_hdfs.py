@@ -94,6 +94,54 @@ def test_a_hive_table_is_taken_over_written_by_all_and_given_back(
     spark.sql(f"DROP TABLE spark_catalog.{name}")
 
 
+def hosts_of_tasks(spark, text):
+    """The hosts where Spark would best run each task of a query."""
+    rdd = spark.sql(text)._jdf.queryExecution().toRdd()
+    context = spark._jsc.sc()
+    found = [context.getPreferredLocs(rdd, task) for task in range(rdd.getNumPartitions())]
+    return [[places.apply(i).host() for i in range(places.size())] for places in found]
+
+
+def test_tasks_are_run_where_hadoop_says_that_their_blocks_are(
+    lake, namespace, spark_on_hdfs, catalog
+):
+    spark, name = spark_on_hdfs, f"{namespace}.blocks"
+    table = lake.create_table(name, pa.schema([("id", pa.int64())]))
+    for first in range(2):
+        table.append(pa.table({"id": pa.array([first], pa.int64())}))
+    [path, _] = (task.file.file_path for task in table.refresh().scan().plan_files())
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    at = hadoop.Path(path)
+    files = at.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    [block] = files.getFileBlockLocations(at, 0, files.getFileStatus(at).getLen())
+    expected = list(block.getHosts())
+    assert expected
+    query = f"SELECT id FROM on_hdfs.{name}"
+    spark.conf.set("spark.sql.iceberg.read.split-size", "1")
+    try:
+        assert hosts_of_tasks(spark, query) == [expected, expected]
+        assert ids(spark.sql(query).collect()) == [0, 1]
+        spark.conf.set("spark.sql.iceberg.locality.enabled", "false")
+        assert hosts_of_tasks(spark, query) == [[], []]
+        # an option goes before the setting; a file that is gone is for its task to report
+        optional = f"{query} WITH (`locality` = 'true')"
+        table.io.delete(path)
+        assert sorted(hosts_of_tasks(spark, optional)) == sorted([[], expected])
+    finally:
+        spark.conf.unset("spark.sql.iceberg.locality.enabled")
+        spark.conf.unset("spark.sql.iceberg.read.split-size")
+        lake.drop_table(name)
+    # nobody is asked about local files, unless the query wants it
+    catalog.create_namespace("local_blocks")
+    local = catalog.create_table("local_blocks.t", pa.schema([("id", pa.int64())]))
+    local.append(pa.table({"id": pa.array([1], pa.int64())}))
+    query = "SELECT id FROM lake.local_blocks.t"
+    assert hosts_of_tasks(spark, query) == [[]]
+    assert hosts_of_tasks(spark, f"{query} WITH (`locality` = 'true')") == [["localhost"]]
+    catalog.drop_table("local_blocks.t")
+    catalog.drop_namespace("local_blocks")
+
+
 def test_spark_reads_and_writes_tables_whose_files_are_named_by_their_web_address(spark, hdfs):
     """Spark's own webhdfs:// does not work: it is told hdfs://, and the table keeps its names."""
     warehouse = f"webhdfs://127.0.0.1:{hdfs.http['nn1']}/warehouse/{uuid.uuid4().hex}"

@@ -48,6 +48,7 @@ from icecomb.spark.planner.protocol.scans import (
     EqualityDeletes,
     FileEntry,
     FileRange,
+    GroupingField,
     KeyColumns,
     NarrowedScan,
     NarrowScan,
@@ -116,7 +117,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 13
+PROTOCOL: Final = 14
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -154,6 +155,7 @@ __all__ = [
     "Exists",
     "FileEntry",
     "FileRange",
+    "GroupingField",
     "Identity",
     "KeyColumns",
     "LatestOffset",

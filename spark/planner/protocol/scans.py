@@ -258,6 +258,19 @@ class ScanStatistics(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingField(Message):
+    """A value by which the tasks of a scan are told apart.
+
+    Args:
+        transform: How it is made of a column, as Spark has it.
+        type: Its type, as Spark has it.
+    """
+
+    transform: Any
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPage(Message):
     """A part of what the tasks of a scan read; the lists of all pages make the plan.
 
@@ -269,6 +282,8 @@ class ScanPage(Message):
         deletes: Deleted positions, base64 of compressed differences.
         delete_files: The delete files that tasks read.
         keys: What equality deletes compare.
+        grouping_keys: For each of `partitions` the values of `ScanPlan.grouping`, or nothing where
+            there is none. Tasks of other values read other rows.
     """
 
     files: tuple[PlannedFile, ...]
@@ -276,6 +291,7 @@ class ScanPage(Message):
     deletes: tuple[str, ...]
     delete_files: tuple[DeleteFile, ...]
     keys: tuple[KeyColumns, ...]
+    grouping_keys: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +305,8 @@ class ScanPlan(Message):
         batch_rows: How many rows such a batch has; None for Spark's own number.
         partition_columns: Those of the columns to read by which the files are partitioned, whatever
             the transform: what a join comes to know of their values narrows the scan.
+        grouping: What all rows of a task have in common, where the session asked for that.
+        locality: Whether tasks are best run where their files lie.
     """
 
     name_mapping: Any
@@ -296,6 +314,8 @@ class ScanPlan(Message):
     vectorized: bool
     batch_rows: int | None
     partition_columns: tuple[str, ...]
+    grouping: tuple[GroupingField, ...]
+    locality: bool
 
 
 @dataclass(frozen=True, slots=True)

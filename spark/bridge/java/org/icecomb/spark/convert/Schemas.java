@@ -32,6 +32,10 @@ public final class Schemas {
     return (StructType) DataType.fromJson(Json.text(schema));
   }
 
+  public static DataType parseType(JsonNode type) {
+    return DataType.fromJson(Json.text(type));
+  }
+
   public static JsonNode toJson(DataType type) {
     return Json.parse(type.json());
   }

@@ -63,7 +63,7 @@ public final class Transforms {
   }
 
   /** Spark knows some transforms by class and not by name, so each is made by its own factory. */
-  private static Transform one(JsonNode transform) {
+  public static Transform one(JsonNode transform) {
     String name = transform.get("name").asText();
     Integer number = null;
     String column = null;

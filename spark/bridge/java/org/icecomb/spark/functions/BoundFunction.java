@@ -206,7 +206,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class BucketInt extends BoundFunction {
+  public static final class BucketInt extends BoundFunction implements ReducibleBucket {
     BucketInt(String name, DataType source) {
       super(name, Kind.BUCKET, source);
     }
@@ -216,7 +216,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class BucketLong extends BoundFunction {
+  public static final class BucketLong extends BoundFunction implements ReducibleBucket {
     BucketLong(String name, DataType source) {
       super(name, Kind.BUCKET, source);
     }
@@ -226,7 +226,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class BucketString extends BoundFunction {
+  public static final class BucketString extends BoundFunction implements ReducibleBucket {
     BucketString(String name, DataType source) {
       super(name, Kind.BUCKET, source);
     }
@@ -236,7 +236,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class BucketDecimal extends BoundFunction {
+  public static final class BucketDecimal extends BoundFunction implements ReducibleBucket {
     BucketDecimal(String name, DataType source) {
       super(name, Kind.BUCKET, source);
     }
@@ -246,7 +246,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
     }
   }
 
-  public static final class BucketBinary extends BoundFunction {
+  public static final class BucketBinary extends BoundFunction implements ReducibleBucket {
     BucketBinary(String name, DataType source) {
       super(name, Kind.BUCKET, source);
     }

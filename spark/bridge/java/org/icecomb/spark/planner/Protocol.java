@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 13;
+  static final int VERSION = 14;
 
   private Protocol() {}
 
@@ -185,19 +185,24 @@ public final class Protocol {
 
   public record ScanStatistics(long rows, long bytes) {}
 
+  public record GroupingField(JsonNode transform, JsonNode type) {}
+
   public record ScanPage(
       List<PlannedFile> files,
       List<List<FileRange>> partitions,
       List<String> deletes,
       List<DeleteFile> deleteFiles,
-      List<KeyColumns> keys) {}
+      List<KeyColumns> keys,
+      List<List<JsonNode>> groupingKeys) {}
 
   public record ScanPlan(
       JsonNode nameMapping,
       ScanStatistics statistics,
       boolean vectorized,
       Integer batchRows,
-      List<String> partitionColumns) {}
+      List<String> partitionColumns,
+      List<GroupingField> grouping,
+      boolean locality) {}
 
   public record NarrowScan(
       JsonNode reference,

@@ -109,14 +109,15 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     PlanStream request = new PlanStream(opened.stream(), scan.request(), start.json(), end.json());
+    ScanPlan plan;
     try {
-      ScanPlan plan =
+      plan =
           session.ask(catalog -> request, ScanPage.class, this::begun, ScanPlan.class);
       nameMapping = plan.nameMapping();
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
-    return tasks.complete().groups(path -> true).toArray(new InputPartition[0]);
+    return scan.partitions(plan, tasks.complete(), path -> true, new BlockLocations());
   }
 
   /** A planner that was lost is asked again, for all pages. */

@@ -6,7 +6,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
@@ -40,8 +41,14 @@ record FileTask(
     List<EqualityDeletes> equalityDeletes)
     implements Serializable {
 
-  /** What one Spark task reads. */
-  record Group(List<FileTask> files) implements InputPartition {}
+  /**
+   * What one Spark task reads.
+   *
+   * @param partitionKey what all its rows have in common, or null where tasks are not told apart
+   * @param preferredLocations the hosts where most of it lies; none where nobody asked
+   */
+  record Group(List<FileTask> files, InternalRow partitionKey, String[] preferredLocations)
+      implements HasPartitionKey {}
 
   /** All of a file of a plan. */
   static FileTask whole(PlannedFile file, PlannedTasks plan) {

@@ -19,8 +19,10 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
@@ -51,7 +53,11 @@ import org.icecomb.spark.planner.Protocol.SplitHints;
  * of a statement that changes rows: what is left out then are files of the plan, and nothing else
  * of it changes.
  */
-class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+class IcecombScan
+    implements Batch,
+        SupportsReportStatistics,
+        SupportsReportPartitioning,
+        SupportsRuntimeV2Filtering {
 
   private static final String SPLIT_BYTES = "spark.sql.files.maxPartitionBytes";
   private static final String OPEN_COST_BYTES = "spark.sql.files.openCostInBytes";
@@ -66,6 +72,7 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
   private PlannedTasks tasks;
   private Set<String> needed;
   private AppendStream stream;
+  private final BlockLocations locations = new BlockLocations();
 
   /**
    * @param limit how many rows are enough, or null for all
@@ -121,7 +128,32 @@ class IcecombScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2F
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return tasks().groups(this::isRead).toArray(new InputPartition[0]);
+    return partitions(plan(), tasks(), this::isRead, locations);
+  }
+
+  /**
+   * What Spark's tasks read of a plan.
+   *
+   * @param chosen chooses the files by their paths
+   * @param locations where files lie, as far as that was asked before
+   */
+  final InputPartition[] partitions(
+      ScanPlan plan,
+      PlannedTasks tasks,
+      java.util.function.Predicate<String> chosen,
+      BlockLocations locations) {
+    if (plan.locality()) {
+      locations.learn(tasks.parts(chosen), table.session().hadoop());
+    }
+    return tasks
+        .groups(chosen, new Grouping(plan.grouping()), locations)
+        .toArray(new InputPartition[0]);
+  }
+
+  /** What tells its tasks apart; narrowing the scan changes nothing of that. */
+  @Override
+  public Partitioning outputPartitioning() {
+    return new Grouping(plan().grouping()).partitioning(tasks().size());
   }
 
   /** Whether a data file of the plan is read. */

@@ -7,6 +7,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
@@ -29,7 +31,8 @@ final class PlannedTasks implements Consumer<ScanPage> {
 
   private final StructType columns;
   private final StructType partition;
-  private final List<FileTask.Group> groups = new ArrayList<>();
+  private final List<List<FileTask>> groups = new ArrayList<>();
+  private final List<List<JsonNode>> groupingKeys = new ArrayList<>();
   private final List<ReplaceableFile> replaceable = new ArrayList<>();
 
   /** What later pages may name. */
@@ -58,6 +61,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
     page.keys().forEach(key -> compared.add(Schemas.parse(key.schema())));
     page.files().forEach(this::add);
     page.partitions().forEach(this::group);
+    page.groupingKeys().forEach(key -> groupingKeys.add(share(key)));
   }
 
   private void add(PlannedFile file) {
@@ -73,7 +77,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
     for (FileRange range : ranges) {
       tasks.add(files.get(range.file()).part(range.start(), range.length()));
     }
-    groups.add(new FileTask.Group(tasks));
+    groups.add(tasks);
   }
 
   /** No more pages come. */
@@ -87,20 +91,36 @@ final class PlannedTasks implements Consumer<ScanPage> {
     return this;
   }
 
-  /** What each Spark task reads of the files that are chosen by their paths. */
-  List<FileTask.Group> groups(Predicate<String> chosen) {
+  /**
+   * What each Spark task reads of the files that are chosen by their paths.
+   *
+   * @param grouping what tells the tasks apart
+   * @param locations where files lie, as far as that was asked
+   */
+  List<FileTask.Group> groups(
+      Predicate<String> chosen, Grouping grouping, BlockLocations locations) {
     List<FileTask.Group> found = new ArrayList<>(groups.size());
-    for (FileTask.Group group : groups) {
-      List<FileTask> tasks = group.files();
+    for (int i = 0; i < groups.size(); i++) {
+      List<FileTask> tasks = groups.get(i);
       if (!tasks.stream().allMatch(task -> chosen.test(task.path()))) {
         tasks = tasks.stream().filter(task -> chosen.test(task.path())).toList();
-        group = new FileTask.Group(tasks);
       }
       if (!tasks.isEmpty()) {
-        found.add(group);
+        InternalRow key = groupingKeys.isEmpty() ? null : grouping.key(groupingKeys.get(i));
+        found.add(new FileTask.Group(tasks, key, locations.hosts(tasks)));
       }
     }
     return found;
+  }
+
+  /** The parts of the files that are chosen by their paths. */
+  Stream<FileTask> parts(Predicate<String> chosen) {
+    return groups.stream().flatMap(List::stream).filter(task -> chosen.test(task.path()));
+  }
+
+  /** How many tasks there are, of all files. */
+  int size() {
+    return groups.size();
   }
 
   /** The files that may be replaced, if that was asked for. */

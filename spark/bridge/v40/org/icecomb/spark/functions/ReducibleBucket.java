@@ -1,0 +1,41 @@
+package org.icecomb.spark.functions;
+
+import java.math.BigInteger;
+import org.apache.spark.sql.connector.catalog.functions.Reducer;
+import org.apache.spark.sql.connector.catalog.functions.ReducibleFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+
+/**
+ * Buckets that are put together to fewer: a bucket of n is known by its number modulo a divisor of n,
+ * so that tables of other numbers of buckets are joined by what divides both.
+ */
+interface ReducibleBucket extends ReducibleFunction<Integer, Integer> {
+
+  /** Of every function. */
+  String canonicalName();
+
+  @Override
+  default Reducer<Integer, Integer> reducer(
+      int buckets, ReducibleFunction<?, ?> other, int otherBuckets) {
+    int common =
+        BigInteger.valueOf(buckets).gcd(BigInteger.valueOf(otherBuckets)).intValueExact();
+    boolean same =
+        other instanceof ReducibleBucket bucket && bucket.canonicalName().equals(canonicalName());
+    return same && common > 1 && common < buckets ? new Remainder(common) : null;
+  }
+
+  /** The bucket among fewer. */
+  record Remainder(int buckets) implements Reducer<Integer, Integer> {
+
+    @Override
+    public Integer reduce(Integer bucket) {
+      return bucket == null ? null : bucket % buckets;
+    }
+
+    /** Of Spark 4.2 and later. */
+    public DataType resultType() {
+      return DataTypes.IntegerType;
+    }
+  }
+}
