@@ -66,7 +66,20 @@ def test_hive_and_iceberg_tables_stand_side_by_side(run):
 @pytest.mark.parametrize("minor", ["3.5", "4.1"])
 def test_hive_and_iceberg_tables_stand_side_by_side_on_another_spark(other_spark, minor):
     name = f"side_by_side_{minor.replace('.', '_')}"
-    check(other_spark(minor).sql, FILE, "spark_catalog", name)
+    run = other_spark(minor).sql
+    check(run, FILE, "spark_catalog", name)
+    # these Sparks make the table without asking a catalog, of an entry that only Iceberg can read
+    run(f"CREATE DATABASE {name}")
+    run(f"CREATE TABLE {name}.ours (id INT) USING iceberg")
+    run(f"CREATE TABLE {name}.plain (id INT) STORED AS PARQUET")
+    run(f"CREATE TABLE {name}.plain2 LIKE {name}.plain")
+    run(f"USE {name}")
+    for source in ("ours", f"{name}.ours"):
+        with pytest.raises(AssertionError, match="USING iceberg AS SELECT"):
+            run(f"CREATE TABLE {name}.ours2 LIKE {source}")
+    run("USE default")
+    run(f"DROP TABLE {name}.ours")
+    run(f"DROP DATABASE {name} CASCADE")
 
 
 def test_icebergs_own_session_catalog_answers_the_same(iceberg_java):
@@ -131,19 +144,28 @@ def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_r
     session.sql(f"DROP DATABASE {db} CASCADE")
 
 
-def test_hive_tables_are_served_where_no_planner_can_be_started(session_of, namespace, catalog):
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"python": "/nonexistent/python"}, r"planner does not run(.|\n)*hint: set spark\.sql\."),
+        ({"hive.metastore.use.SSL": "true"}, r"metastore(.|\n)*hint: "),
+    ],
+    ids=["no planner", "no way to the metastore"],
+)
+def test_hive_tables_are_served_where_iceberg_tables_cannot_be(
+    session_of, namespace, catalog, options, reason
+):
     with_planner = session_of()
     with_planner.sql(f"CREATE TABLE {namespace}.hive STORED AS PARQUET AS SELECT 1 AS id")
     for table, more in (("ours", ""), ("by_hive", "TBLPROPERTIES ('engine.hive.enabled'='true')")):
         with_planner.sql(f"CREATE TABLE {namespace}.{table} (id INT) USING iceberg {more}")
-    session = session_of(python="/nonexistent/python")
+    session = session_of(**options)
     assert rows_of(session, f"SELECT * FROM {namespace}.hive") == [[1]]
     session.sql(f"INSERT INTO {namespace}.hive VALUES (2)")
     session.sql(f"ALTER TABLE {namespace}.hive RENAME TO {namespace}.hive2")
     assert rows_of(session, f"SELECT count(*) FROM {namespace}.hive2") == [[2]]
     shown = rows_of(session, f"SHOW TABLES IN {namespace}")
     assert [row[1] for row in shown] == ["by_hive", "hive2", "ours"]
-    planner = r"planner does not run(.|\n)*hint: set spark\.sql\.catalog\.<name>\.python"
     for statement in (
         "SELECT * FROM {}.ours",
         "SELECT * FROM {}.by_hive",
@@ -153,7 +175,7 @@ def test_hive_tables_are_served_where_no_planner_can_be_started(session_of, name
         "ALTER TABLE {}.ours SET TBLPROPERTIES ('a' = 'b')",
         "CREATE TABLE {}.more (id INT) USING iceberg",
     ):
-        refused(session, statement.format(namespace), planner)
+        refused(session, statement.format(namespace), reason)
     refused(session, f"SELECT * FROM {namespace}.nothing", "TABLE_OR_VIEW_NOT_FOUND")
     refused(session, f"DROP DATABASE {namespace} CASCADE", "2 Iceberg tables")
     session.sql(f"DROP TABLE {namespace}.hive2")
@@ -191,6 +213,34 @@ def test_what_is_broken_or_of_another_kind_is_told_by_name(session_of, namespace
     session.sql(f"DROP TABLE {namespace}.broken")
     assert catalog.list_tables(namespace) == [(namespace, "nowhere"), (namespace, "ours")]
     catalog.client.drop_table(namespace, "nowhere")
+
+
+def test_what_fails_while_a_table_is_made_or_replaced_leaves_things_as_they_were(
+    session_of, namespace, catalog
+):
+    """`noop` is a source of Spark's own whose tables go through the catalog, in two steps."""
+    session = session_of()
+    session.sql(f"CREATE TABLE {namespace}.ours USING iceberg AS SELECT 1 AS id")
+    failing = "AS SELECT CAST(raise_error('stop') AS INT) AS id"
+    for statement in ("CREATE TABLE {}.new", "CREATE OR REPLACE TABLE {}.ours"):
+        with pytest.raises(Exception, match="stop"):
+            session.sql(f"{statement.format(namespace)} USING iceberg {failing}")
+    assert rows_of(session, f"SELECT * FROM {namespace}.ours") == [[1]]
+    for replacing in ("CREATE OR REPLACE", "REPLACE"):
+        refused(session, f"{replacing} TABLE {namespace}.ours USING noop", "cannot replace it")
+        refused(
+            session,
+            f"{replacing} TABLE {namespace}.ours USING parquet AS SELECT 2 AS id",
+            "REPLACE",
+        )
+    assert rows_of(session, f"SELECT * FROM {namespace}.ours") == [[1]]
+    session.sql(f"CREATE OR REPLACE TABLE {namespace}.empty USING noop")
+    session.sql(f"REPLACE TABLE {namespace}.empty USING noop")
+    refused(session, f"REPLACE TABLE {namespace}.nothing USING noop", "NOT_FOUND")
+    with pytest.raises(Exception, match="noop"):
+        session.sql(f"CREATE TABLE {namespace}.half USING noop AS SELECT 1 AS id")
+    names = [row[1] for row in rows_of(session, f"SHOW TABLES IN {namespace}")]
+    assert names == ["empty", "ours"]
 
 
 def test_another_metastore_than_sparks_own_is_refused(session_of):

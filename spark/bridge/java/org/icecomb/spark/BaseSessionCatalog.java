@@ -49,6 +49,13 @@ abstract class BaseSessionCatalog
 
   private static final Set<String> PROVIDERS = Set.of("iceberg", "icecomb");
 
+  /** Errors of the planner that are the statement's, whatever it names. */
+  private static final Set<String> FINAL =
+      Set.of(PlannerException.CANCELLED, "ConfigurationError");
+
+  /** Those of a planner, or of its way to the metastore, that will be the same for the next table. */
+  private static final Set<String> FAILURES = Set.of(PlannerException.START, "MetastoreError");
+
   private static final AbstractFunction1<String, Object> ICEBERG =
       new AbstractFunction1<>() {
         @Override
@@ -60,7 +67,7 @@ abstract class BaseSessionCatalog
   private final IcecombCatalog ours = new IcecombCatalog();
   private final Set<String> seenAsOurs = ConcurrentHashMap.newKeySet();
   private TableCatalog sparks;
-  private volatile boolean withoutPlanner;
+  private volatile boolean oursFails;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -139,28 +146,26 @@ abstract class BaseSessionCatalog
 
   /** Ours is asked first: Spark's own catalog shows Iceberg tables, and cannot read them. */
   private Table load(Identifier table, Loading loading) throws NoSuchTableException {
-    if (withoutPlanner && isKnownToSpark(table) && !mayBeIceberg(table)) {
+    if (oursFails && isKnownToSpark(table) && !mayBeIceberg(table)) {
       return loading.by(sparks);
     }
     try {
       Table found = loading.by(ours);
-      withoutPlanner = false;
+      oursFails = false;
       seenAsOurs.add(key(table));
       return found;
     } catch (Exception refusal) {
-      if (!leavesItToSpark(refusal)) {
-        throw SparkErrors.unchecked(refusal);
-      }
       return loadSparks(table, loading, refusal);
     }
   }
 
   private Table loadSparks(Identifier table, Loading loading, Exception refusal)
       throws NoSuchTableException {
+    boolean unknown = isUnknown(refusal);
     if (!isSparks(table)) {
-      throw SparkErrors.unchecked(withoutPlanner ? refusal : new NoSuchTableException(table));
+      throw SparkErrors.unchecked(unknown ? new NoSuchTableException(table) : refusal);
     }
-    if (withoutPlanner && mayBeIceberg(table)) {
+    if (!unknown && mayBeIceberg(table)) {
       throw SparkErrors.unchecked(refusal);
     }
     if (seenAsOurs.remove(key(table))) {
@@ -176,14 +181,21 @@ abstract class BaseSessionCatalog
     return found;
   }
 
-  /** Whether the answer about a name means that Spark's own catalog is to be asked about it. */
-  private boolean leavesItToSpark(Exception refusal) {
-    String type = refusal.getCause() instanceof PlannerException cause ? cause.type() : "";
-    withoutPlanner = type.equals(PlannerException.START);
-    return withoutPlanner
-        || type.equals("NoSuchIcebergTableError")
-        || refusal instanceof NoSuchTableException
-        || refusal instanceof NoSuchNamespaceException;
+  /**
+   * Whether ours was asked and has no such table; else it cannot tell now, and what Spark's own catalog
+   * knows for sure to be no Iceberg table is served all the same.
+   */
+  private boolean isUnknown(Exception refusal) {
+    if (refusal instanceof NoSuchTableException || refusal instanceof NoSuchNamespaceException) {
+      oursFails = false;
+      return true;
+    }
+    String type = refusal.getCause() instanceof PlannerException cause ? cause.type() : null;
+    if (type == null || FINAL.contains(type)) {
+      throw SparkErrors.unchecked(refusal);
+    }
+    oursFails = FAILURES.contains(type);
+    return type.equals("NoSuchIcebergTableError");
   }
 
   private static RuntimeException elsewhere(Identifier table) {
@@ -223,20 +235,17 @@ abstract class BaseSessionCatalog
     }
   }
 
-  /** Without a planner it is what Spark's own catalog shows of it. */
+  /** Where ours cannot tell, it is what Spark's own catalog knows. */
   private boolean isOurs(Identifier table) throws NoSuchTableException {
     if (!isSparks(table)) {
       return true;
     }
     try {
       boolean found = ours.tableExists(table);
-      withoutPlanner = false;
+      oursFails = false;
       return found;
     } catch (Exception refusal) {
-      if (!leavesItToSpark(refusal)) {
-        throw SparkErrors.unchecked(refusal);
-      }
-      return withoutPlanner && sparks.tableExists(table) && mayBeIceberg(table);
+      return !isUnknown(refusal) && sparks.tableExists(table) && mayBeIceberg(table);
     }
   }
 
@@ -456,19 +465,16 @@ abstract class BaseSessionCatalog
     try {
       return List.of(ours.listTables(namespace));
     } catch (Exception refusal) {
-      if (!leavesItToSpark(refusal)) {
-        throw SparkErrors.unchecked(refusal);
-      }
-    }
-    List<Identifier> found = new ArrayList<>();
-    if (withoutPlanner) {
-      for (Identifier each : sparks.listTables(namespace)) {
-        if (catalogOf(each) == ours) {
-          found.add(each);
+      List<Identifier> found = new ArrayList<>();
+      if (!isUnknown(refusal)) {
+        for (Identifier each : sparks.listTables(namespace)) {
+          if (catalogOf(each) == ours) {
+            found.add(each);
+          }
         }
       }
+      return found;
     }
-    return found;
   }
 
   @Override

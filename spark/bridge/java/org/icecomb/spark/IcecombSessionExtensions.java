@@ -4,6 +4,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.statement.ExtensionOrder;
+import org.icecomb.spark.statement.LikeCheck;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.StatementParser;
 import scala.Tuple2;
@@ -26,6 +27,7 @@ public final class IcecombSessionExtensions
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectCheckRule(ExtensionOrder::new);
+    extensions.injectCheckRule(LikeCheck::new);
     return BoxedUnit.UNIT;
   }
 
