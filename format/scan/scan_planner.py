@@ -144,6 +144,7 @@ class ScanPlanner:
         schema: What the filter is bound to.
         row_filter: Bound.
         added_by: Only files that these snapshots added; all live files by default.
+        removed_by: Only files that these snapshots removed.
         keep: Statistics that `Selected` has whatever the filter needs.
     """
 
@@ -155,13 +156,17 @@ class ScanPlanner:
         row_filter: BooleanExpression,
         *,
         added_by: Iterable[int] | None = None,
+        removed_by: Iterable[int] | None = None,
         keep: Iterable[str] = (),
     ) -> None:
         self._metadata = metadata
         self._io = io
         self._schema = schema
         self._filter = row_filter
-        self._added_by = None if added_by is None else integers(list(added_by))
+        changed_by = added_by if removed_by is None else removed_by
+        self._changed_by = None if changed_by is None else integers(list(changed_by))
+        status = ManifestEntryStatus.ADDED if removed_by is None else ManifestEntryStatus.DELETED
+        self._status = scalar(status.value, pa.int32())
         self._keep = tuple(keep)
         self._specs: dict[int, _SpecFilter] = {}
         self._bounded = bounded_columns(row_filter)
@@ -324,11 +329,10 @@ class ScanPlanner:
         )
 
     def _wanted(self, columns: ManifestColumns) -> pa.BooleanArray:
-        if self._added_by is None:
+        if self._changed_by is None:
             return columns.live
-        added = scalar(ManifestEntryStatus.ADDED.value, pa.int32())
-        by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._added_by)
-        return pc.and_(pc.equal(columns.column("status"), added), by_these)
+        by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._changed_by)
+        return pc.and_(pc.equal(columns.column("status"), self._status), by_these)
 
     def _tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
         count = selected.count

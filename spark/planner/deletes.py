@@ -41,7 +41,7 @@ class Deletes:
             CommitStateUnknownError: It cannot be told.
         """
         state = self._states.find(request.reference)
-        if state.time_travel:
+        if state.is_read_only:
             raise UnsupportedError(
                 f"A version of table {state.name} cannot be changed",
                 hint="delete from the table itself, or from a branch of it (….branch_name)",

@@ -16,13 +16,16 @@ def partition_columns(
     """The columns to read whose values partition files of the scan, under any transform.
 
     As in Iceberg Java, older specs count where files still have them. A field inside a struct is
-    not among them: Spark looks for whole columns.
+    not among them: Spark looks for whole columns. A changelog has none: its files are not those of
+    one state.
 
     Args:
         state: The table.
         read_ids: The columns that are read.
         tasks: The scan's.
     """
+    if state.metadata_table is not None:
+        return ()
     specs = {task.spec.spec_id: task.spec for task in tasks}
     sources = {field.source_id for spec in specs.values() for field in spec.fields}
     columns = (field for field in state.schema.fields if field.field_id in sources)

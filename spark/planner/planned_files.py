@@ -232,8 +232,9 @@ class PositionsOfFiles:
         """The place of the positions of a task's file; None if none are deleted."""
         files = position_delete_files(task) if self._reader is not None else []
         positions = self._reader.of(task.file, files) if self._reader and files else None
-        if positions is None:
-            return None
+        return None if positions is None else self._keep(positions)
+
+    def _keep(self, positions: npt.NDArray[np.int64]) -> int:
         text = encode_positions(positions)
         self._encoded.append(text)
         self.characters += len(text)

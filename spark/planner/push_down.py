@@ -43,6 +43,8 @@ class PushDown:
             ValidationError: Read options contradict each other, or the name of the table.
         """
         state = self._states.find(request.reference)
+        if state.metadata_table is not None:
+            return DecidedFilters((False,) * len(request.filters))
         scan = ReadOptions(request.options, request.settings).scan_of(state)
         specs = scan.specs()
         return DecidedFilters(
@@ -59,7 +61,7 @@ class PushDown:
         """
         state = self._states.find(request.reference)
         options = ReadOptions(request.options, request.settings)
-        if not options.pushes_aggregates():
+        if state.metadata_table is not None or not options.pushes_aggregates():
             return Aggregated(None)
         try:
             scan = _filtered(state, options.scan_of(state), request.filters, request)

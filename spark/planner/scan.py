@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.spark.planner.changes.columns import CHANGES
+from icecomb.spark.planner.changes.files import Changelog
+from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.grouping_key import GroupingKey
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.partition_columns import partition_columns
@@ -46,6 +49,20 @@ class Scans:
         """
         state = self._states.find(request.reference)
         options = ReadOptions(request.options, request.settings)
+        if state.metadata_table == CHANGES:
+            if request.rewrite:
+                raise UnsupportedError(
+                    f"The changes of table {state.name} cannot be changed",
+                    hint="change rows of the table itself",
+                    table=state.name,
+                )
+            given = {key.lower(): text for key, text in request.options.items()}
+            log = Changelog(state, given)
+            return (
+                yield from scan_plan(
+                    state, log.tasks, request, lambda size: ChangedFiles(state, request, log, size)
+                )
+            )
         scan = _scan(state, request, options)
         if request.rewrite:
             _check_is_whole(state, options)
@@ -61,7 +78,10 @@ class Scans:
 
 
 def scan_plan(
-    state: TableState, tasks: deque[FileScanTask], request: PlanScan
+    state: TableState,
+    tasks: deque[FileScanTask],
+    request: PlanScan,
+    planned: Callable[[int], PlannedFiles] | None = None,
 ) -> Generator[ScanPage, None, ScanPlan]:
     """How Spark reads these files.
 
@@ -69,6 +89,7 @@ def scan_plan(
         state: The table.
         tasks: Whole files; they are taken out.
         request: Which columns are read, and how big partitions are.
+        planned: Makes what tells Spark of the files, given the size of parts of them.
 
     Raises:
         UnsupportedError: A data or delete file is where Spark cannot open it.
@@ -79,10 +100,14 @@ def scan_plan(
     rows = sum(task.record_count for task in tasks)
     columns = partition_columns(state, request.field_ids, tasks)
     size = split_size(properties, options, request.hints, total)
-    files = PlannedFiles(state, request, PositionsOfFiles(state, tasks), size.target)
+    files = (
+        PlannedFiles(state, request, PositionsOfFiles(state, tasks), size.target)
+        if planned is None
+        else planned(size.target)
+    )
     key = (
         GroupingKey.of(tasks, state.schema, request.field_ids)
-        if options.keeps_partitions_apart()
+        if options.keeps_partitions_apart() and planned is None
         else GroupingKey()
     )
     for values, group in key.task_groups(files.begun(_taken(tasks)), size):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.inspect.inspection import NAMES, TIME_TRAVELLING
+from icecomb.spark.planner.changes.columns import CHANGES
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _SELECTOR: Final = re.compile(r"(branch|tag)_(.+)|(snapshot_id|at_timestamp)_([0-9]+)", re.DOTALL)
 SELECTORS: Final = (
     f"branch_…, tag_…, snapshot_id_…, at_timestamp_… (ms) and the metadata tables "
-    f"{', '.join(NAMES)}"
+    f"{', '.join((*NAMES, CHANGES))}"
 )
 """All of them, for messages."""
 
@@ -32,7 +33,7 @@ def select(state: TableState, selector: str) -> TableState | None:
     Raises:
         NoSuchSnapshotError: The table has no such branch, tag or snapshot.
     """
-    if selector.lower() in NAMES:
+    if selector.lower() in {*NAMES, CHANGES}:
         return replace(state, metadata_table=selector.lower())
     found = _SELECTOR.fullmatch(selector)
     if found is None:
@@ -114,7 +115,7 @@ def check_shows_one_snapshot(state: TableState) -> None:
     """
     table = state.metadata_table
     # the logs are of the whole table, whatever snapshot is asked for: as in Iceberg Java
-    if table is not None and table.startswith("all_"):
+    if table is not None and (table == CHANGES or table.startswith("all_")):
         raise ValidationError(
             f"Cannot select a snapshot in {state.name}.{table}: it shows all snapshots",
             hint=f"of one snapshot are {', '.join(TIME_TRAVELLING)}",

@@ -14,6 +14,7 @@ from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.changes.columns import CHANGES, changelog_schema
 from icecomb.spark.planner.kept_metadata import KeptMetadata
 from icecomb.spark.planner.protocol import Reference, TableName
 from icecomb.spark.planner.selectors import SELECTORS, select
@@ -69,6 +70,11 @@ class TableState:
         return self.travelled_to is not None
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether this is a version, or what is told of the table, which no statement changes."""
+        return self.time_travel or self.metadata_table is not None
+
+    @property
     def is_selected(self) -> bool:
         """Whether the table's name says which of its states, or metadata tables, is meant."""
         return self.time_travel or self.branch is not None or self.metadata_table is not None
@@ -87,7 +93,16 @@ class TableState:
     @property
     def schema(self) -> Schema:
         """Of the snapshot in time travel, of the metadata table if it is one, else the table's."""
-        return self.scan().schema() if self.metadata_table is None else self.inspected().schema
+        if self.metadata_table is None:
+            return self.scan().schema()
+        if self.metadata_table == CHANGES:
+            return changelog_schema(self.metadata.schema())
+        return self.inspected().schema
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its rows are those of files."""
+        return self.metadata_table in {None, CHANGES}
 
     def scan(self) -> TableScan:
         """All rows of this state."""

@@ -125,7 +125,7 @@ def described(state: TableState) -> TableDescription:
         uuid=str(state.metadata.table_uuid),
         # metadata tables change with the metadata, not with the rows
         version=_version(state) if state.metadata_table is None else state.metadata_location,
-        has_files=state.metadata_table is None,
+        has_files=state.has_files,
     )
 
 

@@ -283,7 +283,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
 
 
 def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str, str]) -> None:
-    if state.time_travel:
+    if state.is_read_only:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
             hint="write to the table itself, or to a branch of it (….branch_name)",

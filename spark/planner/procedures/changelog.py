@@ -23,19 +23,19 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.scan.snapshot_changes import SnapshotChanges, snapshot_changes
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.snapshot import Operation, Snapshot
+from icecomb.format.spec.snapshot import Snapshot
+from icecomb.spark.planner.changes.snapshots import (
+    RANGE_OPTIONS,
+    START,
+    START_TIME,
+    changed_snapshots,
+)
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
 from icecomb.spark.schema import spark_type, sql_type
 
-_START: Final = "start-snapshot-id"
-_END: Final = "end-snapshot-id"
-_START_TIME: Final = "start-timestamp"
-_END_TIME: Final = "end-timestamp"
-_OPTIONS: Final = (_START, _END, _START_TIME, _END_TIME)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
 _CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
@@ -89,7 +89,12 @@ class _Changelog:
         self._columns = [
             (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in table.schema().fields
         ]
-        self._snapshots = _range(table, options)
+        if unknown := sorted(options.keys() - set(RANGE_OPTIONS)):
+            raise ValidationError(
+                f"create_changelog_view has no option {unknown[0]}",
+                hint=f"its options: {', '.join(RANGE_OPTIONS)}",
+            )
+        self._snapshots = changed_snapshots(table.metadata, options)
         self._locations = HadoopLocations(table.io.properties)
 
     @property
@@ -158,7 +163,7 @@ class _Changelog:
             raise NoSuchSnapshotError(
                 f"What snapshot {snapshot.snapshot_id} changed is not known any more: the one "
                 "before it has expired",
-                hint=f"begin later: give {_START}, or {_START_TIME}",
+                hint=f"begin later: give {START}, or {START_TIME}",
             )
         inserted, deleted = self._rows(changes, snapshot, parent)
         tail = f"{ordinal} AS _change_ordinal, {snapshot.snapshot_id}L AS _commit_snapshot_id"
@@ -230,7 +235,7 @@ def _column(schema: Schema, field_id: int, name: str, kind: str) -> str:
     if "<" in kind and before != kind:
         raise SchemaError(
             f"Column {name} was {before} and is {kind}: its rows cannot be shown as one column",
-            hint=f"begin after the change of the schema: give {_START}",
+            hint=f"begin after the change of the schema: give {START}",
         )
     return f"t.{quoted(old.name)}"
 
@@ -256,45 +261,3 @@ def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
             hint="give identifier_columns, or ALTER TABLE ... SET IDENTIFIER FIELDS",
         )
     return [schema.find_field(name, case_sensitive=False).name for name in names]
-
-
-def _range(table: Table, options: Mapping[str, str]) -> list[Snapshot]:
-    """The snapshots whose changes are asked for, oldest first; replacing ones change no rows."""
-    if unknown := sorted(options.keys() - set(_OPTIONS)):
-        raise ValidationError(
-            f"create_changelog_view has no option {unknown[0]}",
-            hint=f"its options: {', '.join(_OPTIONS)}",
-        )
-    given = {key: _whole(key, text) for key, text in options.items()}
-    for one, other in ((_START, _START_TIME), (_END, _END_TIME)):
-        if one in given and other in given:
-            raise ValidationError(
-                f"{one} and {other} are both given", hint="give at most one of them"
-            )
-    metadata = table.metadata
-    for key in (_START, _END):
-        if key in given and not metadata.has_snapshot(given[key]):
-            raise NoSuchSnapshotError(
-                f"{key} {given[key]}: the table has no such snapshot",
-                hint="look for its id in the snapshots of the table; it may have expired",
-            )
-    line = list(ancestors_of(metadata, given.get(_END, metadata.current_snapshot_id)))
-    if _END_TIME in given:
-        line = [s for s in line if s.timestamp_ms <= given[_END_TIME]]
-    if _START_TIME in given:
-        line = [s for s in line if s.timestamp_ms > given[_START_TIME]]
-    if _START in given:
-        ids = [snapshot.snapshot_id for snapshot in line]
-        if given[_START] not in ids:
-            raise ValidationError(
-                f"{_START} {given[_START]} is no ancestor of the end",
-                hint="give a snapshot that the end came from: see ancestors_of",
-            )
-        line = line[: ids.index(given[_START])]
-    return [s for s in reversed(line) if s.operation != Operation.REPLACE]
-
-
-def _whole(key: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise ValidationError(f"{key} is a whole number, not {text!r}", hint="give it as digits")
-    return int(text)

@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
@@ -153,6 +154,9 @@ class IcecombScan
   /** What tells its tasks apart; narrowing the scan changes nothing of that. */
   @Override
   public Partitioning outputPartitioning() {
+    if (stream != null) {
+      return new UnknownPartitioning(0);
+    }
     return new Grouping(plan().grouping()).partitioning(tasks().size());
   }
 

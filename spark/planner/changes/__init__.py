@@ -1,0 +1,1 @@
+"""What commits inserted and deleted, row by row."""

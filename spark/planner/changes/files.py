@@ -1,0 +1,237 @@
+"""The files that commits changed, and which of their rows were inserted or deleted.
+
+Rows of a file that a commit added were inserted, rows that a removed file had left were deleted.
+Of a file that stays, those rows were deleted that its new position deletes name.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.manifests.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.rows.deletes.position_delete import PositionDeletes
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.scan.delete_index import DeleteFileIndex
+from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.spark.planner.changes.columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from icecomb.spark.planner.changes.snapshots import START, START_TIME, changed_snapshots
+from icecomb.spark.planner.delete_files import position_delete_files
+from icecomb.spark.planner.values import value_to_json
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from icecomb.format.manifests.manifest import DataFile, ManifestFile
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.spark.planner.states import TableState
+
+_OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
+_NONE: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What happened to rows of a file.
+
+    Args:
+        file: The file.
+        kind: ``INSERT`` or ``DELETE``.
+        ordinal: The place of the commit among those of the changelog.
+        snapshot_id: The commit.
+        rows: The positions of these rows; None for all that are left of the file.
+    """
+
+    file: DataFile
+    kind: str
+    ordinal: int
+    snapshot_id: int
+    rows: npt.NDArray[np.int64] | None
+
+    def constants(self) -> dict[str, Any]:
+        """The values of the changelog's own columns, by field id as text."""
+        values = (
+            (CHANGE_TYPE, self.kind),
+            (CHANGE_ORDINAL, self.ordinal),
+            (COMMIT_SNAPSHOT_ID, self.snapshot_id),
+        )
+        return {str(f.field_id): value_to_json(f.field_type, value) for f, value in values}
+
+
+class Changelog:
+    """What changed in a table.
+
+    Args:
+        state: The table.
+        options: Which commits are asked for, in lower case.
+
+    Raises:
+        NoSuchSnapshotError: An option names a snapshot that is not there, or what a commit changed
+            is not known any more.
+        UnsupportedError: A commit has equality deletes.
+        ValidationError: The options contradict each other.
+    """
+
+    def __init__(self, state: TableState, options: Mapping[str, str]) -> None:
+        if chosen := next((option for option in _OF_ONE_STATE if option in options), None):
+            raise ValidationError(
+                f"Table {state.name}.changes is of no one state: option {chosen}",
+                hint="say the first and the last commit: start-snapshot-id, end-snapshot-id",
+            )
+        self.tasks: deque[FileScanTask] = deque()
+        self.changes: dict[int, FileChange] = {}
+        """By the identity of their files."""
+        self._state = state
+        self._positions = PositionDeletes(state.io)
+        for ordinal, snapshot in enumerate(changed_snapshots(state.metadata, options)):
+            self._add(ordinal, snapshot)
+
+    def _add(self, ordinal: int, snapshot: Snapshot) -> None:
+        own = [
+            manifest
+            for manifest in read_manifests(self._state.io, snapshot)
+            # a list of format version 1 may not say who added a manifest
+            if manifest.added_snapshot_id in {None, snapshot.snapshot_id}
+        ]
+        data = [m for m in own if m.content is ManifestContent.DATA]
+        added = self._planner(added_by=[snapshot.snapshot_id])
+        _, deletes = added.live(snapshot)
+        new: set[str] = set()
+        for task in added.plan_manifests(data, deletes):
+            new.add(task.file.file_path)
+            self._keep(task, "INSERT", ordinal, snapshot)
+        removed = self._planner(removed_by=[snapshot.snapshot_id])
+        if any(chosen.count for chosen in removed.selected(data, DeleteFileIndex())):
+            parent = self._parent(snapshot)
+            earlier = self._planner().live(parent)[1] if parent else DeleteFileIndex()
+            for task in removed.plan_manifests(data, earlier):
+                self._keep(task, "DELETE", ordinal, snapshot)
+        if changed := self._changed_deletes(own, snapshot):
+            self._add_partly(ordinal, snapshot, changed, new)
+
+    def _add_partly(
+        self, ordinal: int, snapshot: Snapshot, changed: set[str], new: set[str]
+    ) -> None:
+        """The rows of files that stay."""
+        parent = self._parent(snapshot)
+        now = self._reached(snapshot, changed)
+        before = self._reached(parent, changed) if parent else {}
+        paths = (now.keys() | before.keys()) - new
+        now.update(self._live(snapshot, paths - now.keys()))
+        if parent:
+            before.update(self._live(parent, paths - before.keys()))
+        for path in sorted(paths & now.keys() & before.keys()):
+            one, other = before[path], now[path]
+            self._check_positions_only(one, other, changed, snapshot)
+            was, is_now = self._deleted(one), self._deleted(other)
+            for task, kind, rows in (
+                (one, "DELETE", np.setdiff1d(is_now, was, assume_unique=True)),
+                (other, "INSERT", np.setdiff1d(was, is_now, assume_unique=True)),
+            ):
+                if len(rows):
+                    self._keep(task, kind, ordinal, snapshot, rows)
+
+    def _keep(
+        self,
+        task: FileScanTask,
+        kind: str,
+        ordinal: int,
+        snapshot: Snapshot,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        # a file may be in a changelog more than once: each time it is an object of its own
+        file = replace(task.file)
+        self.changes[id(file)] = FileChange(file, kind, ordinal, snapshot.snapshot_id, rows)
+        self.tasks.append(FileScanTask(file, task.delete_files, task.residual, task.spec))
+
+    def _planner(
+        self, added_by: list[int] | None = None, removed_by: list[int] | None = None
+    ) -> ScanPlanner:
+        metadata = self._state.metadata
+        return ScanPlanner(
+            metadata,
+            self._state.io,
+            metadata.schema(),
+            AlwaysTrue(),
+            added_by=added_by,
+            removed_by=removed_by,
+        )
+
+    def _parent(self, snapshot: Snapshot) -> Snapshot | None:
+        """The snapshot before, None for the first.
+
+        Raises:
+            NoSuchSnapshotError: It has expired.
+        """
+        if snapshot.parent_snapshot_id is None:
+            return None
+        parent = self._state.metadata.snapshot_by_id(snapshot.parent_snapshot_id)
+        if parent is None:
+            raise NoSuchSnapshotError(
+                f"What snapshot {snapshot.snapshot_id} changed in table {self._state.name} is not "
+                "known any more: the one before it has expired",
+                hint=f"begin later: give {START}, or {START_TIME}",
+                table=self._state.name,
+            )
+        return parent
+
+    def _live(self, snapshot: Snapshot, paths: Collection[str]) -> dict[str, FileScanTask]:
+        """The files of a snapshot by their paths, with the deletes that apply."""
+        if not paths:
+            return {}
+        tasks = self._planner().plan(snapshot)
+        return {task.file.file_path: task for task in tasks if task.file.file_path in paths}
+
+    def _reached(self, snapshot: Snapshot, changed: Collection[str]) -> dict[str, FileScanTask]:
+        """The files of a snapshot that some of these delete files may apply to."""
+        return {
+            task.file.file_path: task
+            for task in self._planner().plan(snapshot)
+            if any(file.file_path in changed for file in task.delete_files)
+        }
+
+    def _deleted(self, task: FileScanTask) -> npt.NDArray[np.int64]:
+        files = position_delete_files(task)
+        found = self._positions.of(task.file, files) if files else None
+        return _NONE if found is None else found
+
+    def _check_positions_only(
+        self,
+        before: FileScanTask,
+        now: FileScanTask,
+        changed: Collection[str],
+        snapshot: Snapshot,
+    ) -> None:
+        for file in (*before.delete_files, *now.delete_files):
+            if file.content is DataFileContent.EQUALITY_DELETES and file.file_path in changed:
+                raise UnsupportedError(
+                    f"Snapshot {snapshot.snapshot_id} of table {self._state.name} has equality "
+                    "deletes: which rows they deleted its files do not say",
+                    hint="CALL system.create_changelog_view compares the rows",
+                    table=self._state.name,
+                )
+
+    def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[str]:
+        """The delete files that a commit added or removed."""
+        return {
+            path
+            for manifest in own
+            if manifest.content is ManifestContent.DELETES
+            for path in self._changed(manifest, snapshot)
+        }
+
+    def _changed(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[str]:
+        spec = self._state.metadata.spec_by_id(manifest.partition_spec_id)
+        columns = read_manifest_columns(self._state.io, manifest, (), spec=spec)
+        own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
+        stays = pc.equal(columns.column("status"), ManifestEntryStatus.EXISTING.value)
+        yield from columns.column("file_path").filter(pc.and_not(own, stays)).to_pylist()

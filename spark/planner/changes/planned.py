@@ -1,0 +1,53 @@
+"""A changelog as Spark reads it: files with the values of the changelog's own columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from icecomb.spark.planner.planned_files import PlannedFiles, PositionsOfFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.spark.planner.changes.files import Changelog, FileChange
+    from icecomb.spark.planner.protocol import PlannedFile, PlanScan
+    from icecomb.spark.planner.states import TableState
+
+
+class ChangedFiles(PlannedFiles):
+    """The files of a changelog; see `PlannedFiles`."""
+
+    def __init__(
+        self, state: TableState, request: PlanScan, log: Changelog, split_size: int
+    ) -> None:
+        super().__init__(state, request, _ChangedPositions(state, log), split_size)
+        self._changes = log.changes
+        self._read_ids = {str(field_id) for field_id in request.field_ids}
+
+    def _planned(self, task: FileScanTask) -> PlannedFile:
+        change = self._changes[id(task.file)]
+        own = {i: value for i, value in change.constants().items() if i in self._read_ids}
+        planned = super()._planned(task)
+        if change.rows is not None:
+            planned = replace(planned, position_delete_files=None)
+        return replace(planned, constants={**planned.constants, **own})
+
+
+class _ChangedPositions(PositionsOfFiles):
+    """Of a file of which some rows changed, all others are left out."""
+
+    def __init__(self, state: TableState, log: Changelog) -> None:
+        super().__init__(state, log.tasks)
+        self._changes: Mapping[int, FileChange] = log.changes
+
+    def of(self, task: FileScanTask) -> int | None:
+        change = self._changes[id(task.file)]
+        if change.rows is None:
+            return super().of(task)
+        left_out = np.ones(change.file.record_count, np.bool_)
+        left_out[change.rows] = False
+        return self._keep(np.flatnonzero(left_out))

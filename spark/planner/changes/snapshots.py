@@ -1,0 +1,64 @@
+"""Which snapshots a changelog is about."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+START: Final = "start-snapshot-id"
+END: Final = "end-snapshot-id"
+START_TIME: Final = "start-timestamp"
+END_TIME: Final = "end-timestamp"
+RANGE_OPTIONS: Final = (START, END, START_TIME, END_TIME)
+"""The options that choose them; others are not looked at."""
+
+
+def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> list[Snapshot]:
+    """The snapshots whose changes are asked for, oldest first; replacing ones change no rows.
+
+    Raises:
+        NoSuchSnapshotError: An option names a snapshot that is not there.
+        ValidationError: The options contradict each other, or the table's history.
+    """
+    given = {key: _whole(key, options[key]) for key in RANGE_OPTIONS if key in options}
+    for one, other in ((START, START_TIME), (END, END_TIME)):
+        if one in given and other in given:
+            raise ValidationError(
+                f"{one} and {other} are both given", hint="give at most one of them"
+            )
+    for key in (START, END):
+        if key in given and not metadata.has_snapshot(given[key]):
+            raise NoSuchSnapshotError(
+                f"{key} {given[key]}: the table has no such snapshot",
+                hint="look for its id in the snapshots of the table; it may have expired",
+            )
+    line = list(ancestors_of(metadata, given.get(END, metadata.current_snapshot_id)))
+    if END_TIME in given:
+        line = [s for s in line if s.timestamp_ms <= given[END_TIME]]
+    if START_TIME in given:
+        line = [s for s in line if s.timestamp_ms > given[START_TIME]]
+    if START in given:
+        ids = [snapshot.snapshot_id for snapshot in line]
+        if given[START] not in ids:
+            raise ValidationError(
+                f"{START} {given[START]} is no ancestor of the end",
+                hint="give a snapshot that the end came from: see ancestors_of",
+            )
+        line = line[: ids.index(given[START])]
+    return [s for s in reversed(line) if s.operation != Operation.REPLACE]
+
+
+def _whole(key: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        raise ValidationError(f"{key} is a whole number, not {text!r}", hint="give it as digits")
+    return int(text)
