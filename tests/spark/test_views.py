@@ -1,6 +1,11 @@
-"""Views in Spark SQL, and those that Iceberg Java makes in its Spark, by both."""
+"""Views in Spark SQL, and those that Iceberg Java makes in its Spark, by both.
+
+Spark 4.3 has statements for them itself, on 3.5 and 4.1 our extension brings them.
+"""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 from pyspark.errors import PySparkException
@@ -9,136 +14,215 @@ from icecomb.format.errors import NoSuchViewError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
 
-DB = "lake.view_tests"
+NUMBERS = itertools.count(1)
+REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {DB}")
-    spark.sql(f"CREATE TABLE {DB}.t (id bigint, k string)")
-    spark.sql(f"INSERT INTO {DB}.t VALUES (1, 'a'), (2, 'b')")
-
-
-@pytest.fixture
-def run(spark):
+@pytest.fixture(scope="module", params=["4.3", "3.5", "4.1"])
+def run(request):
+    """Answers a statement."""
+    if request.param != "4.3":
+        return request.getfixturevalue("other_spark")(request.param).sql
+    spark = request.getfixturevalue("spark")
     return lambda text: [list(row) for row in spark.sql(text).collect()]
 
 
-def test_a_view_is_made_shown_described_changed_renamed_and_dropped(run, spark, catalog):
+@pytest.fixture(scope="module")
+def db(run):
+    """A namespace of this Spark, with a table `t`."""
+    name = f"view_tests_{next(NUMBERS)}"
+    run(f"CREATE NAMESPACE lake.{name}")
+    run(f"CREATE TABLE lake.{name}.t (id bigint, k string)")
+    run(f"INSERT INTO lake.{name}.t VALUES (1, 'a'), (2, 'b')")
+    return name
+
+
+def test_a_view_is_made_shown_described_changed_renamed_and_dropped(run, db, catalog):
     run(
-        f"CREATE VIEW {DB}.v (n COMMENT 'the number', kind) COMMENT 'all' "
-        f"TBLPROPERTIES ('a' = 'b') AS SELECT id, upper(k) FROM {DB}.t"
+        f"CREATE VIEW lake.{db}.v (n COMMENT 'the number', kind) COMMENT 'all' "
+        f"TBLPROPERTIES ('a' = 'b') AS SELECT id, upper(k) FROM lake.{db}.t"
     )
-    assert run(f"SELECT * FROM {DB}.v ORDER BY n") == [[1, "A"], [2, "B"]]
-    assert spark.table(f"{DB}.v").columns == ["n", "kind"]
-    assert ["view_tests", "v", False] in run(f"SHOW VIEWS IN {DB}")
-    assert ["n", "bigint", "the number"] in run(f"DESCRIBE {DB}.v")
-    view = catalog.load_view("view_tests.v")
-    assert view.current_version().queries == {"spark": f"SELECT id, upper(k) FROM {DB}.t"}
+    assert run(f"SELECT * FROM lake.{db}.v ORDER BY n") == [[1, "A"], [2, "B"]]
+    assert run(f"SHOW COLUMNS IN lake.{db}.v") == [["n"], ["kind"]]
+    assert [db, "v", False] in run(f"SHOW VIEWS IN lake.{db}")
+    assert ["n", "bigint", "the number"] in run(f"DESCRIBE lake.{db}.v")
+    view = catalog.load_view(f"{db}.v")
+    assert view.current_version().queries == {"spark": f"SELECT id, upper(k) FROM lake.{db}.t"}
     assert view.properties["comment"] == "all"
     assert view.properties["spark.query-column-names"] == "id,upper(k)"
     assert view.schema().find_field("n").doc == "the number"
-    [[shown]] = run(f"SHOW CREATE TABLE {DB}.v")
-    run(f"ALTER VIEW {DB}.v SET TBLPROPERTIES ('a' = 'c', 'd' = 'e')")
-    run(f"ALTER VIEW {DB}.v UNSET TBLPROPERTIES ('d')")
-    properties = dict(run(f"SHOW TBLPROPERTIES {DB}.v"))
+    [[shown]] = run(f"SHOW CREATE TABLE lake.{db}.v")
+    run(f"ALTER VIEW lake.{db}.v SET TBLPROPERTIES ('a' = 'c', 'd' = 'e')")
+    run(f"ALTER VIEW lake.{db}.v UNSET TBLPROPERTIES ('d')")
+    properties = dict(run(f"SHOW TBLPROPERTIES lake.{db}.v"))
     assert properties["a"] == "c"
     assert "d" not in properties
     assert len(view.refresh().versions()) == 1  # the query is as it was
-    run(f"ALTER VIEW {DB}.v RENAME TO view_tests.w")
+    run(f"ALTER VIEW lake.{db}.v RENAME TO {db}.w")
     with pytest.raises(NoSuchViewError):
-        catalog.load_view("view_tests.v")
-    assert run(f"SELECT max(n) FROM {DB}.w") == [[2]]
+        catalog.load_view(f"{db}.v")
+    assert run(f"SELECT max(n) FROM lake.{db}.w") == [[2]]
     run(shown)  # what SHOW CREATE TABLE says can be run
-    assert run(f"SELECT * FROM {DB}.v ORDER BY n") == [[1, "A"], [2, "B"]]
-    run(f"DROP VIEW {DB}.v")
-    run(f"DROP VIEW {DB}.w")
-    run(f"DROP VIEW IF EXISTS {DB}.w")
-    with pytest.raises(PySparkException, match=r"VIEW_NOT_FOUND|cannot be found"):
-        run(f"DROP VIEW {DB}.w")
-    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        run(f"SELECT * FROM {DB}.w")
+    assert run(f"SELECT * FROM lake.{db}.v ORDER BY n") == [[1, "A"], [2, "B"]]
+    run(f"DROP VIEW lake.{db}.v")
+    run(f"DROP VIEW lake.{db}.w")
+    run(f"DROP VIEW IF EXISTS lake.{db}.w")
+    with pytest.raises(REFUSED, match=r"VIEW_NOT_FOUND|cannot be found"):
+        run(f"DROP VIEW lake.{db}.w")
+    with pytest.raises(REFUSED, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run(f"SELECT * FROM lake.{db}.w")
 
 
-def test_a_view_is_replaced_and_keeps_its_identity(run, catalog):
-    run(f"CREATE OR REPLACE VIEW {DB}.r AS SELECT id FROM {DB}.t")
-    before = catalog.load_view("view_tests.r")
-    run(f"CREATE OR REPLACE VIEW {DB}.r AS SELECT k, id + 1 AS more FROM {DB}.t")
-    after = catalog.load_view("view_tests.r")
-    assert run(f"SELECT * FROM {DB}.r ORDER BY more") == [["a", 2], ["b", 3]]
+def test_a_view_is_replaced_and_keeps_its_identity(run, db, catalog):
+    run(f"CREATE OR REPLACE VIEW lake.{db}.r AS SELECT id FROM lake.{db}.t")
+    before = catalog.load_view(f"{db}.r")
+    run(f"CREATE OR REPLACE VIEW lake.{db}.r AS SELECT k, id + 1 AS more FROM lake.{db}.t")
+    after = catalog.load_view(f"{db}.r")
+    assert run(f"SELECT * FROM lake.{db}.r ORDER BY more") == [["a", 2], ["b", 3]]
     assert after.metadata.view_uuid == before.metadata.view_uuid
     assert len(after.versions()) == 2
-    run(f"CREATE VIEW IF NOT EXISTS {DB}.r AS SELECT 1 AS one")
-    assert len(catalog.load_view("view_tests.r").versions()) == 2
-    run(f"ALTER VIEW {DB}.r AS SELECT 7 AS seven")
-    assert run(f"SELECT * FROM {DB}.r") == [[7]]
+    run(f"CREATE VIEW IF NOT EXISTS lake.{db}.r AS SELECT 1 AS one")
+    assert len(catalog.load_view(f"{db}.r").versions()) == 2
+    run(f"ALTER VIEW lake.{db}.r AS SELECT 7 AS seven")
+    assert run(f"SELECT * FROM lake.{db}.r") == [[7]]
 
 
-def test_names_without_a_catalog_are_looked_up_where_the_view_was_made(run, spark):
-    run(f"USE {DB}")
+def test_names_without_a_catalog_are_looked_up_where_the_view_was_made(run, db):
+    run(f"USE lake.{db}")
     try:
         run("CREATE VIEW here AS SELECT count(*) AS n FROM t")
     finally:
         run("USE spark_catalog.default")
-    assert run(f"SELECT n FROM {DB}.here") == [[2]]
+    assert run(f"SELECT n FROM lake.{db}.here") == [[2]]
 
 
-def test_a_view_reads_a_version_of_a_table(run):
-    run(f"CREATE TABLE {DB}.h AS SELECT 1 AS id")
-    [[first]] = run(f"SELECT id FROM {DB}.h")
-    run(f"ALTER TABLE {DB}.h CREATE TAG old")
-    run(f"INSERT INTO {DB}.h VALUES (2)")
-    run(f"CREATE VIEW {DB}.past AS SELECT * FROM {DB}.h VERSION AS OF 'old'")
-    assert run(f"SELECT * FROM {DB}.past") == [[first]]
+def test_a_view_reads_a_version_of_a_table(run, db):
+    run(f"CREATE TABLE lake.{db}.h AS SELECT 1 AS id")
+    [[first]] = run(f"SELECT id FROM lake.{db}.h")
+    run(f"ALTER TABLE lake.{db}.h CREATE TAG old")
+    run(f"INSERT INTO lake.{db}.h VALUES (2)")
+    run(f"CREATE VIEW lake.{db}.past AS SELECT * FROM lake.{db}.h VERSION AS OF 'old'")
+    assert run(f"SELECT * FROM lake.{db}.past") == [[first]]
 
 
-def test_what_is_taken_or_missing_is_refused_by_its_kind(run):
-    run(f"CREATE OR REPLACE VIEW {DB}.taken AS SELECT 1 AS one")
+def test_what_is_taken_or_missing_is_refused_by_its_kind(run, db):
+    run(f"CREATE OR REPLACE VIEW lake.{db}.taken AS SELECT 1 AS one")
     for statement in (
-        f"CREATE VIEW {DB}.taken AS SELECT 2 AS two",
-        f"CREATE VIEW {DB}.t AS SELECT 2 AS two",
-        f"CREATE TABLE {DB}.taken (id bigint)",
-        f"DROP TABLE {DB}.taken",
-        f"DROP VIEW {DB}.t",
-        f"INSERT INTO {DB}.taken VALUES (1)",
-        f"ALTER VIEW {DB}.t RENAME TO view_tests.u",
-        f"ALTER VIEW {DB}.taken RENAME TO view_tests.t",
-        f"CREATE VIEW {DB}.v AS SELECT 1 AS `a,b`",
-        f"CREATE VIEW {DB}.v AS SELECT gone FROM {DB}.t",
+        f"CREATE VIEW lake.{db}.taken AS SELECT 2 AS two",
+        f"CREATE VIEW lake.{db}.t AS SELECT 2 AS two",
+        f"CREATE TABLE lake.{db}.taken (id bigint)",
+        f"DROP TABLE lake.{db}.taken",
+        f"DROP VIEW lake.{db}.t",
+        f"INSERT INTO lake.{db}.taken VALUES (1)",
+        f"ALTER VIEW lake.{db}.t RENAME TO {db}.u",
+        f"ALTER VIEW lake.{db}.taken RENAME TO {db}.t",
+        f"CREATE VIEW lake.{db}.v AS SELECT 1 AS `a,b`",
+        f"CREATE VIEW lake.{db}.v AS SELECT gone FROM lake.{db}.t",
         "CREATE VIEW lake.no_such_namespace.v AS SELECT 1 AS one",
     ):
-        with pytest.raises(PySparkException):
+        with pytest.raises(REFUSED):
             run(statement)
-    assert run(f"SELECT * FROM {DB}.taken") == [[1]]
-    assert run(f"SELECT count(*) FROM {DB}.t") == [[2]]
+    assert run(f"SELECT * FROM lake.{db}.taken") == [[1]]
+    assert run(f"SELECT count(*) FROM lake.{db}.t") == [[2]]
 
 
-def test_a_view_in_another_dialect_is_refused_with_its_name(run, catalog):
+def test_a_view_reads_views_and_is_not_led_astray_by_the_session(run, db):
+    run(f"CREATE VIEW lake.{db}.first AS SELECT id, k FROM lake.{db}.t")
+    run(f"USE lake.{db}")
+    try:
+        run("CREATE VIEW second AS WITH x AS (SELECT id * 10 AS ten FROM first) SELECT * FROM x")
+    finally:
+        run("USE spark_catalog.default")
+    run("CREATE TEMPORARY VIEW first AS SELECT 'mine' AS id")
+    run("CREATE TEMPORARY VIEW x AS SELECT 'mine' AS ten")
+    try:
+        assert run(f"SELECT s.ten FROM lake.{db}.second s ORDER BY 1") == [[10], [20]]
+        joined = f"SELECT f.id FROM lake.{db}.first f JOIN first ON true"
+        assert run(
+            f"{joined} WHERE f.id IN (SELECT ten / 10 FROM lake.{db}.second) ORDER BY 1"
+        ) == [
+            [1],
+            [2],
+        ]
+    finally:
+        run("DROP VIEW first")
+        run("DROP VIEW x")
+    # the columns are those it was made with, by their names
+    run(f"CREATE TABLE lake.{db}.wide (a int, b string)")
+    run(f"INSERT INTO lake.{db}.wide VALUES (1, 'b')")
+    run(f"CREATE VIEW lake.{db}.all_of AS SELECT * FROM lake.{db}.wide")
+    run(f"ALTER TABLE lake.{db}.wide ADD COLUMN c string FIRST")
+    assert run(f"SELECT * FROM lake.{db}.all_of") == [[1, "b"]]
+    run(f"ALTER TABLE lake.{db}.wide DROP COLUMN b")
+    with pytest.raises(REFUSED, match=r"INCOMPATIBLE_VIEW_SCHEMA_CHANGE|UNRESOLVED_COLUMN"):
+        run(f"SELECT * FROM lake.{db}.all_of")
+
+
+def test_a_query_that_others_could_not_read_is_refused(run, db):
+    run("CREATE TEMPORARY VIEW mine AS SELECT 1 AS one")
+    run(f"CREATE VIEW lake.{db}.base AS SELECT 1 AS one")
+    run(f"CREATE VIEW lake.{db}.above AS SELECT * FROM lake.{db}.base")
+    try:
+        for query, message in (
+            ("SELECT * FROM mine", "temporary view mine"),
+            (f"SELECT * FROM lake.{db}.t WHERE id IN (SELECT one FROM mine)", "temporary view"),
+            (f"SELECT * FROM lake.{db}.base", "RECURSIVE_VIEW"),
+            (f"SELECT * FROM lake.{db}.above", "RECURSIVE_VIEW"),
+            (f"SELECT (SELECT max(one) FROM lake.{db}.above) AS one", "RECURSIVE_VIEW"),
+        ):
+            for statement in ("CREATE OR REPLACE VIEW {} AS {}", "ALTER VIEW {} AS {}"):
+                with pytest.raises(REFUSED, match=message):
+                    run(statement.format(f"lake.{db}.base", query))
+    finally:
+        run("DROP VIEW mine")
+    assert run(f"SELECT * FROM lake.{db}.above") == [[1]]
+    for columns, message in (
+        ("(a, b)", r"NOT_ENOUGH_DATA_COLUMNS\] Cannot create view `lake`.`.*`.`few`"),
+        ("(a)", "TOO_MANY_DATA_COLUMNS"),
+        ("", "COLUMN_ALREADY_EXISTS"),
+    ):
+        query = "SELECT 1 AS one" if columns == "(a, b)" else "SELECT 1 AS one, 2 AS one"
+        with pytest.raises(REFUSED, match=message):
+            run(f"CREATE VIEW lake.{db}.few {columns} AS {query}")
+    run(f"EXPLAIN CREATE VIEW lake.{db}.few AS SELECT 1 AS one")
+    with pytest.raises(REFUSED, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run(f"SELECT * FROM lake.{db}.few")
+
+
+def test_views_of_other_catalogs_are_left_to_spark(run, db):
+    run(f"CREATE VIEW spark_catalog.default.{db}_hive AS SELECT max(id) AS top FROM lake.{db}.t")
+    assert run(f"SELECT * FROM spark_catalog.default.{db}_hive") == [[2]]
+    run(f"ALTER VIEW spark_catalog.default.{db}_hive AS SELECT 5 AS five")
+    assert run(f"SELECT * FROM spark_catalog.default.{db}_hive") == [[5]]
+    run(f"DROP VIEW spark_catalog.default.{db}_hive")
+
+
+def test_a_view_in_another_dialect_is_refused_with_its_name(run, db, catalog):
     schema = Schema((NestedField(1, "id", LongType()),))
-    catalog.create_view("view_tests.trinos", schema, {"trino": 'SELECT "id" FROM t'})
-    with pytest.raises(PySparkException, match="no query in the dialect spark, only in: trino"):
-        run(f"SELECT * FROM {DB}.trinos")
-    assert ["view_tests", "trinos", False] in run(f"SHOW VIEWS IN {DB}")
+    catalog.create_view(f"{db}.trinos", schema, {"trino": 'SELECT "id" FROM t'})
+    with pytest.raises(REFUSED, match="no query in the dialect spark, only in: trino"):
+        run(f"SELECT * FROM lake.{db}.trinos")
+    assert [db, "trinos", False] in run(f"SHOW VIEWS IN lake.{db}")
     catalog.create_view(
-        "view_tests.both", schema, {"trino": "SELECT 1", "Spark": f"SELECT id FROM {DB}.t"}
+        f"{db}.both", schema, {"trino": "SELECT 1", "Spark": f"SELECT id FROM lake.{db}.t"}
     )
-    assert run(f"SELECT max(id) FROM {DB}.both") == [[2]]
-    run(f"ALTER VIEW {DB}.both SET TBLPROPERTIES ('a' = 'b')")
-    assert set(catalog.load_view("view_tests.both").current_version().queries) == {"trino", "Spark"}
-    with pytest.raises(PySparkException, match=r"replace\.drop-dialect\.allowed"):
-        run(f"CREATE OR REPLACE VIEW {DB}.both AS SELECT 2L AS id")
+    assert run(f"SELECT max(id) FROM lake.{db}.both") == [[2]]
+    run(f"ALTER VIEW lake.{db}.both SET TBLPROPERTIES ('a' = 'b')")
+    assert set(catalog.load_view(f"{db}.both").current_version().queries) == {"trino", "Spark"}
+    with pytest.raises(REFUSED, match=r"replace\.drop-dialect\.allowed"):
+        run(f"CREATE OR REPLACE VIEW lake.{db}.both AS SELECT 2L AS id")
 
 
-def test_iceberg_java_reads_our_views_and_we_read_its(run, iceberg_java):
-    run(f"USE {DB}")
+def test_iceberg_java_reads_our_views_and_we_read_its(run, db, iceberg_java):
+    run(f"USE lake.{db}")
     try:
         run("CREATE OR REPLACE VIEW shared (n, kind COMMENT 'upper') AS SELECT id, upper(k) FROM t")
     finally:
         run("USE spark_catalog.default")
     expected = [[1, "A"], [2, "B"]]
-    assert iceberg_java.sql("SELECT * FROM ice.view_tests.shared ORDER BY n") == expected
-    assert ["kind", "string", "upper"] in iceberg_java.sql("DESCRIBE ice.view_tests.shared")
-    iceberg_java.sql("USE ice.view_tests")
+    assert iceberg_java.sql(f"SELECT * FROM ice.{db}.shared ORDER BY n") == expected
+    assert ["kind", "string", "upper"] in iceberg_java.sql(f"DESCRIBE ice.{db}.shared")
+    iceberg_java.sql(f"USE ice.{db}")
     try:
         iceberg_java.sql(
             "CREATE VIEW theirs (n COMMENT 'number', kind) COMMENT 'of java' "
@@ -146,11 +230,11 @@ def test_iceberg_java_reads_our_views_and_we_read_its(run, iceberg_java):
         )
     finally:
         iceberg_java.sql("USE spark_catalog.default")
-    assert run(f"SELECT * FROM {DB}.theirs ORDER BY n") == expected
-    assert ["n", "bigint", "number"] in run(f"DESCRIBE {DB}.theirs")
-    run(f"ALTER VIEW {DB}.theirs SET TBLPROPERTIES ('a' = 'c')")
-    assert dict(iceberg_java.sql("SHOW TBLPROPERTIES ice.view_tests.theirs"))["a"] == "c"
-    run(f"CREATE OR REPLACE VIEW {DB}.theirs AS SELECT 5 AS five")
-    assert iceberg_java.sql("SELECT * FROM ice.view_tests.theirs") == [[5]]
-    iceberg_java.sql("ALTER VIEW ice.view_tests.theirs RENAME TO ice.view_tests.renamed")
-    assert run(f"SELECT * FROM {DB}.renamed") == [[5]]
+    assert run(f"SELECT * FROM lake.{db}.theirs ORDER BY n") == expected
+    assert ["n", "bigint", "number"] in run(f"DESCRIBE lake.{db}.theirs")
+    run(f"ALTER VIEW lake.{db}.theirs SET TBLPROPERTIES ('a' = 'c')")
+    assert dict(iceberg_java.sql(f"SHOW TBLPROPERTIES ice.{db}.theirs"))["a"] == "c"
+    run(f"CREATE OR REPLACE VIEW lake.{db}.theirs AS SELECT 5 AS five")
+    assert iceberg_java.sql(f"SELECT * FROM ice.{db}.theirs") == [[5]]
+    iceberg_java.sql(f"ALTER VIEW ice.{db}.theirs RENAME TO ice.{db}.renamed")
+    assert run(f"SELECT * FROM lake.{db}.renamed") == [[5]]

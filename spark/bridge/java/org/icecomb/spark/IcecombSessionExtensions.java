@@ -7,6 +7,8 @@ import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.LikeCheck;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.StatementParser;
+import org.icecomb.spark.view.ViewCheck;
+import org.icecomb.spark.view.ViewRelations;
 import scala.Tuple2;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
@@ -26,6 +28,11 @@ public final class IcecombSessionExtensions
     registerCatalog(SparkContext.getOrCreate().conf());
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
+    if (SparkVersion.hasViews()) {
+      extensions.injectCheckRule(ViewCheck::new);
+    } else {
+      extensions.injectResolutionRule(ViewRelations::new);
+    }
     extensions.injectCheckRule(ExtensionOrder::new);
     extensions.injectCheckRule(LikeCheck::new);
     return BoxedUnit.UNIT;

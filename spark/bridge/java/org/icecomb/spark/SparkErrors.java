@@ -120,7 +120,7 @@ public final class SparkErrors {
    * Throws a checked exception from where Java does not allow one; Spark's Scala code expects these.
    */
   @SuppressWarnings("unchecked")
-  static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
+  public static <E extends Throwable> RuntimeException unchecked(Throwable error) throws E {
     throw (E) error;
   }
 }

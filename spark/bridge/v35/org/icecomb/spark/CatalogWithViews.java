@@ -5,17 +5,38 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.View;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
 import org.apache.spark.sql.connector.catalog.ViewChange;
+import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AlterView;
 import org.icecomb.spark.planner.Protocol.LoadView;
 import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 
-/** Views as Spark asks for them up to 4.1; SQL there gets to them by Iceberg's session extensions. */
+/** Views as Spark asks for them up to 4.1; SQL there gets to them by {@code org.icecomb.spark.view}. */
 abstract class CatalogWithViews extends BaseViewCatalog implements ViewCatalog {
+
+  /** Whether Spark's own SQL knows the views of catalogs. */
+  static final boolean IN_SQL = false;
+
+  /** Spark looks for a table first, and for a view only where there is none. */
+  @Override
+  public Table loadTable(Identifier table) {
+    try {
+      return super.loadTable(table);
+    } catch (Exception e) {
+      if (e.getCause() instanceof PlannerException cause
+          && cause.type().equals("NoSuchIcebergTableError")
+          && viewExists(table)) {
+        throw SparkErrors.unchecked(new NoSuchTableException(table));
+      }
+      throw SparkErrors.unchecked(e);
+    }
+  }
 
   @Override
   public View loadView(Identifier view) {

@@ -1,6 +1,9 @@
 package org.icecomb.spark;
 
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.internal.SQLConf;
 
 /** What some versions of Spark have and others have not, for the classes that all share. */
 public final class SparkVersion {
@@ -19,5 +22,15 @@ public final class SparkVersion {
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return true;
+  }
+
+  /** Whether Spark's own SQL has views of other catalogs. */
+  public static boolean hasViews() {
+    return CatalogWithViews.IN_SQL;
+  }
+
+  /** The settings under which a view's query is to be resolved. */
+  public static SQLConf settings(CatalogTable view) {
+    return View.effectiveSQLConf(view.viewSQLConfigs(), false, view.createVersion());
   }
 }

@@ -19,6 +19,9 @@ import org.icecomb.spark.planner.Protocol.ViewDescription;
 /** Views as Spark asks for them since 4.2, where its own SQL has them. */
 abstract class CatalogWithViews extends BaseViewCatalog implements RelationCatalog {
 
+  /** Whether Spark's own SQL knows the views of catalogs. */
+  static final boolean IN_SQL = true;
+
   @Override
   public Relation loadRelation(Identifier name) throws NoSuchTableException {
     try {

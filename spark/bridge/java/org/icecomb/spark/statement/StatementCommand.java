@@ -37,7 +37,7 @@ public final class StatementCommand extends LogicalPlan implements LeafRunnableC
    * @param schema its rows
    * @param work does it
    */
-  StatementCommand(
+  public StatementCommand(
       String name, String about, StructType schema, Function<SparkSession, List<Row>> work) {
     this(name, about, attributes(schema), work);
   }
@@ -69,7 +69,7 @@ public final class StatementCommand extends LogicalPlan implements LeafRunnableC
     return (scala.collection.immutable.List) DataTypeUtils.toAttributes(schema).toList();
   }
 
-  static <T> scala.collection.immutable.List<T> list(List<T> elements) {
+  public static <T> scala.collection.immutable.List<T> list(List<T> elements) {
     return scala.collection.JavaConverters.asScalaBuffer(elements).toList();
   }
 

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.SparkVersion;
+import org.icecomb.spark.view.ViewStatements;
 
 /**
  * Spark's parser, and before it the statements of Iceberg's SQL extensions on tables of ours: partition
@@ -74,6 +75,9 @@ public final class StatementParser implements InvocationHandler {
       CallStatement called = SparkVersion.hasCall() ? null : CallStatement.find(substituted);
       if (called != null && isOurs(called.procedure())) {
         return plan(called, method, arguments);
+      }
+      if (!SparkVersion.hasViews() && call(method, arguments) instanceof LogicalPlan plan) {
+        return new ViewStatements(session).rewritten(plan);
       }
     }
     return call(method, arguments);

@@ -1,0 +1,204 @@
+package org.icecomb.spark.view;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ShowColumns;
+import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.ShowTableProperties;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.SparkVersion;
+import org.icecomb.spark.planner.Protocol.ViewDescription;
+import org.icecomb.spark.statement.StatementCommand;
+import scala.Function1;
+import scala.Option;
+import scala.runtime.AbstractFunction0;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Puts the query of a view of ours in the place of its name, and answers SHOW and DESCRIBE of one, on
+ * a Spark that has views in its own catalog only (up to 4.1). The query is parsed and resolved by
+ * Spark as that of a view of its own: where and under which settings that was made.
+ */
+public final class ViewRelations extends Rule<LogicalPlan> {
+
+  private final SparkSession session;
+
+  public ViewRelations(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    return plan.resolveOperatorsUp(
+        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+          @Override
+          public boolean isDefinedAt(LogicalPlan node) {
+            return true;
+          }
+
+          @Override
+          @SuppressWarnings("unchecked")
+          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+            return (B) resolved(node);
+          }
+        });
+  }
+
+  private LogicalPlan resolved(LogicalPlan node) {
+    if (node instanceof UnresolvedRelation relation && !relation.isStreaming()) {
+      ViewName name = ViewName.find(session, relation.multipartIdentifier());
+      ViewDescription view = name == null ? null : name.load();
+      return view == null ? node : relation(name, view);
+    }
+    if (node instanceof InsertIntoStatement insert
+        && insert.table() instanceof UnresolvedRelation relation) {
+      ViewName name = ViewName.find(session, relation.multipartIdentifier());
+      if (name != null && name.load() != null) {
+        throw SparkErrors.unsupported(
+            "Inserting into a view is not allowed. View: " + name.quoted(),
+            "insert into the table that it reads");
+      }
+    }
+    if (node instanceof DescribeRelation describe && !namesPartition(describe)) {
+      return answered(
+          node, describe.relation(), name -> ViewRows.describe(name, describe.isExtended()));
+    }
+    if (node instanceof ShowTableProperties show) {
+      return answered(node, show.table(), name -> ViewRows.properties(name, show.propertyKey()));
+    }
+    if (node instanceof ShowCreateTable show && !show.asSerde()) {
+      return answered(node, show.child(), ViewRows::create);
+    }
+    if (node instanceof ShowColumns show) {
+      return answered(node, show.child(), ViewRows::columns);
+    }
+    return node;
+  }
+
+  private static boolean namesPartition(DescribeRelation describe) {
+    return describe.productElement(1) instanceof scala.collection.Map<?, ?> spec && !spec.isEmpty();
+  }
+
+  private LogicalPlan answered(
+      LogicalPlan statement, LogicalPlan about, Function<ViewName, List<Row>> rows) {
+    if (!(about instanceof UnresolvedTableOrView unresolved)) {
+      return statement;
+    }
+    ViewName name = ViewName.find(session, unresolved.multipartIdentifier());
+    return name == null || name.load() == null
+        ? statement
+        : new StatementCommand(
+            statement.nodeName(),
+            name.toString(),
+            statement.schema(),
+            running -> rows.apply(name));
+  }
+
+  private LogicalPlan relation(ViewName name, ViewDescription view) {
+    CatalogTable described = described(name, view);
+    SubqueryAlias parsed =
+        (SubqueryAlias)
+            session
+                .sessionState()
+                .catalog()
+                .getRelation(described, CaseInsensitiveStringMap.empty());
+    View unresolved = (View) parsed.child();
+    LogicalPlan query =
+        AnalysisContext.withAnalysisContext(
+            described,
+            new AbstractFunction0<LogicalPlan>() {
+              @Override
+              public LogicalPlan apply() {
+                return analyzed(name, unresolved);
+              }
+            });
+    LogicalPlan resolved =
+        unresolved.mapChildren(
+            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
+              @Override
+              public LogicalPlan apply(LogicalPlan child) {
+                return query;
+              }
+            });
+    return SubqueryAlias$.MODULE$.apply(StatementCommand.list(name.parts()), resolved);
+  }
+
+  private LogicalPlan analyzed(ViewName name, View view) {
+    AnalysisContext context = AnalysisContext.get();
+    if (context.nestedViewDepth() > context.maxNestedViewDepth()) {
+      throw SparkErrors.unsupported(
+          "[VIEW_EXCEED_MAX_NESTED_DEPTH] The depth of view "
+              + name.quoted()
+              + " exceeds the maximum view resolution depth ("
+              + context.maxNestedViewDepth()
+              + "): views that read each other in a circle never end",
+          "CREATE OR REPLACE one of them, or raise spark.sql.view.maxNestedViewDepth");
+    }
+    Analyzer analyzer = session.sessionState().analyzer();
+    LogicalPlan query =
+        SQLConf.withExistingConf(
+            SparkVersion.settings(view.desc()),
+            new AbstractFunction0<LogicalPlan>() {
+              @Override
+              public LogicalPlan apply() {
+                return analyzer
+                    .org$apache$spark$sql$catalyst$analysis$Analyzer$$executeSameContext(
+                        view.child());
+              }
+            });
+    // outside of the view its names would mean something else
+    analyzer.checkAnalysis(query);
+    return query;
+  }
+
+  /** A view as Spark's own catalog would describe it. */
+  private CatalogTable described(ViewName name, ViewDescription view) {
+    Map<String, String> properties = new LinkedHashMap<>();
+    List<String> here = new ArrayList<>(List.of(view.currentCatalog()));
+    here.addAll(view.currentNamespace());
+    numbered(properties, "view.catalogAndNamespace.numParts", "view.catalogAndNamespace.part.", here);
+    numbered(properties, "view.query.out.numCols", "view.query.out.col.", view.queryColumns());
+    view.settings().forEach((key, value) -> properties.put("view.sqlConfig." + key, value));
+    if (view.schemaMode() != null) {
+      properties.put("view.schemaMode", view.schemaMode());
+    }
+    TableIdentifier identifier =
+        new TableIdentifier(
+            name.name().name(),
+            Option.apply(String.join(".", name.name().namespace())),
+            Option.apply(name.catalog().name()));
+    return SparkViews.table(
+        identifier, ViewRows.schema(view), view.query(), properties, session.version());
+  }
+
+  private static void numbered(
+      Map<String, String> properties, String count, String each, List<String> values) {
+    if (!values.isEmpty()) {
+      properties.put(count, String.valueOf(values.size()));
+    }
+    for (int i = 0; i < values.size(); i++) {
+      properties.put(each + i, values.get(i));
+    }
+  }
+}
