@@ -90,6 +90,11 @@ abstract class BaseSessionCatalog
   }
 
   @Override
+  public boolean keepsViews() {
+    return false;
+  }
+
+  @Override
   public PlannerSession session() {
     return ours.session();
   }

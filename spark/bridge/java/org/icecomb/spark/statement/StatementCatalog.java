@@ -13,6 +13,11 @@ public interface StatementCatalog extends TableCatalog {
   /** The way to the planner. */
   PlannerSession session();
 
+  /** Whether its views are ours; those of the session catalog are Spark's own. */
+  default boolean keepsViews() {
+    return true;
+  }
+
   /** Whether the name of a table, view or procedure leads to such a catalog, by Spark's rules. */
   static boolean serves(SparkSession session, scala.collection.Seq<String> name) {
     return find(session, scala.collection.JavaConverters.seqAsJavaList(name)) != null;

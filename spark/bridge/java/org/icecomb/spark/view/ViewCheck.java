@@ -32,7 +32,7 @@ public final class ViewCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
   }
 
   private static void check(CatalogPlugin catalog, Identifier view, LogicalPlan query) {
-    if (catalog instanceof StatementCatalog) {
+    if (catalog instanceof StatementCatalog ours && ours.keepsViews()) {
       List<String> parts = new ArrayList<>(List.of(catalog.name()));
       parts.addAll(Arrays.asList(view.namespace()));
       parts.add(view.name());

@@ -27,7 +27,8 @@ record ViewName(StatementCatalog catalog, TableName name) {
     if (parts.size() == 1 || !catalogs.isCatalogRegistered(parts.get(0))) {
       parts.addAll(0, here(catalogs, parts.size() == 1));
     }
-    if (!(catalogs.catalog(parts.get(0)) instanceof StatementCatalog ours)) {
+    if (!(catalogs.catalog(parts.get(0)) instanceof StatementCatalog ours)
+        || !ours.keepsViews()) {
       return null;
     }
     int last = parts.size() - 1;

@@ -108,7 +108,7 @@ public final class ViewStatements {
             : List.of();
     boolean qualified = !parts.isEmpty() && catalogs.isCatalogRegistered(parts.get(0));
     var catalog = qualified ? catalogs.catalog(parts.get(0)) : catalogs.currentCatalog();
-    if (!(catalog instanceof StatementCatalog ours)) {
+    if (!(catalog instanceof StatementCatalog ours) || !ours.keepsViews()) {
       return show;
     }
     List<String> given = qualified ? parts.subList(1, parts.size()) : parts;
