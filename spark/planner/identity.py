@@ -32,17 +32,27 @@ def acting_as(configuration: Configuration, identity: Identity, holder: str) -> 
             its rights away.
     """
     from icecomb.catalog.catalog_property import METASTORE_PROXY_USER, UGI
-    from icecomb.format.storage.storage_property import HDFS_PROXY_USER, HDFS_USER, TOKEN_FILES
+    from icecomb.format.storage.storage_property import (
+        HADOOP_AUTHENTICATION,
+        HDFS_PROXY_USER,
+        HDFS_USER,
+        TOKEN_FILES,
+    )
 
     given = give_tokens(holder, identity.tokens)
     found = configuration.properties
     kept = found.get(TOKEN_FILES.key) if identity.login else None
+    secured = identity.secured or HADOOP_AUTHENTICATION.of(found) == "kerberos"
+    acted_for = identity.real_user is not None
     known = {UGI.key: identity.user}
-    if not identity.secured:
+    if not secured:
         known[HDFS_USER.key] = identity.real_user or identity.user
-    if identity.real_user is not None:
-        known[HDFS_PROXY_USER.key] = known[METASTORE_PROXY_USER.key] = identity.user
-    elif identity.secured and not identity.login and not identity.tokens:
+    # our ticket is the server's: what is asked with it is asked for this user
+    if acted_for or not identity.login:
+        known[METASTORE_PROXY_USER.key] = identity.user
+    if acted_for or (secured and not identity.login):
+        known[HDFS_PROXY_USER.key] = identity.user
+    if identity.secured and not (acted_for or identity.login or identity.tokens):
         raise ConfigurationError(
             f"Catalog {configuration.name}: nothing proves to a secured cluster that "
             f"{identity.user} asks: Spark has neither a ticket nor a delegation token of this user",

@@ -34,7 +34,7 @@ def client(uri, properties):
 def kdc(tmp_path_factory):
     from tests.peers.kdc import Kdc
 
-    principals = ("hive/localhost", "alice", "impostor/localhost")
+    principals = ("hive/localhost", "alice", "impostor/localhost", "mallory")
     found = started(lambda: Kdc(tmp_path_factory.mktemp("kdc"), *principals).start())
     yield found
     found.stop()
@@ -66,6 +66,8 @@ def kerberized_by_version(kdc, metastores, tmp_path_factory):
         "hadoop.security.authentication": "kerberos",
         "hadoop.security.auth_to_local": "RULE:[2:$1](.*)\nDEFAULT",
         "hadoop.rpc.protection": "authentication,privacy",
+        "hadoop.proxyuser.alice.hosts": "*",
+        "hadoop.proxyuser.alice.groups": "*",
     }
     jvm = [f"-Djava.security.krb5.conf={kdc.configuration}"]
     new = asking("metastore")
@@ -332,3 +334,25 @@ def test_a_digest_is_what_rfc_2831_says():
     assert not digest.complete
     with pytest.raises(SaslError, match="sealed"):
         Digest(DelegationToken(b"who", b"secret")).answer(b'nonce="abc",qop="auth-conf"')
+
+
+def test_whoever_may_act_for_others_is_served_as_the_one_he_acts_for(kerberized, alice):
+    """``hadoop.proxyuser.alice.hosts`` and ``.groups`` of the metastore let alice act for bob."""
+    acting = {**SASL, "hive.metastore.proxy-user": "bob"}
+    with client(by_name(kerberized), SASL) as herself, client(by_name(kerberized), acting) as bob:
+        # who may renew a token is said when it is asked for: who asks tells who he is
+        token = herself._calls.read("get_delegation_token", "bob", "bob")
+        with pytest.raises(MetastoreError, match="renew"):
+            herself._calls.read("renew_delegation_token", token)
+        assert bob._calls.read("renew_delegation_token", token) > 0
+        assert "default" in bob.databases()
+
+
+def test_a_metastore_that_lets_nobody_act_for_others_says_so(kerberized, kdc, monkeypatch):
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.configuration))
+    monkeypatch.setenv("KRB5CCNAME", kdc.tickets("mallory"))
+    acting = {**SASL, "hive.metastore.proxy-user": "bob"}
+    with client(by_name(kerberized), acting) as found, pytest.raises(MetastoreError) as caught:
+        found.databases()
+    assert "does not let us act for bob" in str(caught.value)
+    assert "--proxy-user" in str(caught.value.hint)

@@ -8,7 +8,7 @@ import pytest
 from requests import Session
 
 from icecomb.format.errors import FileIOError, IcecombError
-from icecomb.format.storage.delegation_token import find_token
+from icecomb.format.storage.delegation_token import find_token, give_tokens
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from tests.peers.hdfs import Hdfs
@@ -98,3 +98,31 @@ def test_the_native_engine_without_a_ticket_says_how_to_get_one(properties, secu
     with pytest.raises(IcecombError) as caught:
         FileIO({**properties, "hdfs.engine": "native"}).read(f"{secured.uri}/x")
     assert "kinit" in str(caught.value)
+
+
+def test_tokens_held_in_memory_are_shown_as_they_are_at_each_call(secured, properties, keytab):
+    """A cancelled token is refused; what takes its place is shown without anything made anew."""
+    FileIO({**properties, **keytab}).create(f"{secured.uri}/memory", b"data")
+    name_node = f"http://localhost:{secured.http['nn1']}/webhdfs/v1/"
+    with Session() as session:
+        session.auth = SpnegoAuth(*keytab.values())
+
+        def new_token():
+            asked = f"{name_node}?op=GETDELEGATIONTOKEN&renewer=hdfs"
+            return session.get(asked, timeout=30).json()["Token"]["urlString"]
+
+        first, second = new_token(), new_token()
+        source = give_tokens("tests", [first])
+        io = FileIO({**properties, "hadoop.token.files": source})
+        assert io.read(f"{secured.uri}/memory") == b"data"
+        session.put(f"{name_node}?op=CANCELDELEGATIONTOKEN&token={first}", timeout=30)
+        with pytest.raises(FileIOError, match="does not let us in|token"):
+            io.read(f"{secured.uri}/memory")
+        give_tokens("tests", [second])
+        assert io.read(f"{secured.uri}/memory") == b"data"
+
+
+def test_a_server_with_a_ticket_acts_for_its_users(secured, properties, keytab):
+    io = FileIO({**properties, **keytab, "hdfs.proxy-user": "alice"})
+    with pytest.raises(FileIOError, match="user=alice"):
+        io.create(f"{secured.uri}/of-alice", b"data")

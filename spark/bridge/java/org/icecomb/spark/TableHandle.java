@@ -12,12 +12,17 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
  * @param name for messages
  * @param reference names the state; only the planner reads it
  * @param schema the columns with their field ids
+ * @param user in whose name its files are read and written, or null
  */
 public record TableHandle(
-    PlannerSession session, String name, JsonNode reference, StructType schema) {
+    PlannerSession session, String name, JsonNode reference, StructType schema, TaskUser user) {
 
   static TableHandle of(PlannerSession session, String name, TableDescription description) {
     return new TableHandle(
-        session, name, description.reference(), Schemas.parse(description.schema()));
+        session,
+        name,
+        description.reference(),
+        Schemas.parse(description.schema()),
+        TaskUser.current());
   }
 }

@@ -226,14 +226,16 @@ class IcecombScan
     Broadcast<SerializableConfiguration> broadcast =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new SerializableConfiguration(hadoop));
-    return new ColumnarReaderFactory(
-        broadcast,
-        ReadSettings.of(conf, batchRows),
-        vectorized,
-        required,
-        dataColumns,
-        conditionsOnRows(),
-        mapping == null || mapping.isNull() ? null : Json.text(mapping));
+    return UserReaderFactory.of(
+        table.user(),
+        new ColumnarReaderFactory(
+            broadcast,
+            ReadSettings.of(conf, batchRows),
+            vectorized,
+            required,
+            dataColumns,
+            conditionsOnRows(),
+            mapping == null || mapping.isNull() ? null : Json.text(mapping)));
   }
 
   @Override

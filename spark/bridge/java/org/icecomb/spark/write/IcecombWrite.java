@@ -103,10 +103,12 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
               + "Iceberg tables misread; set it to CORRECTED");
     }
     WriteSettings settings = WriteSettings.of(instructions);
-    return new DataFileWriterFactory(
-        JavaSparkContext.fromSparkContext(spark.sparkContext())
-            .broadcast(new SerializableConfiguration(configuration(spark, settings))),
-        settings);
+    return UserWriterFactory.of(
+        table.user(),
+        new DataFileWriterFactory(
+            JavaSparkContext.fromSparkContext(spark.sparkContext())
+                .broadcast(new SerializableConfiguration(configuration(spark, settings))),
+            settings));
   }
 
   /** Spark's own preparation, then what must not depend on the session's settings. */
