@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from importlib.metadata import version
 from typing import TextIO
 
 from icecomb.format.errors import ConfigurationError
@@ -28,7 +29,8 @@ def main() -> int:
     announce = _private_stdout()
     server = Server(handlers(), token)
     server.start()
-    announce.write(json.dumps({"port": server.port, "protocol": PROTOCOL}) + "\n")
+    greeting = {"port": server.port, "protocol": PROTOCOL, "version": version("icecomb")}
+    announce.write(json.dumps(greeting) + "\n")
     announce.close()
     while sys.stdin.buffer.read(4096):
         pass

@@ -116,7 +116,7 @@ def test_tokens_held_in_memory_are_shown_as_they_are_at_each_call(secured, prope
         io = FileIO({**properties, "hadoop.token.files": source})
         assert io.read(f"{secured.uri}/memory") == b"data"
         session.put(f"{name_node}?op=CANCELDELEGATIONTOKEN&token={first}", timeout=30)
-        with pytest.raises(FileIOError, match="does not let us in|token"):
+        with pytest.raises(FileIOError, match=r"does not let us in|token"):
             io.read(f"{secured.uri}/memory")
         give_tokens("tests", [second])
         assert io.read(f"{secured.uri}/memory") == b"data"

@@ -68,6 +68,10 @@ abstract class BaseCatalog
 
   @Override
   public void initialize(String catalogName, CaseInsensitiveStringMap options) {
+    String complaint = FittingSpark.complaint();
+    if (complaint != null) {
+      throw new UnsupportedOperationException(complaint);
+    }
     name = catalogName;
     nullableQuerySchema = options.getBoolean("use-nullable-query-schema", true);
     session = new PlannerSession(catalogName, options.asCaseSensitiveMap());

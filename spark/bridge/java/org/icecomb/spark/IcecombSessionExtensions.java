@@ -25,7 +25,12 @@ public final class IcecombSessionExtensions
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    registerCatalog(SparkContext.getOrCreate().conf());
+    SparkConf conf = SparkContext.getOrCreate().conf();
+    registerCatalog(conf);
+    if (FittingSpark.complaint() != null) {
+      replaceCatalogs(conf);
+      return BoxedUnit.UNIT;
+    }
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
     if (SparkVersion.hasViews()) {
@@ -49,5 +54,14 @@ public final class IcecombSessionExtensions
       }
     }
     conf.setIfMissing(DEFAULT_CATALOG, "org.icecomb.spark.IcecombCatalog");
+  }
+
+  /** The session goes on without ours; whoever names one is told why. */
+  private static void replaceCatalogs(SparkConf conf) {
+    for (Tuple2<String, String> setting : conf.getAllWithPrefix(CATALOGS)) {
+      if (!setting._1().contains(".") && setting._2().startsWith("org.icecomb.spark.")) {
+        conf.set(CATALOGS + setting._1(), "org.icecomb.spark.UnfitCatalog");
+      }
+    }
   }
 }

@@ -92,13 +92,20 @@ final class PlannerProcess {
       }
       JsonNode greeting = Json.parse(line);
       if (greeting.path("protocol").asInt() != Protocol.VERSION) {
-        throw failed(
-            python
-                + " speaks protocol "
+        process.destroyForcibly();
+        throw new PlannerException(
+            "PlannerStartError",
+            "The icecomb planner does not fit icecomb's jar: "
+                + python
+                + " has icecomb "
+                + greeting.path("version").asText("of another version")
+                + " (protocol "
                 + greeting.path("protocol").asText()
-                + ", this jar "
+                + "), the jar another (protocol "
                 + Protocol.VERSION
-                + ": they are of different versions of icecomb",
+                + ")",
+            "give Spark the jar that this Python's `icecomb spark-conf` names, or let "
+                + "spark.sql.catalog.<name>.python name the Python that the jar came with",
             null);
       }
       return greeting.get("port").asInt();
