@@ -34,14 +34,14 @@ final class HadoopSettings {
     }
     options.forEach(
         (key, value) -> {
-          if (startsWith(key, FILE_SYSTEMS)) {
-            conf.set(key, value);
+          if (key.startsWith(OVERRIDE) && key.length() > OVERRIDE.length()) {
+            conf.set(key.substring(OVERRIDE.length()), value);
           }
         });
     options.forEach(
         (key, value) -> {
-          if (key.startsWith(OVERRIDE) && key.length() > OVERRIDE.length()) {
-            conf.set(key.substring(OVERRIDE.length()), value);
+          if (startsWith(key, FILE_SYSTEMS)) {
+            conf.set(key, value);
           }
         });
     return conf;

@@ -25,10 +25,9 @@ public final class IcecombSessionExtensions
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    SparkConf conf = SparkContext.getOrCreate().conf();
-    registerCatalog(conf);
+    registerCatalog(SparkContext.getOrCreate().conf());
     if (FittingSpark.complaint() != null) {
-      replaceCatalogs(conf);
+      extensions.injectParser(UnfitCatalog::before);
       return BoxedUnit.UNIT;
     }
     extensions.injectParser(StatementParser::over);
@@ -54,14 +53,5 @@ public final class IcecombSessionExtensions
       }
     }
     conf.setIfMissing(DEFAULT_CATALOG, "org.icecomb.spark.IcecombCatalog");
-  }
-
-  /** The session goes on without ours; whoever names one is told why. */
-  private static void replaceCatalogs(SparkConf conf) {
-    for (Tuple2<String, String> setting : conf.getAllWithPrefix(CATALOGS)) {
-      if (!setting._1().contains(".") && setting._2().startsWith("org.icecomb.spark.")) {
-        conf.set(CATALOGS + setting._1(), "org.icecomb.spark.UnfitCatalog");
-      }
-    }
   }
 }

@@ -1,13 +1,50 @@
 package org.icecomb.spark;
 
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.JavaConverters;
 
 /**
  * In the place of our catalogs where the jar is for another Spark: there the classes of these may
  * not even load, and nobody would learn why. Everything else in the session works.
  */
 public final class UnfitCatalog implements CatalogPlugin {
+
+  private static final String CATALOGS = "spark.sql.catalog.";
+  private static final String OURS = UnfitCatalog.class.getPackageName() + ".";
+
+  /** A session's parser: what a statement names is looked up after it has been parsed. */
+  static ParserInterface before(SparkSession session, ParserInterface parser) {
+    return (ParserInterface)
+        Proxy.newProxyInstance(
+            parser.getClass().getClassLoader(),
+            new Class<?>[] {ParserInterface.class},
+            (proxy, method, arguments) -> {
+              replaceCatalogs(SQLConf.get());
+              try {
+                return method.invoke(parser, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+
+  /** Not when the session begins: its own settings come later than its extensions. */
+  private static void replaceCatalogs(SQLConf conf) {
+    JavaConverters.mapAsJavaMap(conf.getAllConfs())
+        .forEach(
+            (key, value) -> {
+              boolean names = key.startsWith(CATALOGS) && key.lastIndexOf('.') < CATALOGS.length();
+              if (names && value.startsWith(OURS)) {
+                conf.setConfString(key, UnfitCatalog.class.getName());
+              }
+            });
+  }
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
