@@ -17,6 +17,7 @@ from icecomb.format.spec.snapshot import Operation, Snapshot
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.scan.planning_metrics import PlanningMetrics
     from icecomb.format.scan.scan_planner import ScanPlanner
     from icecomb.format.spec.partition import PartitionSpec
 
@@ -106,14 +107,17 @@ class IncrementalAppendScan(TableScan):
         """All partition specs of the table: files that were appended may be gone since."""
         return list(self.metadata.specs().values())
 
-    def plan_files(self) -> Iterator[FileScanTask]:
+    def plan_files(self, metrics: PlanningMetrics | None = None) -> Iterator[FileScanTask]:
         """The files that were appended, in the order of their commits; without deletes.
+
+        Args:
+            metrics: What planning looks at and leaves out is added to it, as files are taken.
 
         Raises:
             ExpressionError: The filter does not fit the schema.
             CorruptFileError: A manifest cannot be read.
         """
-        planner, manifests, deletes = self._planning()
+        planner, manifests, deletes = self._planning(metrics=metrics)
         return planner.plan_manifests(manifests, deletes, limit=self.limit)
 
     def _state(self) -> list[tuple[str, str]]:
@@ -121,7 +125,7 @@ class IncrementalAppendScan(TableScan):
         return [*super()._state(), ("appends after", first)]
 
     def _planning(
-        self, keep: Iterable[str] = ()
+        self, keep: Iterable[str] = (), metrics: PlanningMetrics | None = None
     ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         from icecomb.format.manifests.manifest_list import read_manifests
         from icecomb.format.scan.delete_index import DeleteFileIndex
@@ -144,7 +148,10 @@ class IncrementalAppendScan(TableScan):
             bound,
             added_by=[snapshot.snapshot_id for snapshot in appends],
             keep=keep,
+            metrics=metrics,
         )
+        if metrics is not None:
+            metrics.total_data_manifests += len(manifests)
         return planner, list(manifests.values()), DeleteFileIndex()
 
 

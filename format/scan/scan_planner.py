@@ -36,6 +36,7 @@ from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import (
     DataFile,
+    DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
@@ -45,6 +46,7 @@ from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
+from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
@@ -146,6 +148,7 @@ class ScanPlanner:
         added_by: Only files that these snapshots added; all live files by default.
         removed_by: Only files that these snapshots removed.
         keep: Statistics that `Selected` has whatever the filter needs.
+        metrics: What is looked at is added to it.
     """
 
     def __init__(
@@ -158,7 +161,9 @@ class ScanPlanner:
         added_by: Iterable[int] | None = None,
         removed_by: Iterable[int] | None = None,
         keep: Iterable[str] = (),
+        metrics: PlanningMetrics | None = None,
     ) -> None:
+        self._metrics = PlanningMetrics() if metrics is None else metrics
         self._metadata = metadata
         self._io = io
         self._schema = schema
@@ -186,7 +191,11 @@ class ScanPlanner:
 
     def live(self, snapshot: Snapshot) -> tuple[list[ManifestFile], DeleteFileIndex]:
         """The manifests of a snapshot that have files, and the deletes that may matter."""
-        manifests = [m for m in read_manifests(self._io, snapshot) if m.has_live_files()]
+        listed = read_manifests(self._io, snapshot)
+        data = sum(m.content is ManifestContent.DATA for m in listed)
+        self._metrics.total_data_manifests += data
+        self._metrics.total_delete_manifests += len(listed) - data
+        manifests = [m for m in listed if m.has_live_files()]
         return manifests, self._index_deletes(self._prune(manifests, ManifestContent.DELETES))
 
     def plan_manifests(
@@ -219,6 +228,8 @@ class ScanPlanner:
         missing = limit
         for selected in self._select_all(self._prune(manifests, ManifestContent.DATA), deletes):
             check_wanted()
+            self._metrics.scanned_data_manifests += 1
+            self._metrics.skipped_data_files += selected.columns.live.true_count - selected.count
             if missing is None or deletes:
                 yield selected
                 continue
@@ -264,6 +275,12 @@ class ScanPlanner:
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
             )
             chosen.append((columns, _rows(mask), found.spec.is_unpartitioned))
+            position = scalar(DataFileContent.POSITION_DELETES.value, pa.int32())
+            by_position = pc.and_(mask, pc.equal(columns.column("content"), position)).true_count
+            self._metrics.scanned_delete_manifests += 1
+            self._metrics.skipped_delete_files += columns.live.true_count - mask.true_count
+            self._metrics.positional_delete_files += by_position
+            self._metrics.equality_delete_files += mask.true_count - by_position
         types = comparable_columns(self._metadata.schemas) if chosen else {}
         cache = manifest_cache(self._io.properties) if chosen else None
         if cache is None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.file_aggregates import Aggregate
     from icecomb.format.scan.plan_batch import PlannedBatches
+    from icecomb.format.scan.planning_metrics import PlanningMetrics
     from icecomb.format.scan.scan_planner import ScanPlanner
     from icecomb.format.spec.partition import PartitionSpec
 
@@ -196,10 +197,13 @@ class TableScan:
         }
         return [self.metadata.spec_by_id(spec_id) for spec_id in sorted(used)]
 
-    def plan_files(self) -> Iterator[FileScanTask]:
+    def plan_files(self, metrics: PlanningMetrics | None = None) -> Iterator[FileScanTask]:
         """The data files to read, each with its deletes and what is left to check on its rows.
 
         Files come in the order of the snapshot's manifests, as they are found.
+
+        Args:
+            metrics: What planning looks at and leaves out is added to it, as files are taken.
 
         Raises:
             ExpressionError: The filter does not fit the schema.
@@ -211,7 +215,9 @@ class TableScan:
         if snapshot is None:
             self.bound_filter()
             return iter(())
-        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter())
+        planner = ScanPlanner(
+            self.metadata, self.io, self.schema(), self.bound_filter(), metrics=metrics
+        )
         return planner.plan(snapshot, limit=self.limit)
 
     def plan_batches(self, split_size: int | None = None) -> PlannedBatches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.spark.planner.changes.columns import CHANGES
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
@@ -26,6 +28,7 @@ from icecomb.spark.planner.protocol import (
     ScanStatistics,
 )
 from icecomb.spark.planner.read_options import ReadOptions
+from icecomb.spark.planner.scan_metrics import ScanMetrics
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
 
@@ -60,14 +63,20 @@ class Scans:
             log = Changelog(state, given)
             return (
                 yield from scan_plan(
-                    state, log.tasks, request, lambda size: ChangedFiles(state, request, log, size)
+                    state,
+                    log.tasks,
+                    request,
+                    ScanMetrics(),
+                    lambda size: ChangedFiles(state, request, log, size),
                 )
             )
         scan = _scan(state, request, options)
         if request.rewrite:
             _check_is_whole(state, options)
-        tasks = deque(replace(scan, limit=request.limit).plan_files())
-        return (yield from scan_plan(state, tasks, request))
+        begun = time.monotonic()
+        metrics = PlanningMetrics()
+        tasks = deque(replace(scan, limit=request.limit).plan_files(metrics))
+        return (yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun)))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
         """See `NarrowScan`."""
@@ -81,6 +90,7 @@ def scan_plan(
     state: TableState,
     tasks: deque[FileScanTask],
     request: PlanScan,
+    metrics: ScanMetrics,
     planned: Callable[[int], PlannedFiles] | None = None,
 ) -> Generator[ScanPage, None, ScanPlan]:
     """How Spark reads these files.
@@ -89,6 +99,7 @@ def scan_plan(
         state: The table.
         tasks: Whole files; they are taken out.
         request: Which columns are read, and how big partitions are.
+        metrics: Of the scan so far.
         planned: Makes what tells Spark of the files, given the size of parts of them.
 
     Raises:
@@ -98,6 +109,7 @@ def scan_plan(
     properties = state.metadata.properties
     total = sum(task.file_size_in_bytes for task in tasks)
     rows = sum(task.record_count for task in tasks)
+    metrics.add_result(tasks, total)
     columns = partition_columns(state, request.field_ids, tasks)
     size = split_size(properties, options, request.hints, total)
     files = (
@@ -124,6 +136,7 @@ def scan_plan(
         partition_columns=columns,
         grouping=key.fields,
         locality=options.is_local(on_hdfs=files.on_hdfs),
+        metrics=metrics.to_json(),
     )
 
 

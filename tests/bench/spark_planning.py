@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.spark.planner.protocol import MYSELF
+
 _TOKEN = "bench"  # noqa: S105 - of a process that lives for one measurement
 _MIB = 1 << 20
 _FILTERS: dict[str, list[Any]] = {
@@ -78,9 +80,16 @@ class Planner:
 def planner_alone(table: str, scan: str, repeat: int) -> None:
     """Plan as often as asked for, in one new process."""
     planner = Planner()
-    environment = {"metastore_uris": None, "application_id": "bench", "spark_version": "4.3.0"}
+    environment = {
+        "metastore_uris": None,
+        "application_id": "bench",
+        "spark_version": "4.3.0",
+        "hadoop": {},
+    }
     options = {"type": "hadoop", "warehouse": str(Path(table).parent)}
-    opened, _ = planner.ask("open_catalog", name="b", options=options, environment=environment)
+    opened, _ = planner.ask(
+        "open_catalog", name="b", options=options, environment=environment, identity=MYSELF
+    )
     loaded, _ = planner.ask(
         "load_table",
         catalog=opened["catalog"],
@@ -102,6 +111,7 @@ def planner_alone(table: str, scan: str, repeat: int) -> None:
             options={},
             settings={},
             rewrite=False,
+            limit=None,
         )
         times.append(time.perf_counter() - at)
     figure("planner", table, scan, times, begin_mib=begun, peak_mib=planner.peak_mib(), bytes=size)

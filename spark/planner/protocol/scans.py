@@ -307,6 +307,7 @@ class ScanPlan(Message):
             the transform: what a join comes to know of their values narrows the scan.
         grouping: What all rows of a task have in common, where the session asked for that.
         locality: Whether tasks are best run where their files lie.
+        metrics: What planning looked at and left out, by Iceberg's names of a scan's metrics.
     """
 
     name_mapping: Any
@@ -316,6 +317,7 @@ class ScanPlan(Message):
     partition_columns: tuple[str, ...]
     grouping: tuple[GroupingField, ...]
     locality: bool
+    metrics: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

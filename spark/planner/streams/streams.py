@@ -28,6 +28,7 @@ from icecomb.spark.planner.protocol import (
 )
 from icecomb.spark.planner.read_options import ReadOptions
 from icecomb.spark.planner.scan import scan_plan
+from icecomb.spark.planner.scan_metrics import ScanMetrics
 from icecomb.spark.planner.streams.files import SnapshotFiles
 from icecomb.spark.planner.streams.history import History
 from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
@@ -147,7 +148,7 @@ class Streams:
                 found = files.tasks(at.position, stop)
                 if _is_read(options, snapshot, at, start, len(found)):
                     tasks += found
-        return (yield from scan_plan(state, tasks, request.scan))
+        return (yield from scan_plan(state, tasks, request.scan, ScanMetrics()))
 
     def _now(self, stream: StreamTable) -> TableState:
         """The table as it is now.

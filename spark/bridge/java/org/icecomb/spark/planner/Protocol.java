@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 14;
+  static final int VERSION = 15;
 
   private Protocol() {}
 
@@ -202,7 +202,8 @@ public final class Protocol {
       Integer batchRows,
       List<String> partitionColumns,
       List<GroupingField> grouping,
-      boolean locality) {}
+      boolean locality,
+      Map<String, Long> metrics) {}
 
   public record NarrowScan(
       JsonNode reference,

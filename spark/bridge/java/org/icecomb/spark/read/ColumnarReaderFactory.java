@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.InputFileBlockHolder;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -116,6 +117,11 @@ record ColumnarReaderFactory(
     }
 
     @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+      return batches.currentMetricsValues();
+    }
+
+    @Override
     public void close() throws IOException {
       batches.close();
     }
@@ -127,6 +133,8 @@ record ColumnarReaderFactory(
     private final ColumnarReaderFactory factory;
     private final Iterator<FileTask> files;
     private DataFileReader current;
+    private long splits;
+    private long deletes;
 
     FilesReader(ColumnarReaderFactory factory, Iterator<FileTask> files) {
       this.factory = factory;
@@ -146,6 +154,7 @@ record ColumnarReaderFactory(
         FileTask file = files.next();
         InputFileBlockHolder.set(file.path(), file.start(), file.length());
         current = DataFileReader.open(factory, file);
+        splits++;
       }
     }
 
@@ -155,10 +164,16 @@ record ColumnarReaderFactory(
     }
 
     @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+      return ScanMetric.of(splits, deletes + (current == null ? 0 : current.deletesApplied()));
+    }
+
+    @Override
     public void close() throws IOException {
       if (current != null) {
         DataFileReader finished = current;
         current = null;
+        deletes += finished.deletesApplied();
         InputFileBlockHolder.unset();
         finished.close();
       }

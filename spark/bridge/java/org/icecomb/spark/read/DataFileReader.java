@@ -20,11 +20,15 @@ import org.icecomb.spark.convert.Schemas;
 final class DataFileReader implements Closeable {
 
   private final FormatReader reader;
+  /** Those that the reader of the format does not apply, or null. */
   private final PositionDeletes deletes;
+
+  private final PositionDeletes allDeletes;
   private final List<Source> sources;
   private final List<ByValue> byValue;
   /** Where deleted rows are marked, and not left out; else null. */
   private final OnHeapColumnVector marks;
+  private long deletedByValue;
   private ColumnVector[] vectors;
   private ColumnarBatch allRows;
   private ColumnarBatch batch;
@@ -65,7 +69,8 @@ final class DataFileReader implements Closeable {
       List<ByValue> byValue,
       boolean marks) {
     this.reader = reader;
-    this.deletes = deletes;
+    this.allDeletes = deletes;
+    this.deletes = reader.skipsDeleted() && !marks ? null : deletes;
     this.sources = sources;
     this.byValue = byValue;
     this.marks = marks ? new OnHeapColumnVector(0, DataTypes.BooleanType) : null;
@@ -113,8 +118,7 @@ final class DataFileReader implements Closeable {
                 marks ? null : deletes,
                 factory.conditions(),
                 factory.nameMapping()));
-    boolean skipped = reader.skipsDeleted() && !marks;
-    return new DataFileReader(reader, skipped ? null : deletes, sources, byValue, marks);
+    return new DataFileReader(reader, deletes, sources, byValue, marks);
   }
 
   private static StructType withoutConstants(StructType columns, FileTask task) {
@@ -211,9 +215,16 @@ final class DataFileReader implements Closeable {
       if (each.rows == null) {
         each.rows = new KeyReader(each.columns.stream().map(this::read).toList(), each.paths);
       }
+      int before = live == null ? reader.rows() : live.length;
       live = each.keys.liveOf(each.rows, reader.rows(), live);
+      deletedByValue += before - (live == null ? reader.rows() : live.length);
     }
     return live;
+  }
+
+  /** How many rows were deleted so far. */
+  long deletesApplied() {
+    return deletedByValue + (allDeletes == null ? 0 : allDeletes.applied());
   }
 
   ColumnarBatch batch() {

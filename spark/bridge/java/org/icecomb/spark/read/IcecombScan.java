@@ -15,6 +15,8 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -158,6 +160,16 @@ class IcecombScan
       return new UnknownPartitioning(0);
     }
     return new Grouping(plan().grouping()).partitioning(tasks().size());
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return ScanMetric.all();
+  }
+
+  @Override
+  public synchronized CustomTaskMetric[] reportDriverMetrics() {
+    return plan == null ? new CustomTaskMetric[0] : ScanMetric.of(plan.metrics());
   }
 
   /** Whether a data file of the plan is read. */

@@ -20,6 +20,7 @@ import org.icecomb.spark.planner.Protocol.DeleteFile;
 final class PositionDeletes {
 
   private final long[] positions;
+  private long applied;
 
   private PositionDeletes(long[] positions) {
     this.positions = positions;
@@ -98,6 +99,7 @@ final class PositionDeletes {
       if (deleted >= rowCount) {
         break;
       }
+      applied++;
       if (deleted > next) {
         ranges.add(new long[] {next, deleted - 1});
       }
@@ -128,7 +130,13 @@ final class PositionDeletes {
         live[found++] = i;
       }
     }
+    applied += count - found;
     return found == count ? null : Arrays.copyOf(live, found);
+  }
+
+  /** How many rows were left out so far. */
+  long applied() {
+    return applied;
   }
 
   /** Row ranges can be made from pages only, so every range is shown as a page. */

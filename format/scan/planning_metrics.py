@@ -1,0 +1,30 @@
+"""What planning looked at and what it left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class PlanningMetrics:
+    """Counts of one scan, which planning adds to; by Iceberg's names of scan metrics.
+
+    Attributes:
+        total_data_manifests: Data manifests of the snapshot.
+        scanned_data_manifests: Those that were read; the others are skipped.
+        skipped_data_files: Files in manifests that were read that cannot match.
+        total_delete_manifests: Delete manifests of the snapshot.
+        scanned_delete_manifests: Those that were read; the others are skipped.
+        skipped_delete_files: Delete files in manifests that were read that cannot matter.
+        positional_delete_files: Position delete files that may matter.
+        equality_delete_files: Equality delete files that may matter.
+    """
+
+    total_data_manifests: int = 0
+    scanned_data_manifests: int = 0
+    skipped_data_files: int = 0
+    total_delete_manifests: int = 0
+    scanned_delete_manifests: int = 0
+    skipped_delete_files: int = 0
+    positional_delete_files: int = 0
+    equality_delete_files: int = 0
