@@ -36,6 +36,12 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
             raise ValidationError(
                 f"{one} and {other} are both given", hint="give at most one of them"
             )
+    if START_TIME in given and END_TIME in given and given[START_TIME] >= given[END_TIME]:
+        raise ValidationError(
+            f"Cannot set {START_TIME} to be greater than {END_TIME} for changelogs, or the same: "
+            f"{given[START_TIME]}, {given[END_TIME]}",
+            hint="give the earlier time first",
+        )
     for key in (START, END):
         if key in given and not metadata.has_snapshot(given[key]):
             raise NoSuchSnapshotError(
