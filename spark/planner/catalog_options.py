@@ -15,6 +15,7 @@ from icecomb.spark.planner.identity import of_others
 from icecomb.spark.planner.protocol import Environment
 
 DEFAULT_NAMESPACE: Final = "default-namespace"
+_OVERRIDE: Final = "hadoop.hive.metastore.uris"
 _CONVERTING: Final = ("parquet-enabled", "avro-enabled", "orc-enabled")
 _OF_THE_BRIDGE: Final = frozenset({"python", DEFAULT_NAMESPACE, "use-nullable-query-schema"})
 _PASSED_OVER: Final = frozenset(
@@ -77,6 +78,12 @@ def catalog_properties(
         elif kind is None and name != SESSION_CATALOG:
             properties["type"] = LOCAL
     if name == SESSION_CATALOG:
+        if _OVERRIDE in options:
+            raise ConfigurationError(
+                f"Catalog {name}: {_OVERRIDE} would be another metastore than that of Spark's own "
+                "Hive support",
+                hint="leave it out, or set spark.hadoop.hive.metastore.uris for both",
+            )
         uri = properties.get("uri") or (settings["uri"].value if "uri" in settings else None)
         _check_is_sparks(kind, uri, environment)
     return properties

@@ -170,6 +170,7 @@ def test_options_of_iceberg_without_an_effect_on_answers_are_passed_over(options
         ({"encryption.kms-impl": "com.example.Kms"}, "encryption.kms-impl=.* names a class"),
         ({"parquet-enabled": "true"}, "parquet-enabled=true has no effect: Spark makes tables"),
         ({"uri": "thrift://other:1"}, "on the metastore thrift://other:1, Spark's own .*://h:1"),
+        ({"hadoop.hive.metastore.uris": "thrift://o:1"}, "would be another metastore than that"),
         ({"type": "local"}, "nothing says where the metastore of Spark's own"),
         ({"type": "rest"}, "there is no catalog type 'rest'"),
     ],

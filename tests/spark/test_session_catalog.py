@@ -275,7 +275,9 @@ def test_data_frames_go_where_their_format_says(session_of, namespace, catalog):
 
 
 def test_columns_of_a_query_stay_required_where_the_catalog_says_so(session_of, namespace, catalog):
-    required = session_of(use_nullable_query_schema="false")
+    required = session_of(use_nullable_query_schema="false", default_namespace="elsewhere")
+    # as in Iceberg's session catalog, which leaves the current database to Spark
+    assert rows_of(required, "SELECT current_database()") == [["default"]]
     for session, table in ((session_of(), "nullable"), (required, "required")):
         session.sql(f"CREATE TABLE {namespace}.{table} USING iceberg AS SELECT 1 AS id")
     fields = [

@@ -43,7 +43,8 @@ public final class Alteration extends LogicalPlan implements AlterTableCommand {
         || !(resolved.table() instanceof IcecombTable)) {
       throw SparkErrors.unsupported(
           "ALTER TABLE … " + text + " is for tables of icecomb's catalogs, and this is none",
-          "give the table's name with its catalog; Iceberg tables of other catalogs need "
+          "give the table's name with its catalog; `icecomb migrate apply` makes a Hive table one; "
+              + "Iceberg tables of other catalogs need "
               + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions");
     }
     return list(new StatementChange(text, SQLConf.get().caseSensitiveAnalysis()));
