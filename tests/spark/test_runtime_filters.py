@@ -151,6 +151,13 @@ def test_a_join_with_nothing_reads_nothing(stars, sql):
         assert sql(star.query("d.kind = 'none'")) == [[0, None, None]]
 
 
+def test_a_column_may_be_spelt_otherwise_than_the_table_has_it(stars, sql):
+    star = stars["i"]
+    with gone(star.others(1)):
+        query = star.query("d.kind = 'one'").replace("f.key", "f.KeY")
+        assert sql(query) == [[200, 200, 399]]
+
+
 def test_a_list_that_spark_has_in_another_type_leaves_out_nothing_that_matches(stars, sql):
     text = f"lake.{NAMESPACE}"
     query = (
