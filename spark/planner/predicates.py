@@ -41,8 +41,19 @@ from icecomb.format.expressions.expression import (
     conjunction,
     disjunction,
 )
+from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import DecimalType, DoubleType, FloatType, IcebergType, StringType
+from icecomb.format.spec.transform import parse_transform
+from icecomb.format.spec.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    PrimitiveType,
+    StringType,
+    TimeType,
+    UUIDType,
+)
 from icecomb.spark.planner.values import value_from_json
 from icecomb.spark.schema import spark_type
 
@@ -135,7 +146,8 @@ class _Translation:
         ) as error:
             raise UnsupportedError(
                 f"The condition {predicate} cannot be evaluated exactly here",
-                hint="compare columns with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
+                hint="compare columns, or partition transforms of them such as system.days(ts), "
+                "with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
             ) from error
 
     def _exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
@@ -150,12 +162,15 @@ class _Translation:
         name, field_type = self._column(predicate["column"])
         if op in {"is_null", "not_null"}:
             return IsNull(name) if op == "is_null" else NotNull(name)
+        term: Term = Reference(name)
+        if (transform := predicate.get("transform")) is not None:
+            term, field_type = _transformed(name, field_type, transform)
         if not _same_type(predicate["type"], field_type):
             raise _UnknownPredicateError
-        return self._leaf(op, name, field_type, predicate)
+        return self._leaf(op, term, field_type, predicate)
 
     def _leaf(
-        self, op: str, name: str, field_type: IcebergType, predicate: Mapping[str, Any]
+        self, op: str, name: Term, field_type: IcebergType, predicate: Mapping[str, Any]
     ) -> BooleanExpression:
         if op == "in":
             values = [value_from_json(field_type, value) for value in predicate["values"]]
@@ -184,6 +199,19 @@ class _Translation:
         return name, field.field_type
 
 
+def _transformed(
+    name: str, field_type: IcebergType, transform: str
+) -> tuple[UnboundTransform, IcebergType]:
+    """A partition transform of a column, and the type of what it answers.
+
+    Spark has uuids as text, and times as numbers: its functions answer otherwise for them.
+    """
+    if not isinstance(field_type, PrimitiveType) or isinstance(field_type, UUIDType | TimeType):
+        raise _UnknownPredicateError
+    parsed = parse_transform(transform)
+    return UnboundTransform(parsed, Reference(name)), parsed.result_type(field_type)
+
+
 def _same_type(spark_json: Any, field_type: IcebergType) -> bool:
     """Whether a literal of this Spark type means the same in a column of this type.
 
@@ -194,7 +222,7 @@ def _same_type(spark_json: Any, field_type: IcebergType) -> bool:
     return field_type.is_primitive and spark_json == spark_type(field_type)
 
 
-def _compare(op: str, name: str, field_type: IcebergType, value: Any) -> BooleanExpression:
+def _compare(op: str, name: Term, field_type: IcebergType, value: Any) -> BooleanExpression:
     if op not in _COMPARISONS:
         raise _UnknownPredicateError
     if not isinstance(field_type, FloatType | DoubleType):
@@ -207,7 +235,7 @@ def _compare(op: str, name: str, field_type: IcebergType, value: Any) -> Boolean
     return And(plain, NotNaN(name))
 
 
-def _compare_with_nan(op: str, name: str) -> BooleanExpression:
+def _compare_with_nan(op: str, name: Term) -> BooleanExpression:
     """NaN equals itself and is greater than every other number: it alone is above infinity."""
     if op in {"eq", "gt_eq"}:
         return _above_infinity(name)
@@ -217,12 +245,12 @@ def _compare_with_nan(op: str, name: str) -> BooleanExpression:
     raise _UnknownPredicateError
 
 
-def _above_infinity(name: str) -> BooleanExpression:
+def _above_infinity(name: Term) -> BooleanExpression:
     """True for NaN; not simply `IsNaN`, whose negation is true for null."""
     return _compare("gt", name, DoubleType(), math.inf)
 
 
-def _in(name: str, values: list[Any]) -> BooleanExpression:
+def _in(name: Term, values: list[Any]) -> BooleanExpression:
     numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
     found: BooleanExpression = In(name, numbers) if numbers else AlwaysFalse()
     if any(isinstance(value, float) for value in values):

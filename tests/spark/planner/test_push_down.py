@@ -12,7 +12,11 @@ from tests.spark.planner.protocol import NAMESPACE, Planner
 COUNT = ("count", None)
 DE = {"op": "eq", "column": ["country"], "type": "string", "value": "de"}
 BIG = {"op": "gt", "column": ["id"], "type": "long", "value": 1}
-BUCKET = {"op": "eq", "column": ["id"], "transform": "bucket[4]", "type": "integer", "value": 1}
+
+
+def of(transform, column, kind, value, op="eq"):
+    """A partition transform of a column, compared with a value."""
+    return {"op": op, "column": [column], "transform": transform, "type": kind, "value": value}
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +142,78 @@ def test_files_with_deleted_rows_are_all_planned_whatever_the_limit(local, lake)
     table.delete("id = 1")
     assert _files(local.plan(local.load("deleted"), limit=1)) == 2
     assert local.aggregate(local.load("deleted"), [COUNT]) is None
+
+
+@pytest.fixture(scope="module")
+def events(lake):
+    """A file for each of twelve rows, or nearly: by day, bucket of the id and start of the name."""
+    schema = pa.schema(
+        [("id", pa.int64()), ("ts", pa.timestamp("us")), ("s", pa.string()), ("u", pa.uuid())]
+    )
+    table = lake.create_table((*NAMESPACE, "events"), schema)
+    with table.update_spec() as spec:
+        for field in (("ts", "day"), ("id", "bucket[4]"), ("s", "truncate[2]")):
+            spec.add_field(*field)
+    hour = 3_600_000_000
+    times = pa.array([None, *(19_723 * 24 * hour + n * 5 * hour for n in range(11))], pa.int64())
+    rows = {
+        "id": [None, *range(11)],
+        "ts": times.cast(pa.timestamp("us")),
+        "s": [None, *(f"{'ab'[n % 2]}{n}x" for n in range(11))],
+        "u": pa.array([None] * 12, pa.binary(16)).cast(pa.uuid()),
+    }
+    table.append(pa.table(rows, schema=schema))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("predicate", "sql", "whole"),
+    [
+        (of("day", "ts", "date", 19_724), "days(ts) = '2024-01-02'", True),
+        (of("day", "ts", "date", 19_724, "lt"), "days(ts) < '2024-01-02'", True),
+        (of("hour", "ts", "integer", 19_724 * 24 + 1, "lt_eq"), "hours(ts) <= 473377", False),
+        (of("month", "ts", "integer", 648), "months(ts) = 648", True),
+        (of("year", "ts", "integer", 54), "years(ts) = 54", True),
+        (of("bucket[4]", "id", "integer", 1), "bucket(4, id) = 1", True),
+        (of("bucket[8]", "id", "integer", 1), "bucket(8, id) = 1", False),
+        (of("truncate[2]", "s", "string", "a2"), "truncate(2, s) = 'a2'", True),
+        (of("truncate[1]", "s", "string", "a"), "truncate(1, s) = 'a'", True),
+        ({"op": "is_null", "column": ["s"], "transform": "truncate[2]"}, "s is null", True),
+        ({"op": "not", "child": of("bucket[4]", "id", "integer", 1)}, "bucket(4, id) != 1", True),
+        (
+            {k: v for k, v in of("bucket[4]", "id", "integer", 1, "in").items() if k != "value"}
+            | {"values": [1, 2]},
+            "bucket(4, id) in (1, 2)",
+            True,
+        ),
+    ],
+)
+def test_functions_leave_out_files_and_decide_as_partitions_do(
+    local, events, predicate, sql, whole
+):
+    table = local.load("events")
+    assert local.decide(table, predicate) == [whole]
+    expected = list(events.scan(sql).plan_files())
+    assert 0 < len(expected) < 12 or "year" in sql or "month" in sql or "bucket(8" in sql
+    assert _files(local.plan(table, predicate)) == len(expected)
+    rows = events.scan(sql).count()
+    counted = local.aggregate(table, [COUNT], predicate)
+    assert counted == ([[rows]] if whole else None)
+    possible = local.ask("can_delete_where", reference=table["reference"], filters=[predicate])
+    assert possible["possible"]
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        of("bucket[4]", "u", "integer", 1),  # Spark has uuids as text, which has other buckets
+        of("bucket[4]", "id", "long", 1),
+        of("mystery[4]", "id", "integer", 1),
+    ],
+)
+def test_functions_that_may_mean_another_thing_leave_nothing_out(local, events, predicate):
+    table = local.load("events")
+    assert local.decide(table, predicate) == [False]
+    assert _files(local.plan(table, predicate)) == _files(local.plan(table))
+    possible = local.ask("can_delete_where", reference=table["reference"], filters=[predicate])
+    assert not possible["possible"]

@@ -9,20 +9,18 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Json;
 
 /**
- * A row filter that is understood whole: AND, OR and NOT over comparisons of a column and a literal.
+ * A row filter that is understood whole: AND, OR and NOT over comparisons of a column, or a partition
+ * transform of one, and a literal.
  *
  * <p>Spark's own conversion of an OR leaves out the branches it does not understand, which loses
- * rows. A predicate with a part that cannot be expressed here is therefore not taken at all. Spark
- * evaluates every filter again on the rows it gets, so conditions only ever leave out data.
+ * rows. A predicate with a part that cannot be expressed here is therefore not taken at all.
  */
 public sealed interface Condition extends Serializable {
 
@@ -65,10 +63,8 @@ public sealed interface Condition extends Serializable {
         Condition negated = child(children[0], schema);
         return negated == null ? null : new Not(negated);
       case "IS_NULL", "IS_NOT_NULL":
-        StructField field = referenced(children[0], schema);
-        return field == null
-            ? null
-            : new NullCheck(path(children[0]), predicate.name().equals("IS_NULL"));
+        Term term = Term.of(children[0], schema);
+        return term == null ? null : new NullCheck(term, predicate.name().equals("IS_NULL"));
       case "IN":
         return In.of(children, schema);
       default:
@@ -103,19 +99,9 @@ public sealed interface Condition extends Serializable {
     return expression instanceof Predicate predicate ? of(predicate, schema) : null;
   }
 
-  private static String[] path(Expression reference) {
-    return ((NamedReference) reference).fieldNames();
-  }
-
-  private static StructField referenced(Expression expression, StructType schema) {
-    return expression instanceof NamedReference reference
-        ? Schemas.find(schema, reference.fieldNames())
-        : null;
-  }
-
-  private static boolean comparable(Expression literal, StructField column) {
+  private static boolean comparable(Expression literal, Term term) {
     return literal instanceof Literal<?> value
-        && value.dataType().equals(column.dataType())
+        && value.dataType().equals(term.type())
         && Values.isSupported(value.dataType());
   }
 
@@ -180,18 +166,18 @@ public sealed interface Condition extends Serializable {
     }
   }
 
-  record NullCheck(String[] column, boolean isNull) implements Condition {
+  record NullCheck(Term term, boolean isNull) implements Condition {
 
     @Override
     public ObjectNode toJson() {
       ObjectNode json = Json.object().put("op", isNull ? "is_null" : "not_null");
-      json.set("column", Json.array(column));
+      term.into(json);
       return json;
     }
 
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
-      String name = columns.physicalName(column, null);
+      String name = term.physicalName(columns, null);
       if (name == null) {
         return null;
       }
@@ -201,16 +187,16 @@ public sealed interface Condition extends Serializable {
     }
   }
 
-  record In(String[] column, DataType type, List<Object> values) implements Condition {
+  record In(Term term, List<Object> values) implements Condition {
 
     static Condition of(Expression[] children, StructType schema) {
-      StructField field = referenced(children[0], schema);
-      if (field == null) {
+      Term term = Term.of(children[0], schema);
+      if (term == null) {
         return null;
       }
       List<Object> values = new ArrayList<>();
       for (int i = 1; i < children.length; i++) {
-        if (!comparable(children[i], field)) {
+        if (!comparable(children[i], term)) {
           return null;
         }
         Object value = ((Literal<?>) children[i]).value();
@@ -220,15 +206,15 @@ public sealed interface Condition extends Serializable {
       }
       // A null among the values makes "not found" unknown instead of false, which matters under NOT.
       return values.size() == children.length - 1
-          ? new In(path(children[0]), field.dataType(), values)
+          ? new In(term, values)
           : null;
     }
 
     @Override
     public ObjectNode toJson() {
       ObjectNode json = Json.object().put("op", "in");
-      json.set("column", Json.array(column));
-      json.set("type", Schemas.toJson(type));
+      term.into(json);
+      json.set("type", Schemas.toJson(term.type()));
       ArrayNode array = json.putArray("values");
       values.forEach(value -> array.add(Values.toJson(value)));
       return json;
@@ -236,17 +222,17 @@ public sealed interface Condition extends Serializable {
 
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
-      String name = columns.physicalName(column, type);
+      String name = term.physicalName(columns, term.type());
       if (name == null) {
         return null;
       }
-      Object[] external = values.stream().map(value -> external(value, type)).toArray();
+      Object[] external = values.stream().map(value -> external(value, term.type())).toArray();
       return new org.apache.spark.sql.sources.In(name, external);
     }
   }
 
-  /** A column, an operator by its JSON name, and a literal of the column's type. */
-  record Comparison(String operator, String[] column, DataType type, Object value)
+  /** A term, an operator by its JSON name, and a literal of the term's type. */
+  record Comparison(String operator, Term term, Object value)
       implements Condition {
 
     private static final Map<String, String> OPERATORS =
@@ -270,33 +256,33 @@ public sealed interface Condition extends Serializable {
         literal = children[0];
         operator = MIRRORED.get(operator);
       }
-      StructField field = referenced(reference, schema);
-      if (operator == null || field == null || !comparable(literal, field)) {
+      Term term = Term.of(reference, schema);
+      if (operator == null || term == null || !comparable(literal, term)) {
         return null;
       }
       Object value = ((Literal<?>) literal).value();
       if (value == null && !operator.equals("eq_null_safe")) {
         return null;
       }
-      return new Comparison(operator, path(reference), field.dataType(), value);
+      return new Comparison(operator, term, value);
     }
 
     @Override
     public ObjectNode toJson() {
       ObjectNode json = Json.object().put("op", operator);
-      json.set("column", Json.array(column));
-      json.set("type", Schemas.toJson(type));
+      term.into(json);
+      json.set("type", Schemas.toJson(term.type()));
       json.set("value", Values.toJson(value));
       return json;
     }
 
     @Override
     public Filter onFile(FileColumns columns, boolean weaker) {
-      String name = columns.physicalName(column, type);
+      String name = term.physicalName(columns, term.type());
       if (name == null) {
         return null;
       }
-      Object literal = external(value, type);
+      Object literal = external(value, term.type());
       return switch (operator) {
         case "eq" -> new org.apache.spark.sql.sources.EqualTo(name, literal);
         case "not_eq" ->

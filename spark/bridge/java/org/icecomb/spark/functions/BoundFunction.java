@@ -23,6 +23,8 @@ import org.icecomb.spark.functions.PartitionTransform.Kind;
  */
 public abstract class BoundFunction implements ScalarFunction<Object> {
 
+  static final String CANONICAL_PREFIX = "icecomb.";
+
   private final String name;
   private final Kind kind;
   private final DataType source;
@@ -107,7 +109,7 @@ public abstract class BoundFunction implements ScalarFunction<Object> {
 
   @Override
   public String canonicalName() {
-    return "icecomb." + name + "(" + source.catalogString() + ")";
+    return CANONICAL_PREFIX + name + "(" + source.catalogString() + ")";
   }
 
   /** The way without generated code; the transform is made anew only when the parameter changes. */

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
@@ -52,10 +51,29 @@ public final class PartitionFunctions {
     return kind == null ? null : new Unbound(name.toLowerCase(Locale.ROOT), kind);
   }
 
+  /** Whether a function of this canonical name is one of these, bound to a type. */
+  public static boolean isOurs(String canonicalName) {
+    return canonicalName != null && canonicalName.startsWith(BoundFunction.CANONICAL_PREFIX);
+  }
+
+  /**
+   * What a function computes.
+   *
+   * @param parameter number of buckets or width of truncation
+   * @return null where there is no such transform
+   */
+  public static PartitionTransform transform(String name, int parameter, DataType source) {
+    try {
+      return new PartitionTransform(KINDS.get(name), parameter, source);
+    } catch (UnsupportedOperationException e) {
+      return null;
+    }
+  }
+
   private record Unbound(String name, Kind kind) implements UnboundFunction {
 
     @Override
-    public BoundFunction bind(StructType inputs) {
+    public org.apache.spark.sql.connector.catalog.functions.BoundFunction bind(StructType inputs) {
       StructField[] fields = inputs.fields();
       boolean hasParameter = kind == Kind.BUCKET || kind == Kind.TRUNCATE;
       if (fields.length != (hasParameter ? 2 : 1)) {
@@ -69,7 +87,7 @@ public final class PartitionFunctions {
       DataType source = widened(fields[fields.length - 1].dataType());
       // The parameter is known only from the rows; 1 stands for it while types are checked.
       new PartitionTransform(kind, 1, source);
-      return org.icecomb.spark.functions.BoundFunction.of(name, kind, source);
+      return BoundFunction.of(name, kind, source);
     }
 
     private static boolean isCount(DataType type) {

@@ -93,6 +93,13 @@ public final class PartitionTransform implements Serializable {
     return parameter;
   }
 
+  /** The transform as table metadata names it. */
+  @Override
+  public String toString() {
+    String name = kind.name().toLowerCase(Locale.ROOT);
+    return kind == Kind.BUCKET || kind == Kind.TRUNCATE ? name + "[" + parameter + "]" : name;
+  }
+
   public DataType resultType() {
     return switch (kind) {
       case IDENTITY, TRUNCATE, VOID -> source;
