@@ -137,8 +137,9 @@ def test_the_streaming_page_runs_from_its_first_block_to_its_last(spark, catalog
     catalog.drop_namespace(namespace)
 
 
-def test_the_statements_of_the_spark_page_run_from_the_first_to_the_last(spark, catalog) -> None:
-    statements = [s for block in blocks("spark.md", "sql") for s in block.split(";") if s.strip()]
+def test_the_statements_of_the_spark_pages_run_from_the_first_to_the_last(spark, catalog) -> None:
+    found = [*blocks("spark.md", "sql"), *blocks("planning.md", "sql")]
+    statements = [s for block in found for s in block.split(";") if s.strip()]
     assert len(statements) >= 25
     namespace = "docs_shop"
     results = [spark.sql(s.replace("lake.shop", f"lake.{namespace}")).collect() for s in statements]

@@ -35,6 +35,9 @@ _AGGREGATES: Final = flag(
     "Whether counts, minima and maxima come from metadata where that knows them.",
     default=True,
 )
+_COLUMN_STATISTICS: Final = flag(
+    "report-column-stats", "Whether Spark is told how many values columns have.", default=True
+)
 _ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
 _OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
 _PREFIX: Final = "spark.sql.iceberg."
@@ -96,6 +99,10 @@ class ReadOptions:
         if self.text("locality", "locality.enabled") is not None:
             return self._of(_LOCALITY, {}, "locality", "locality.enabled")
         return on_hdfs
+
+    def reports_column_statistics(self) -> bool:
+        """Whether Spark's cost-based optimiser is told about columns."""
+        return self._of(_COLUMN_STATISTICS, {}, None, "report-column-stats")
 
     def parallelism(self, default: int) -> int:
         """How many tasks run at once."""

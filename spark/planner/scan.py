@@ -14,6 +14,7 @@ from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.spark.planner.changes.columns import CHANGES
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
+from icecomb.spark.planner.column_statistics import distinct_values
 from icecomb.spark.planner.grouping_key import GroupingKey
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.partition_columns import partition_columns
@@ -76,7 +77,11 @@ class Scans:
         begun = time.monotonic()
         metrics = PlanningMetrics()
         tasks = deque(replace(scan, limit=request.limit).plan_files(metrics))
-        return (yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun)))
+        plan = yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun))
+        if not options.reports_column_statistics():
+            return plan
+        distinct = distinct_values(scan, request.field_ids)
+        return replace(plan, statistics=replace(plan.statistics, distinct_values=distinct))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
         """See `NarrowScan`."""
@@ -130,7 +135,7 @@ def scan_plan(
     mapping = state.metadata.name_mapping()
     return ScanPlan(
         name_mapping=None if mapping is None else [f.to_json() for f in mapping.fields],
-        statistics=ScanStatistics(rows=rows - files.positions.count, bytes=total),
+        statistics=ScanStatistics(rows - files.positions.count, total, distinct_values={}),
         vectorized=options.is_vectorized(properties),
         batch_rows=options.batch_rows(properties),
         partition_columns=columns,

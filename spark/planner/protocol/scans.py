@@ -251,10 +251,17 @@ class FileRange(Message):
 
 @dataclass(frozen=True, slots=True)
 class ScanStatistics(Message):
-    """The size of a scan: rows without those whose positions are in the plan, and bytes."""
+    """The size of a scan, as far as it is known: an estimate.
+
+    Args:
+        rows: Without those whose positions are in the plan.
+        bytes: Of its files.
+        distinct_values: How many columns have, by field id as text.
+    """
 
     rows: int
     bytes: int
+    distinct_values: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ public final class Protocol {
 
   public record FileRange(int file, long start, long length) {}
 
-  public record ScanStatistics(long rows, long bytes) {}
+  public record ScanStatistics(long rows, long bytes, Map<String, Long> distinctValues) {}
 
   public record GroupingField(JsonNode transform, JsonNode type) {}
 

@@ -7,7 +7,6 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -46,7 +45,6 @@ import org.icecomb.spark.planner.Protocol.PlanScan;
 import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ScanPage;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
-import org.icecomb.spark.planner.Protocol.ScanStatistics;
 import org.icecomb.spark.planner.Protocol.SplitHints;
 
 /**
@@ -252,15 +250,10 @@ class IcecombScan
 
   @Override
   public Statistics estimateStatistics() {
-    if (stream != null) {
-      return new Estimate(OptionalLong.empty(), OptionalLong.empty());
-    }
-    ScanStatistics statistics = plan().statistics();
-    return new Estimate(
-        OptionalLong.of(statistics.bytes()), OptionalLong.of(statistics.rows()));
+    return stream == null
+        ? ScanEstimate.of(plan().statistics(), dataColumns)
+        : ScanEstimate.UNKNOWN;
   }
-
-  private record Estimate(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
 
   final synchronized ScanPlan plan() {
     if (plan == null) {

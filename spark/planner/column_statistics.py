@@ -1,0 +1,47 @@
+"""How many different values columns have, as statistics files say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.spec.ancestry import ancestors_of
+
+if TYPE_CHECKING:
+    from icecomb.format.scan.table_scan import TableScan
+
+_THETA: Final = "apache-datasketches-theta-v1"
+
+
+def distinct_values(scan: TableScan, field_ids: Iterable[int]) -> dict[str, int]:
+    """The numbers of distinct values of columns, by field id as text, as far as they are known.
+
+    They are those of the scanned snapshot, or else of the newest one before it that has any: all
+    their rows count, whatever the scan's filter. The number is the property `ndv` of a sketch
+    (Puffin specification, ``apache-datasketches-theta-v1``), which table metadata repeats; the
+    statistics file is not read.
+
+    Args:
+        scan: What is read.
+        field_ids: The columns that are asked about.
+    """
+    metadata = scan.metadata
+    if not metadata.statistics:
+        return {}
+    by_snapshot = {file.get("snapshot-id"): file for file in metadata.statistics}
+    snapshot = scan.snapshot()
+    line = ancestors_of(metadata, None if snapshot is None else snapshot.snapshot_id)
+    file = next((by_snapshot[s.snapshot_id] for s in line if s.snapshot_id in by_snapshot), None)
+    wanted = frozenset(field_ids)
+    return {
+        str(field_id): number for field_id, number in _sketched(file or {}) if field_id in wanted
+    }
+
+
+def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
+    """The columns of a statistics file with their numbers."""
+    for blob in file.get("blob-metadata") or ():
+        fields: list[int] = blob.get("fields") or []
+        number: str = (blob.get("properties") or {}).get("ndv", "")
+        if blob.get("type") == _THETA and len(fields) == 1 and number.isdecimal():
+            yield fields[0], int(number)
