@@ -60,7 +60,7 @@ def setting(spark, key, value):
 )
 def test_aggregates_need_no_file(spark, query, rows):
     query = query.format(t=SALES)
-    assert "LocalTableScan" in plan(spark, query)
+    assert re.search(r"LocalTableScan \[((count|min|max)\(.*\)|country)#", plan(spark, query))
     assert answer(spark, query) == rows
     key = "spark.sql.iceberg.aggregate-push-down.enabled"
     with setting(spark, key, "false"):

@@ -41,7 +41,7 @@ record AggregateQuestion(
         return null;
       }
       groupBy.add(path);
-      schema = schema.add("group_" + groupBy.size(), column.dataType());
+      schema = schema.add(String.join(".", path), column.dataType());
     }
     for (AggregateFunc asked : aggregation.aggregateExpressions()) {
       AggregateFunction function = function(asked);
@@ -55,9 +55,15 @@ record AggregateQuestion(
       functions.add(function);
       DataType type =
           function.name().equals("count") ? DataTypes.LongType : column.dataType();
-      schema = schema.add("aggregate_" + functions.size(), type);
+      schema = schema.add(name(function), type);
     }
     return new AggregateQuestion(groupBy, functions, schema);
+  }
+
+  /** What plans call the column of an answer. */
+  private static String name(AggregateFunction function) {
+    String column = function.column() == null ? "*" : String.join(".", function.column());
+    return function.name() + "(" + column + ")";
   }
 
   private static AggregateFunction function(AggregateFunc asked) {
