@@ -100,6 +100,15 @@ def test_the_state_that_options_choose_is_counted(local, sales):
     assert local.aggregate(local.load("sales"), [COUNT], branch="audit") == [[2]]
 
 
+def test_the_changes_of_a_table_are_not_counted_as_its_rows(local, sales):
+    name = {"namespace": [*NAMESPACE, "sales"], "name": "changes"}
+    changes = local.ask("load_table", catalog=local.catalog, table=name)
+    assert local.aggregate(changes, [COUNT]) is None
+    assert local.aggregate(changes, [COUNT], DE) is None
+    assert local.decide(changes, DE) == [False]
+    assert _files(local.plan(changes, limit=1)) == _files(local.plan(changes)) > 1
+
+
 def test_columns_that_an_old_snapshot_has_otherwise_are_read(local, lake):
     schema = pa.schema([("id", pa.int32())])
     table = lake.create_table((*NAMESPACE, "promoted"), schema)
