@@ -117,7 +117,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 15
+PROTOCOL: Final = 16
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 15;
+  static final int VERSION = 16;
 
   private Protocol() {}
 
