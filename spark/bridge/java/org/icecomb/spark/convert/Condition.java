@@ -28,7 +28,7 @@ public sealed interface Condition extends Serializable {
   ObjectNode toJson();
 
   /**
-   * The condition on one data file, for Spark's Parquet filters.
+   * The condition on one data file, as Spark's filters of files are.
    *
    * @param columns finds a column of the table in the file
    * @param weaker whether the answer may be true for more rows than the condition; never under NOT
@@ -288,7 +288,10 @@ public sealed interface Condition extends Serializable {
         case "not_eq" ->
             new org.apache.spark.sql.sources.Not(
                 new org.apache.spark.sql.sources.EqualTo(name, literal));
-        case "eq_null_safe" -> new org.apache.spark.sql.sources.EqualNullSafe(name, literal);
+        case "eq_null_safe" ->
+            literal == null
+                ? new org.apache.spark.sql.sources.IsNull(name)
+                : new org.apache.spark.sql.sources.EqualNullSafe(name, literal);
         case "lt" -> new org.apache.spark.sql.sources.LessThan(name, literal);
         case "lt_eq" -> new org.apache.spark.sql.sources.LessThanOrEqual(name, literal);
         case "gt" -> new org.apache.spark.sql.sources.GreaterThan(name, literal);

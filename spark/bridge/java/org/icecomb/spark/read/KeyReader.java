@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The values that equality deletes compare, of the rows of a batch.
@@ -46,9 +47,11 @@ final class KeyReader {
     }
 
     long number(int row) {
-      return type instanceof LongType || isMoment()
-          ? vector().getLong(row)
-          : vector().getInt(row);
+      return isLong() ? vector().getLong(row) : vector().getInt(row);
+    }
+
+    boolean isLong() {
+      return type instanceof LongType || isMoment();
     }
 
     boolean isNumber() {
@@ -62,7 +65,10 @@ final class KeyReader {
       return type instanceof TimestampType || type instanceof TimestampNTZType;
     }
 
-    Object value(int row) {
+    /**
+     * @param kept whether the value outlives the batch
+     */
+    Object value(int row, boolean kept) {
       if (isNull(row)) {
         return null;
       }
@@ -79,7 +85,8 @@ final class KeyReader {
         return vector().getDouble(row);
       }
       if (type instanceof StringType) {
-        return vector().getUTF8String(row).clone();
+        UTF8String text = vector().getUTF8String(row);
+        return kept ? text.clone() : text;
       }
       if (type instanceof BinaryType) {
         return ByteBuffer.wrap(vector().getBinary(row));
@@ -124,14 +131,39 @@ final class KeyReader {
     return leaves.get(0).number(row);
   }
 
-  /** The key of a row: a value, or a list of several. */
-  Object key(int row) {
+  /** All numbers of a batch of so many rows; null where some may be null, or the key is another. */
+  long[] numbers(int count) {
+    Leaf leaf = leaves.get(0);
+    if (!isNumber() || leaf.chain().size() > 1 || leaf.vector().hasNull()) {
+      return null;
+    }
+    ColumnVector vector = leaf.vector();
+    long[] numbers = new long[count];
+    // One by one: a vector's getLongs passes over the dictionary that its values may be in.
+    if (leaf.isLong()) {
+      for (int i = 0; i < count; i++) {
+        numbers[i] = vector.getLong(i);
+      }
+    } else {
+      for (int i = 0; i < count; i++) {
+        numbers[i] = vector.getInt(i);
+      }
+    }
+    return numbers;
+  }
+
+  /**
+   * The key of a row: a value, or a list of several.
+   *
+   * @param kept whether it outlives the batch
+   */
+  Object key(int row, boolean kept) {
     if (leaves.size() == 1) {
-      return leaves.get(0).value(row);
+      return leaves.get(0).value(row, kept);
     }
     Object[] values = new Object[leaves.size()];
     for (int i = 0; i < values.length; i++) {
-      values[i] = leaves.get(i).value(row);
+      values[i] = leaves.get(i).value(row, kept);
     }
     return Arrays.asList(values);
   }

@@ -92,7 +92,7 @@ final class KeySet implements ExecutorCache.Sized {
     if (rows.isNumber() && !rows.isNull(row)) {
       numbers.add(rows.number(row));
     } else {
-      Object key = rows.key(row);
+      Object key = rows.key(row, true);
       if (keys.add(key)) {
         keyBytes += ENTRY_BYTES + bytes(key);
       }
@@ -112,7 +112,7 @@ final class KeySet implements ExecutorCache.Sized {
   private boolean contains(KeyReader rows, int row) {
     return rows.isNumber() && !rows.isNull(row)
         ? numbers.contains(rows.number(row))
-        : keys.contains(rows.key(row));
+        : keys.contains(rows.key(row, false));
   }
 
   @Override
@@ -130,10 +130,11 @@ final class KeySet implements ExecutorCache.Sized {
   int[] liveOf(KeyReader rows, int count, int[] among) {
     int candidates = among == null ? count : among.length;
     int[] live = new int[candidates];
+    long[] all = rows.numbers(count);
     int found = 0;
     for (int i = 0; i < candidates; i++) {
       int row = among == null ? i : among[i];
-      if (!contains(rows, row)) {
+      if (all == null ? !contains(rows, row) : !numbers.contains(all[row])) {
         live[found++] = row;
       }
     }

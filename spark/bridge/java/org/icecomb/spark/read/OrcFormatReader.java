@@ -2,6 +2,7 @@ package org.icecomb.spark.read;
 
 import java.io.IOException;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
@@ -41,12 +42,22 @@ final class OrcFormatReader implements FormatReader {
       TypeDescription schema = projection.schema();
       VectorizedRowBatch batch = schema.createRowBatch(request.settings().batchRows());
       ColumnVector[] vectors = projection.vectors(batch.cols, () -> batch.size);
-      RecordReader rows =
-          file.rows(
-              file.options()
-                  .schema(schema)
-                  .range(request.start(), request.length())
-                  .isSchemaEvolutionCaseAware(true));
+      Reader.Options reading =
+          file.options()
+              .schema(schema)
+              .range(request.start(), request.length())
+              .isSchemaEvolutionCaseAware(true);
+      SearchArgument conditions =
+          request.settings().pushDownOrc()
+              ? OrcConditions.of(request.conditions(), projection)
+              : null;
+      if (conditions != null) {
+        // Only groups of rows are left out: single ones would be marked in the batch.
+        reading
+            .searchArgument(conditions, schema.getFieldNames().toArray(new String[0]))
+            .allowSARGToFilter(false);
+      }
+      RecordReader rows = file.rows(reading);
       boolean numbered = request.positions() || request.deletes() != null;
       return new OrcFormatReader(file, rows, batch, vectors, numbered ? new RowNumbers() : null);
     } catch (IOException | RuntimeException e) {

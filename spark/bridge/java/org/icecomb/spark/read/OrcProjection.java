@@ -29,6 +29,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 
 /**
@@ -37,7 +38,7 @@ import org.icecomb.spark.convert.Schemas;
  * <p>Field ids stand in the attribute {@code iceberg.id} of types (Iceberg's specification, ORC). The
  * element of a list, the key and the value of a map are found by their place.
  */
-final class OrcProjection {
+final class OrcProjection implements Condition.FileColumns {
 
   private static final String ID = "iceberg.id";
 
@@ -76,6 +77,31 @@ final class OrcProjection {
   ColumnVector[] vectors(
       org.apache.hadoop.hive.ql.exec.vector.ColumnVector[] batch, IntSupplier size) {
     return fields(file, request.columns(), mapping, batch, size, false);
+  }
+
+  /** Columns of whole numbers and of text, which ORC's statistics are asked about. */
+  @Override
+  public String physicalName(String[] path, DataType literalType) {
+    if (path.length != 1 || request.columns().getFieldIndex(path[0]).isEmpty()) {
+      return null;
+    }
+    int wanted = Schemas.id(request.columns().apply(path[0]));
+    for (int i = 0; i < file.getChildren().size(); i++) {
+      String name = file.getFieldNames().get(i);
+      if (id(file, i, mapping) == wanted && name.matches("[a-zA-Z_][a-zA-Z0-9_]*")) {
+        boolean comparable =
+            switch (file.getChildren().get(i).getCategory()) {
+              case BYTE, SHORT, INT, LONG ->
+                  literalType == null
+                      || literalType instanceof IntegerType
+                      || literalType instanceof LongType;
+              case STRING -> literalType == null || literalType instanceof StringType;
+              default -> false;
+            };
+        return comparable ? name : null;
+      }
+    }
+    return null;
   }
 
   private static TypeDescription pruned(

@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** What the session's settings say about reading Parquet, taken on the driver for the executors. */
+/** What the session's settings say about reading files, taken on the driver for the executors. */
 record ReadSettings(
     int batchRows,
     boolean offHeap,
@@ -15,6 +15,7 @@ record ReadSettings(
     boolean pushDownTimestamp,
     boolean pushDownDecimal,
     boolean pushDownString,
+    boolean pushDownOrc,
     int inThreshold,
     boolean convertInt96,
     String timeZone,
@@ -47,6 +48,7 @@ record ReadSettings(
         conf.parquetFilterPushDownTimestamp(),
         conf.parquetFilterPushDownDecimal(),
         conf.parquetFilterPushDownStringPredicate(),
+        conf.orcFilterPushDown(),
         conf.parquetFilterPushDownInFilterThreshold(),
         conf.isParquetINT96TimestampConversion(),
         conf.sessionLocalTimeZone(),

@@ -1,0 +1,77 @@
+"""What Spark reads of files to answer a query."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def namespace(catalog):
+    catalog.create_namespace("read_files")
+    return "read_files"
+
+
+@pytest.fixture
+def bytes_read(spark):
+    """Runs a query; the bytes that this JVM reads of files meanwhile, and the rows."""
+    statistics = spark._jvm.org.apache.hadoop.fs.FileSystem
+
+    def count():
+        return sum(each.getBytesRead() for each in statistics.getAllStatistics())
+
+    def run(frame):
+        before = count()
+        rows = [list(row) for row in frame.collect()]
+        return count() - before, rows
+
+    return run
+
+
+def scanned(frame):
+    """The rows of a query without a shuffle, and how many its scan gave Spark to filter."""
+    rows = [list(row) for row in frame.collect()]
+    scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    return rows, scan.metrics().apply("numOutputRows").value()
+
+
+def make(catalog, name, rows, file_format):
+    properties = {"write.format.default": file_format}
+    table = catalog.create_table(name, rows.schema, properties=properties)
+    table.append(rows)
+    return next(iter(table.scan().plan_files())).file.file_path
+
+
+def test_a_parquet_file_costs_what_it_costs_spark_alone(catalog, namespace, spark, bytes_read):
+    columns = {f"column_{n}": pa.array([n] * 10, pa.int64()) for n in range(300)}
+    file = make(catalog, f"{namespace}.wide", pa.table(columns), "parquet")
+    ours = spark.sql(f"SELECT sum(column_7) FROM lake.{namespace}.wide")
+    alone = spark.read.parquet(file).selectExpr("sum(column_7)")
+    assert bytes_read(ours)[1] == bytes_read(alone)[1] == [[70]]
+    assert bytes_read(ours)[0] <= bytes_read(alone)[0]
+
+
+def test_groups_of_rows_of_an_orc_file_are_left_out(catalog, namespace, spark):
+    """Rows keep their positions. ORC puts text beyond U+D7FF in another order than Spark."""
+    texts = [f"t{n:06d}" for n in range(ROWS)]
+    texts[:2] = ["\U0001f600", "\uff5e"]
+    rows = pa.table({"id": pa.array(range(ROWS), pa.int64()), "s": texts})
+    make(catalog, f"{namespace}.orc", rows, "orc")
+    select = f"SELECT id, s, _pos FROM lake.{namespace}.orc WHERE "
+    wanted = [[45678, texts[45678], 45678]]
+    assert scanned(spark.sql(f"{select} abs(id) = 45678")) == (wanted, ROWS)
+    for where in (
+        "id = 45678",
+        f"s = '{texts[45678]}'",
+        "id > 45677 AND id < 45679",
+        "id IN (45678, -1)",
+    ):
+        found, some = scanned(spark.sql(select + where))
+        assert found == wanted, where
+        assert some < ROWS / 2, where
+    for n in (0, 1):
+        assert scanned(spark.sql(f"{select} s = '{texts[n]}'"))[0] == [[n, texts[n], n]]
+    not_there = spark.sql(f"{select} id IS NULL OR id < 0 OR NOT id >= 0 OR s < 't' OR id <=> NULL")
+    assert scanned(not_there)[0] == []
