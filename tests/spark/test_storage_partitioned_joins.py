@@ -301,7 +301,7 @@ def table_of(rng, catalog, fields):
             for _ in range(count)
         ]
         table.append(pa.Table.from_pylist(appended, SCHEMA))
-        if rng.random() < 0.2 and fields:
+        if rng.random() < 0.2 and table.spec().fields:
             with table.update_spec() as update:
                 update.remove_field(table.spec().fields[0].name)
         elif rng.random() < 0.2:
