@@ -75,3 +75,48 @@ def test_groups_of_rows_of_an_orc_file_are_left_out(catalog, namespace, spark):
         assert scanned(spark.sql(f"{select} s = '{texts[n]}'"))[0] == [[n, texts[n], n]]
     not_there = spark.sql(f"{select} id IS NULL OR id < 0 OR NOT id >= 0 OR s < 't' OR id <=> NULL")
     assert scanned(not_there)[0] == []
+
+
+FLOATING = (
+    "d = 0",
+    "d IN (0, 9)",
+    "d >= 0 AND d <= 0",
+    "NOT d <> 0",
+    "d <=> 0",
+    "d > 2",
+    "d >= 2",
+    "NOT d <= 2",
+    "d <> 1.5",
+    "NOT d IN (1.5)",
+    "d = double('NaN')",
+    "d IN (double('NaN'), 9)",
+    "d <= double('NaN')",
+    "d < 0",
+)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_zeros_are_one_and_nan_is_the_greatest_in_every_file(catalog, namespace, spark, kind):
+    """Parquet orders -0.0 before 0.0, and the bounds of most writers pass over NaN."""
+    arrow = pa.float64() if kind == "double" else pa.float32()
+    for number, values in enumerate(
+        ([-0.0], [0.0, None], [1.5, float("nan")], [float("nan"), -1.0, -0.0])
+    ):
+        name = f"{namespace}.{kind}_{number}"
+        rows = pa.table(
+            {"id": pa.array(range(len(values)), pa.int32()), "d": pa.array(values, arrow)}
+        )
+        # only the file itself has bounds
+        table = catalog.create_table(
+            name, rows.schema, properties={"write.metadata.metrics.default": "none"}
+        )
+        table.append(rows)
+        literals = ("NULL" if each is None else f"{kind}('{each}')" for each in values)
+        listed = ", ".join(f"({place}, {each})" for place, each in enumerate(literals))
+        for condition in FLOATING:
+            where = condition.replace("double(", f"{kind}(").replace("1.5", f"{kind}(1.5)")
+            found = spark.sql(f"SELECT id FROM lake.{name} WHERE {where}").collect()
+            wanted = spark.sql(
+                f"SELECT id FROM VALUES {listed} AS t(id, d) WHERE {where}"
+            ).collect()
+            assert sorted(found) == sorted(wanted), (values, where)

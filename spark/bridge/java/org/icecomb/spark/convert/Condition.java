@@ -40,6 +40,9 @@ public sealed interface Condition extends Serializable {
   interface FileColumns {
     /** The quoted physical name, or null if the file has no such column of a comparable type. */
     String physicalName(String[] path, DataType literalType);
+
+    /** Whether the file has bounds of a column of floating numbers only where it holds no NaN. */
+    boolean boundsKnowNaN();
   }
 
   /**
@@ -226,6 +229,9 @@ public sealed interface Condition extends Serializable {
       if (name == null) {
         return null;
       }
+      if (FloatingPoint.is(term.type())) {
+        return FloatingPoint.in(name, values, columns, weaker);
+      }
       Object[] external = values.stream().map(value -> external(value, term.type())).toArray();
       return new org.apache.spark.sql.sources.In(name, external);
     }
@@ -281,6 +287,9 @@ public sealed interface Condition extends Serializable {
       String name = term.physicalName(columns, term.type());
       if (name == null) {
         return null;
+      }
+      if (FloatingPoint.is(term.type()) && value != null) {
+        return FloatingPoint.compared(operator, name, value, columns, weaker);
       }
       Object literal = external(value, term.type());
       return switch (operator) {

@@ -2,6 +2,8 @@ package org.icecomb.spark.read;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
+import org.apache.parquet.hadoop.metadata.FileMetaData;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
@@ -33,17 +35,27 @@ final class FileSchema implements Condition.FileColumns {
 
   private static final String MISSING = "__icecomb_missing_";
 
+  /** Those of Parquet Java that leave bounds out where there is a NaN (PARQUET-1246). */
+  private static final Pattern KNOWS_NAN = Pattern.compile("parquet-mr version 1\\.[1-9][0-9].*");
+
   private final MessageType file;
+  private final String writer;
   private final StructType columns;
   private final NameMapping mapping;
 
-  FileSchema(MessageType file, FileRequest request) {
-    this.file = file;
+  FileSchema(FileMetaData footer, FileRequest request) {
+    this.file = footer.getSchema();
+    this.writer = footer.getCreatedBy();
     this.columns = request.columns();
     this.mapping = hasIds(file) ? null : request.mapping();
     if (this.mapping == null && !hasIds(file) && file.getFieldCount() > 0) {
       throw request.withoutIds();
     }
+  }
+
+  @Override
+  public boolean boundsKnowNaN() {
+    return writer != null && KNOWS_NAN.matcher(writer).matches();
   }
 
   static boolean hasIds(Type type) {

@@ -79,6 +79,12 @@ final class OrcProjection implements Condition.FileColumns {
     return fields(file, request.columns(), mapping, batch, size, false);
   }
 
+  /** ORC's statistics are never asked about floating numbers. */
+  @Override
+  public boolean boundsKnowNaN() {
+    return false;
+  }
+
   /** Columns of whole numbers and of text, which ORC's statistics are asked about. */
   @Override
   public String physicalName(String[] path, DataType literalType) {

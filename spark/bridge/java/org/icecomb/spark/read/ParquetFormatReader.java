@@ -75,7 +75,7 @@ final class ParquetFormatReader implements FormatReader {
       throws IOException {
     ParquetMetadata footer = file.footer();
     Configuration conf = context.getConfiguration();
-    FileSchema schema = new FileSchema(footer.getFileMetaData().getSchema(), request);
+    FileSchema schema = new FileSchema(footer.getFileMetaData(), request);
     boolean late = request.deletes() != null && !hasOffsetIndex(footer);
 
     List<StructField> requested = new ArrayList<>();
