@@ -105,6 +105,8 @@ def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
         shown = key in RESERVED_PROPERTIES - {_FORMAT_VERSION} or (
             key == name and value.startswith(prefix)
         )
-        if not shown and key not in _SPARKS_OWN and not key.startswith(_OPTION_COPY):
+        # Spark says what OPTIONS has twice, and what ROW FORMAT has only so
+        copied = key.startswith(_OPTION_COPY) and key.removeprefix(_OPTION_COPY) in properties
+        if not shown and not copied and key not in _SPARKS_OWN:
             own[key] = value
     return own

@@ -37,6 +37,34 @@ def test_older_names_of_transforms_and_file_formats_mean_what_they_mean_to_icebe
     assert not catalog.table_exists(f"{NAMESPACE}.orc")
 
 
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "STORED AS ORC",
+        "STORED AS INPUTFORMAT 'a' OUTPUTFORMAT 'b'",
+        "ROW FORMAT DELIMITED FIELDS TERMINATED BY ',' STORED AS TEXTFILE",
+        "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'",
+        "PARTITIONED BY (k) CLUSTERED BY (id) INTO 4 BUCKETS",
+    ],
+)
+def test_clauses_of_hive_mean_what_they_mean_to_iceberg_java(spark, catalog, iceberg_java, clauses):
+    for run, name in ((spark.sql, "lake"), (iceberg_java.sql, "ice")):
+        run(f"CREATE TABLE {name}.{NAMESPACE}.of_hive_{name} (id INT, k STRING) {clauses}")
+    ours, theirs = (load(catalog, f"of_hive_{name}").metadata for name in ("lake", "ice"))
+    for name in ("lake", "ice"):
+        spark.sql(f"DROP TABLE lake.{NAMESPACE}.of_hive_{name}")
+    assert ours.spec() == theirs.spec()
+    assert dict(ours.properties) == dict(theirs.properties)
+
+
+def test_buckets_that_are_sorted_are_refused_as_by_iceberg_java(spark, iceberg_java):
+    text = "(id INT, k STRING) CLUSTERED BY (id) SORTED BY (k) INTO 4 BUCKETS"
+    with pytest.raises(AnalysisException, match=r"sorted_bucket(?s:.*)hint: "):
+        spark.sql(f"CREATE TABLE lake.{NAMESPACE}.sorted {text}")
+    with pytest.raises(AssertionError, match="sorted_bucket"):
+        iceberg_java.sql(f"CREATE TABLE ice.{NAMESPACE}.sorted {text}")
+
+
 def test_what_show_create_table_prints_makes_the_same_table_again(spark, catalog):
     name = f"lake.{NAMESPACE}.shown"
     spark.sql(

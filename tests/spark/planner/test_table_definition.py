@@ -23,6 +23,10 @@ def test_what_spark_says_beside_the_users_properties_is_left_out():
     ) == {"owner": "me", "comment": "c", "x": "1"}
 
 
+def test_options_of_row_format_are_kept_as_iceberg_java_keeps_them():
+    assert properties(option_delim=",") == {"option.delim": ","}
+
+
 def test_using_a_file_format_makes_an_iceberg_table_of_such_files():
     assert properties(provider="PARQUET") == {"write.format.default": "parquet"}
     assert properties(provider="parquet", write_format_default="Parquet") == {

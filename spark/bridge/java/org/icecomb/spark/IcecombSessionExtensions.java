@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.LikeCheck;
 import org.icecomb.spark.statement.ProcedureCalls;
+import org.icecomb.spark.statement.RefusedStatements;
 import org.icecomb.spark.statement.StatementParser;
 import org.icecomb.spark.view.ViewCheck;
 import org.icecomb.spark.view.ViewRelations;
@@ -32,6 +33,7 @@ public final class IcecombSessionExtensions
     }
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
+    extensions.injectResolutionRule(RefusedStatements::new);
     if (SparkVersion.hasViews()) {
       extensions.injectCheckRule(ViewCheck::new);
     } else {

@@ -7,6 +7,7 @@ import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.LinkedHashSet;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.internal.VariableSubstitution;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.view.ViewStatements;
+import scala.collection.JavaConverters;
 
 /**
  * Spark's parser, and before it the statements of Iceberg's SQL extensions on tables of ours: partition
@@ -76,6 +78,10 @@ public final class StatementParser implements InvocationHandler {
       if (called != null && isOurs(called.procedure())) {
         return plan(called, method, arguments);
       }
+      String made = LikeStatement.target(substituted);
+      if (made != null && isOurs(made, StatementCatalog::keepsViews)) {
+        return RefusedStatements.like(made);
+      }
       if (!SparkVersion.hasViews() && call(method, arguments) instanceof LogicalPlan plan) {
         return new ViewStatements(session).rewritten(plan);
       }
@@ -118,8 +124,15 @@ public final class StatementParser implements InvocationHandler {
   }
 
   private boolean isOurs(String name) {
+    return isOurs(name, catalog -> true);
+  }
+
+  private boolean isOurs(String name, Predicate<StatementCatalog> which) {
     try {
-      return StatementCatalog.serves(session, delegate.parseMultipartIdentifier(name));
+      StatementCatalog found =
+          StatementCatalog.find(
+              session, JavaConverters.seqAsJavaList(delegate.parseMultipartIdentifier(name)));
+      return found != null && which.test(found);
     } catch (Exception e) {
       // Spark says what is wrong with the name
       return false;
