@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.deletes import Deletes
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Request
 from icecomb.spark.planner.metadata_rows import MetadataRows
 from icecomb.spark.planner.procedure_calls import Procedures
 from icecomb.spark.planner.push_down import PushDown
@@ -22,7 +22,7 @@ from icecomb.spark.planner.transport import Answer, Handler
 from icecomb.spark.planner.views import Views
 from icecomb.spark.planner.write import Writes
 
-Q = TypeVar("Q", bound=Message)
+Q = TypeVar("Q", bound=Request)
 
 
 def handlers() -> dict[str, Handler]:

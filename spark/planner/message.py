@@ -44,6 +44,24 @@ class Message:
         return {name: _plain(getattr(self, name)) for name in _readers(type(self))}
 
 
+@dataclass(frozen=True, slots=True)
+class Request(Message):
+    """What the planner is asked: each is one of the two kinds below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable(Request):
+    """A request that may be carried out twice: the bridge asks it again when the planner is lost.
+
+    It changes nothing, or nothing that the first time has not.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepeatable(Request):
+    """A request that changes something: when its answer is lost, it may have been carried out."""
+
+
 def _readers(message: type[Message]) -> dict[str, _Reader]:
     known = _KNOWN.get(message)
     if known is None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
-import signal
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -24,7 +21,6 @@ from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     DecimalType,
-    DoubleType,
     FixedType,
     FloatType,
     IntegerType,
@@ -558,124 +554,13 @@ def test_null_in_a_required_column_is_refused(spark, create):
     assert table.refresh().current_snapshot() is None
 
 
-# Names and the planner
+# Names
 
 
 def test_a_new_name_may_be_given_with_the_catalog_in_front(spark, create, namespace):
     table = create(NestedField(1, "i", LongType()))
     spark.sql(f"ALTER TABLE {name(table)} RENAME TO lake.{namespace}.renamed")
     assert rows(spark, f"SELECT count(*) FROM lake.{namespace}.renamed") == [(0,)]
-
-
-def test_a_planner_that_died_is_replaced_unnoticed(spark, create):
-    table = create(NestedField(1, "x", DoubleType()))
-    spark.sql(f"INSERT INTO {name(table)} VALUES (1.5)")
-    frame = spark.table(name(table))
-    os.kill(_planner(), signal.SIGKILL)
-    assert [tuple(row) for row in frame.collect()] == [(1.5,)]
-    spark.sql(f"INSERT INTO {name(table)} VALUES (2.5)")
-    assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
-
-
-def test_a_planner_that_hangs_is_replaced_and_the_statement_still_answers(spark, create):
-    table = create(NestedField(1, "x", DoubleType()))
-    spark.sql(f"INSERT INTO {name(table)} VALUES (1.5)")
-    properties = spark._jvm.java.lang.System
-    properties.setProperty("icecomb.planner.patience.ms", "2000")
-    hanging = _planner()
-    try:
-        os.kill(hanging, signal.SIGSTOP)
-        assert rows(spark, f"SELECT x FROM {name(table)}") == [(1.5,)]
-    finally:
-        properties.clearProperty("icecomb.planner.patience.ms")
-    assert _planner() != hanging
-    spark.sql(f"INSERT INTO {name(table)} VALUES (2.5)")
-    assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
-
-
-SLOW = """
-import time
-from icecomb.spark.planner import tables
-from icecomb.spark.planner.__main__ import main
-from icecomb.spark.planner.tables import Tables
-load = Tables.load_table
-def slow(self, request):
-    time.sleep(12)
-    return load(self, request)
-Tables.load_table = slow
-main()
-"""
-
-
-def test_an_answer_may_take_longer_than_the_patience_with_a_greeting(
-    spark, create, metastore, tmp_path
-):
-    table = create(NestedField(1, "x", DoubleType()))
-    slow = _catalog(spark, metastore, tmp_path, "slow", SLOW)
-    properties = spark._jvm.java.lang.System
-    properties.setProperty("icecomb.planner.patience.ms", "3000")
-    try:
-        assert rows(spark, f"SELECT x FROM {slow}.{'.'.join(table.identifier)}") == []
-    finally:
-        properties.clearProperty("icecomb.planner.patience.ms")
-
-
-def _planner():
-    """The process of the planner that this Python's Spark asks."""
-    for process in Path("/proc").glob("[0-9]*"):
-        command = (process / "cmdline").read_bytes() if process.exists() else b""
-        parent = _parent(process)
-        if b"icecomb.spark.planner" in command and _parent(Path(f"/proc/{parent}")) == os.getpid():
-            return int(process.name)
-    return pytest.fail("the planner was not found")
-
-
-def _catalog(spark, metastore, tmp_path, catalog, code):
-    """A catalog whose planner runs this code."""
-    (tmp_path / "planner.py").write_text(code)
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/planner.py\n")
-    python.chmod(0o755)
-    settings = {"": "org.icecomb.spark.IcecombCatalog", ".uri": metastore.uri, ".python": python}
-    for key, value in settings.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{key}", str(value))
-    return catalog
-
-
-CUT_OFF = """
-import os
-from icecomb.spark.planner import transport
-from icecomb.spark.planner.__main__ import main
-def converse(self, requests, connection):
-    for line in requests:
-        text = b"".join(transport.answer(self._handlers, line, requests))
-        if b'"method":"commit_' in line:
-            connection.sendall(text[:5])
-            os._exit(1)
-        connection.sendall(text)
-transport.Server._converse = converse
-main()
-"""
-
-
-@pytest.mark.parametrize(
-    "statement", ["INSERT INTO {} VALUES (1)", "REPLACE TABLE {} AS SELECT 1 AS i"]
-)
-def test_a_commit_whose_answer_is_cut_off_keeps_its_files(
-    spark, create, metastore, tmp_path, statement
-):
-    table = create(NestedField(1, "i", LongType()))
-    cut_off = _catalog(spark, metastore, tmp_path, f"cut_off_{statement[:6].lower()}", CUT_OFF)
-    with pytest.raises(Exception, match="lost"):
-        spark.sql(statement.format(f"{cut_off}.{'.'.join(table.identifier)}"))
-    assert table.refresh().scan().to_arrow()["i"].to_pylist() == [1]
-    assert rows(spark, f"SELECT i FROM {name(table)}") == [(1,)]
-
-
-def _parent(process):
-    status = process / "status"
-    found = re.search(r"PPid:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(found[1]) if found else -1
 
 
 def test_the_bridge_has_no_class_in_sparks_packages():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Identity(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCatalog(Message):
+class OpenCatalog(Repeatable):
     """Opens a catalog; nothing is asked of the metastore yet. Answer: `OpenedCatalog`.
 
     One that is open is told the user's new tokens.
@@ -86,7 +86,7 @@ class OpenedCatalog(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ListNamespaces(Message):
+class ListNamespaces(Repeatable):
     """Names the namespaces inside another; the metastore has one level. Answer: `Namespaces`."""
 
     catalog: str
@@ -101,7 +101,7 @@ class Namespaces(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadNamespace(Message):
+class LoadNamespace(Repeatable):
     """Asks for a namespace. Answer: `NamespaceProperties`."""
 
     catalog: str
@@ -116,7 +116,7 @@ class NamespaceProperties(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateNamespace(Message):
+class CreateNamespace(Unrepeatable):
     """Makes a namespace. Answer: `Done`."""
 
     catalog: str
@@ -125,7 +125,7 @@ class CreateNamespace(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterNamespace(Message):
+class AlterNamespace(Unrepeatable):
     """Sets and removes properties of a namespace. Answer: `Done`."""
 
     catalog: str
@@ -135,7 +135,7 @@ class AlterNamespace(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DropNamespace(Message):
+class DropNamespace(Unrepeatable):
     """Drops a namespace. Answer: `Dropped`."""
 
     catalog: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 from icecomb.spark.planner.protocol.tables import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class ListProcedures(Message):
+class ListProcedures(Repeatable):
     """Names the procedures of a namespace; they are in ``system``. Answer: `ProcedureNames`."""
 
     catalog: str
@@ -25,7 +25,7 @@ class ProcedureNames(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadProcedure(Message):
+class LoadProcedure(Repeatable):
     """Asks for a procedure. Answer: `ProcedureDescription`."""
 
     catalog: str
@@ -81,7 +81,7 @@ class CurrentNamespace(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CallProcedure(Message):
+class CallProcedure(Unrepeatable):
     """Calls a procedure. Answer: `ProcedureResult`.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable
 from icecomb.spark.planner.protocol.tables import Reference
 
 
@@ -26,7 +26,7 @@ class SplitHints(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanScan(Message):
+class PlanScan(Repeatable):
     """Asks which ranges of which files a query reads. Answer: `ScanPage`s, then `ScanPlan`.
 
     Args:
@@ -53,7 +53,7 @@ class PlanScan(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DecideFilters(Message):
+class DecideFilters(Repeatable):
     """Asks which filters of a query need not be evaluated on rows. Answer: `DecidedFilters`.
 
     Args:
@@ -96,7 +96,7 @@ class AggregateFunction(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateFiles(Message):
+class AggregateFiles(Repeatable):
     """Asks for aggregates that need no data file. Answer: `Aggregated`.
 
     Args:
@@ -328,7 +328,7 @@ class ScanPlan(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowScan(Message):
+class NarrowScan(Repeatable):
     """Asks which files of a plan remain, when more is known of the rows. Answer: `NarrowedScan`.
 
     Args:
@@ -358,7 +358,7 @@ class NarrowedScan(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRows(Message):
+class ReadRows(Repeatable):
     """Asks for the rows of a table that has no files. Answer: `Rows`.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable
 from icecomb.spark.planner.protocol.scans import PlanScan
 
 
@@ -30,7 +30,7 @@ class StreamTable(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenStream(Message):
+class OpenStream(Repeatable):
     """Begins a stream, or goes on with it. Answer: `OpenedStream`.
 
     Args:
@@ -64,7 +64,7 @@ class OpenedStream(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class LatestOffset(Message):
+class LatestOffset(Repeatable):
     """Asks up to where the next batch reads. Answer: `StreamPosition`.
 
     Args:
@@ -83,7 +83,7 @@ class LatestOffset(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamEnd(Message):
+class StreamEnd(Repeatable):
     """Asks where the table is now. Answer: `StreamPosition`."""
 
     stream: StreamTable
@@ -97,7 +97,7 @@ class StreamPosition(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanStream(Message):
+class PlanStream(Repeatable):
     """Asks which ranges of which files a batch reads. Answer: `ScanPlan`.
 
     Args:

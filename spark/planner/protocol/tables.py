@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Reference(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ListTables(Message):
+class ListTables(Repeatable):
     """Names the tables of a namespace. Answer: `TableNames`."""
 
     catalog: str
@@ -60,7 +60,7 @@ class TableNames(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class TableExists(Message):
+class TableExists(Repeatable):
     """Asks whether there is a table. Answer: `Exists`."""
 
     catalog: str
@@ -75,7 +75,7 @@ class Exists(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadTable(Message):
+class LoadTable(Repeatable):
     """Asks for a table as it is, or was. Answer: `TableDescription`.
 
     Args:
@@ -129,7 +129,7 @@ class TableDefinition(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTable(Message):
+class CreateTable(Unrepeatable):
     """Makes a table. Answer: `TableDescription`."""
 
     catalog: str
@@ -137,7 +137,7 @@ class CreateTable(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class StageTable(Message):
+class StageTable(Repeatable):
     """Begins a table that `CommitStaged` makes or replaces. Answer: `TableDescription`.
 
     Args:
@@ -152,7 +152,7 @@ class StageTable(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterTable(Message):
+class AlterTable(Unrepeatable):
     """Makes the changes of one statement. Answer: `TableDescription`."""
 
     catalog: str
@@ -161,7 +161,7 @@ class AlterTable(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DropTable(Message):
+class DropTable(Unrepeatable):
     """Drops a table. Answer: `Dropped`."""
 
     catalog: str
@@ -170,7 +170,7 @@ class DropTable(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class RenameTable(Message):
+class RenameTable(Unrepeatable):
     """Gives a table another name. Answer: `Done`."""
 
     catalog: str

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 from icecomb.spark.planner.protocol.tables import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class ListViews(Message):
+class ListViews(Repeatable):
     """Names the views of a namespace. Answer: `TableNames`."""
 
     catalog: str
@@ -19,7 +19,7 @@ class ListViews(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewExists(Message):
+class ViewExists(Repeatable):
     """Asks whether there is a view. Answer: `Exists`."""
 
     catalog: str
@@ -27,7 +27,7 @@ class ViewExists(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadView(Message):
+class LoadView(Repeatable):
     """Asks for a view. Answer: `ViewDescription`."""
 
     catalog: str
@@ -60,7 +60,7 @@ class ViewDescription(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView(Message):
+class CreateView(Unrepeatable):
     """Makes a view. Answer: `ViewDescription`."""
 
     catalog: str
@@ -69,7 +69,7 @@ class CreateView(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceView(Message):
+class ReplaceView(Unrepeatable):
     """Makes a view another one; properties that are not given go. Answer: `ViewDescription`.
 
     Args:
@@ -86,7 +86,7 @@ class ReplaceView(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterView(Message):
+class AlterView(Unrepeatable):
     """Sets and removes properties of a view. Answer: `ViewDescription`."""
 
     catalog: str
@@ -96,7 +96,7 @@ class AlterView(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DropView(Message):
+class DropView(Unrepeatable):
     """Drops a view. Answer: `Dropped`."""
 
     catalog: str
@@ -104,7 +104,7 @@ class DropView(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class RenameView(Message):
+class RenameView(Unrepeatable):
     """Gives a view another name. Answer: `Done`."""
 
     catalog: str

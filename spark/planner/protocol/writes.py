@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Unrepeatable
 from icecomb.spark.planner.protocol.scans import FileEntry
 from icecomb.spark.planner.protocol.tables import Audit, Reference
 
 
 @dataclass(frozen=True, slots=True)
-class BeginWrite(Message):
+class BeginWrite(Repeatable):
     """Asks how rows are to be written. Answer: `WriteInstructions`.
 
     Args:
@@ -188,7 +188,7 @@ class Replaced(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitWrite(Message):
+class CommitWrite(Unrepeatable):
     """Commits a write; nothing is committed when nothing changes. Answer: `Done`."""
 
     write: WriteState
@@ -197,7 +197,7 @@ class CommitWrite(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AbortWrite(Message):
+class AbortWrite(Repeatable):
     """Deletes the files of a write that failed, given by their paths. Answer: `Done`."""
 
     write: WriteState
@@ -205,7 +205,7 @@ class AbortWrite(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitStaged(Message):
+class CommitStaged(Unrepeatable):
     """Makes, or replaces, a table together with its rows, if there are any. Answer: `Done`."""
 
     reference: Reference
@@ -214,7 +214,7 @@ class CommitStaged(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AbortStaged(Message):
+class AbortStaged(Repeatable):
     """Forgets a table that was begun, and deletes its files. Answer: `Done`."""
 
     reference: Reference
@@ -222,7 +222,7 @@ class AbortStaged(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class CanDeleteWhere(Message):
+class CanDeleteWhere(Repeatable):
     """Asks whether the planner can delete rows alone, as Spark means it. Answer: `Possible`."""
 
     reference: Reference
@@ -237,7 +237,7 @@ class Possible(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteWhere(Message):
+class DeleteWhere(Unrepeatable):
     """Deletes the rows that match all filters, in one commit. Answer: `Done`."""
 
     reference: Reference

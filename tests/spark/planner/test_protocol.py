@@ -11,7 +11,7 @@ import pytest
 
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.handlers import handlers
-from icecomb.spark.planner.message import Message
+from icecomb.spark.planner.message import Message, Repeatable, Request, Unrepeatable
 from icecomb.spark.planner.protocol import FileRange, LoadTable, SplitHints, TableName
 
 SPARK = Path(__file__).parents[3] / "spark"
@@ -30,14 +30,16 @@ def messages():
 
 
 def records():
-    """The same as the bridge has them, and which of them are requests."""
+    """The same as the bridge has them, and of the requests which kind they are."""
     text = (JAVA / "planner" / "Protocol.java").read_text()
-    found = re.findall(r"public record (\w+)\s*\(([^)]*)\)\s*(implements Request)?", text)
+    found = re.findall(
+        r"public record (\w+)\s*\(([^)]*)\)\s*(?:implements (\w*[Rr]epeatable))?", text
+    )
     members = {
         name: [re.sub(r"(?=[A-Z])", "_", part.split()[-1]).lower() for part in _parts(inside)]
         for name, inside, _ in found
     }
-    return members, {name for name, _, request in found if request}
+    return members, {name: kind for name, _, kind in found if kind}
 
 
 def _parts(inside):
@@ -56,6 +58,18 @@ def test_each_request_has_its_method():
     assert methods == handlers().keys()
 
 
+def test_bridge_and_planner_agree_on_what_is_asked_again_when_the_planner_is_lost():
+    _, requests = records()
+    kinds = {name: getattr(protocol, name).__base__ for name in requests}
+    assert set(kinds.values()) == {Repeatable, Unrepeatable}
+    assert {name: kind.__name__ for name, kind in kinds.items()} == requests
+
+
+def test_no_message_but_a_request_says_whether_it_is_asked_again():
+    _, requests = records()
+    assert {n for n in messages() if issubclass(getattr(protocol, n), Request)} == requests.keys()
+
+
 def test_bridge_and_planner_agree_on_the_version():
     text = (JAVA / "planner" / "Protocol.java").read_text()
     assert f"int VERSION = {protocol.PROTOCOL};" in text
@@ -63,8 +77,7 @@ def test_bridge_and_planner_agree_on_the_version():
 
 def _asked():
     """The messages that travel to the planner: the requests, and what is part of them."""
-    _, asked = records()
-    known = messages()
+    asked, known = set(records()[1]), messages()
     while True:
         inside = {
             other

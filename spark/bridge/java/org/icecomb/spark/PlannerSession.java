@@ -4,6 +4,7 @@ import java.io.File;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -11,6 +12,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkFiles;
 import org.apache.spark.sql.SparkSession;
 import org.icecomb.spark.planner.Planner;
+import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.Environment;
 import org.icecomb.spark.planner.Protocol.Identity;
@@ -27,6 +29,7 @@ public final class PlannerSession {
   private final String catalogName;
   private final Map<String, String> options;
   private final Planner planner;
+  private final ReentrantLock opening = new ReentrantLock();
   private int generation = -1;
   private final Map<String, Opened> opened = new HashMap<>();
   private Environment environment;
@@ -121,15 +124,26 @@ public final class PlannerSession {
   }
 
   /** The catalog of the current user: opened at its first question, and when its tokens are new. */
-  private synchronized OpenedCatalog opened() {
+  private OpenedCatalog opened() {
     Identity user = HadoopUser.current();
-    reopenAfterRestart();
-    Opened known = opened.get(user.key());
-    if (known == null || !known.user().equals(user)) {
-      known = new Opened(user, open(user));
-      opened.put(user.key(), known);
+    try {
+      // Whoever holds it may be asking the planner, which takes as long as it takes.
+      opening.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw PlannerException.cancelled("open_catalog", e);
     }
-    return known.catalog();
+    try {
+      reopenAfterRestart();
+      Opened known = opened.get(user.key());
+      if (known == null || !known.user().equals(user)) {
+        known = new Opened(user, open(user));
+        opened.put(user.key(), known);
+      }
+      return known.catalog();
+    } finally {
+      opening.unlock();
+    }
   }
 
   /** References that statements hold on to name the catalogs of their users. */

@@ -8,13 +8,13 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.icecomb.spark.planner.Protocol.Repeatable;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
@@ -22,34 +22,13 @@ import org.icecomb.spark.planner.Protocol.Request;
  * first question and started again when it died.
  *
  * <p>Each request has a connection for itself while it runs, so concurrent queries do not wait for
- * each other. A request that only reads is repeated once after a lost connection; one that changes
- * something never is, because it may have been carried out.
+ * each other. A {@link Repeatable} request is repeated once after a lost connection; another never is,
+ * because it may have been carried out.
  */
 public final class Planner {
 
   private static final long WATCH_MS = 10_000;
   private static final Map<String, Planner> PLANNERS = new ConcurrentHashMap<>();
-  private static final Set<Class<? extends Request>> REPEATABLE =
-      Set.of(
-          Protocol.OpenCatalog.class,
-          Protocol.ListNamespaces.class,
-          Protocol.LoadNamespace.class,
-          Protocol.ListTables.class,
-          Protocol.TableExists.class,
-          Protocol.LoadTable.class,
-          Protocol.ListViews.class,
-          Protocol.ViewExists.class,
-          Protocol.LoadView.class,
-          Protocol.ListProcedures.class,
-          Protocol.LoadProcedure.class,
-          Protocol.PlanScan.class,
-          Protocol.NarrowScan.class,
-          Protocol.ReadRows.class,
-          Protocol.BeginWrite.class,
-          Protocol.AbortWrite.class,
-          Protocol.StageTable.class,
-          Protocol.AbortStaged.class,
-          Protocol.CanDeleteWhere.class);
 
   private final String python;
   private final AtomicLong nextId = new AtomicLong();
@@ -113,10 +92,10 @@ public final class Planner {
         connection = take();
         return result(kind, exchange(connection, request, pages.get()));
       } catch (InterruptedWaitException e) {
-        throw cancelled(method(request), e);
+        throw PlannerException.cancelled(method(request), e);
       } catch (IOException e) {
         // Without a connection nothing was sent, so that even a change may be asked for again.
-        boolean repeatable = connection == null || REPEATABLE.contains(request.getClass());
+        boolean repeatable = connection == null || request instanceof Repeatable;
         discard();
         if (again || !repeatable) {
           throw lost(method(request), e);
@@ -134,7 +113,7 @@ public final class Planner {
       lock.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw cancelled("open_catalog", e);
+      throw PlannerException.cancelled("open_catalog", e);
     }
     try {
       running();
@@ -173,7 +152,7 @@ public final class Planner {
       return answer;
     } catch (InterruptedWaitException e) {
       try {
-        if (!sent || REPEATABLE.contains(request.getClass())) {
+        if (!sent || request instanceof Repeatable) {
           throw e;
         }
         return connection.receiveTruth();
@@ -207,14 +186,6 @@ public final class Planner {
         PlannerException.LOST,
         "The icecomb planner was lost during " + method + ": " + cause.getMessage(),
         "look at the driver's error output for the reason, and at the table before repeating a change",
-        cause);
-  }
-
-  private static PlannerException cancelled(String method, Exception cause) {
-    return new PlannerException(
-        PlannerException.CANCELLED,
-        "The statement was cancelled while icecomb's planner was asked to " + method.replace('_', ' '),
-        "nothing was changed; run it again if it is still wanted",
         cause);
   }
 

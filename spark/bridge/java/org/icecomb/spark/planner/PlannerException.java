@@ -26,6 +26,19 @@ public final class PlannerException extends RuntimeException {
     this.hint = hint;
   }
 
+  /**
+   * The error of a thread that was interrupted before anything was changed.
+   *
+   * @param method what the planner was asked, or was about to be
+   */
+  public static PlannerException cancelled(String method, Exception cause) {
+    return new PlannerException(
+        CANCELLED,
+        "The statement was cancelled while icecomb's planner was asked to " + method.replace('_', ' '),
+        "nothing was changed; run it again if it is still wanted",
+        cause);
+  }
+
   public String type() {
     return type;
   }

@@ -20,7 +20,13 @@ public final class Protocol {
   private Protocol() {}
 
   /** What the planner is asked. */
-  public sealed interface Request {}
+  public sealed interface Request permits Repeatable, Unrepeatable {}
+
+  /** May be carried out twice: changes nothing, or nothing that the first time has not. */
+  public sealed interface Repeatable extends Request {}
+
+  /** Changes something: when its answer is lost, it may have been carried out. */
+  public sealed interface Unrepeatable extends Request {}
 
   public record Done() {}
 
@@ -56,27 +62,28 @@ public final class Protocol {
 
   public record OpenCatalog(
       String name, Map<String, String> options, Environment environment, Identity identity)
-      implements Request {}
+      implements Repeatable {}
 
   public record OpenedCatalog(String catalog, List<String> defaultNamespace, String version) {}
 
-  public record ListNamespaces(String catalog, List<String> parent) implements Request {}
+  public record ListNamespaces(String catalog, List<String> parent) implements Repeatable {}
 
   public record Namespaces(List<List<String>> namespaces) {}
 
-  public record LoadNamespace(String catalog, List<String> namespace) implements Request {}
+  public record LoadNamespace(String catalog, List<String> namespace) implements Repeatable {}
 
   public record NamespaceProperties(Map<String, String> properties) {}
 
   public record CreateNamespace(
-      String catalog, List<String> namespace, Map<String, String> properties) implements Request {}
+      String catalog, List<String> namespace, Map<String, String> properties)
+      implements Unrepeatable {}
 
   public record AlterNamespace(
       String catalog, List<String> namespace, Map<String, String> set, List<String> remove)
-      implements Request {}
+      implements Unrepeatable {}
 
   public record DropNamespace(String catalog, List<String> namespace, boolean cascade)
-      implements Request {}
+      implements Unrepeatable {}
 
   public record Dropped(boolean dropped) {}
 
@@ -86,17 +93,17 @@ public final class Protocol {
 
   public record Audit(String wapId, String wapBranch) {}
 
-  public record ListTables(String catalog, List<String> namespace) implements Request {}
+  public record ListTables(String catalog, List<String> namespace) implements Repeatable {}
 
   public record TableNames(List<TableName> tables) {}
 
-  public record TableExists(String catalog, TableName table) implements Request {}
+  public record TableExists(String catalog, TableName table) implements Repeatable {}
 
   public record Exists(boolean exists) {}
 
   public record LoadTable(
       String catalog, TableName table, String version, Long timestampUs, Audit audit)
-      implements Request {}
+      implements Repeatable {}
 
   public record TableDescription(
       JsonNode reference,
@@ -111,16 +118,18 @@ public final class Protocol {
   public record TableDefinition(
       TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}
 
-  public record CreateTable(String catalog, TableDefinition definition) implements Request {}
+  public record CreateTable(String catalog, TableDefinition definition) implements Unrepeatable {}
 
   public record StageTable(String catalog, String operation, TableDefinition definition)
-      implements Request {}
+      implements Repeatable {}
 
-  public record AlterTable(String catalog, TableName table, JsonNode changes) implements Request {}
+  public record AlterTable(String catalog, TableName table, JsonNode changes)
+      implements Unrepeatable {}
 
-  public record DropTable(String catalog, TableName table, boolean purge) implements Request {}
+  public record DropTable(String catalog, TableName table, boolean purge) implements Unrepeatable {}
 
-  public record RenameTable(String catalog, TableName table, TableName target) implements Request {}
+  public record RenameTable(String catalog, TableName table, TableName target)
+      implements Unrepeatable {}
 
   // Scans
 
@@ -136,7 +145,7 @@ public final class Protocol {
       Map<String, String> settings,
       boolean rewrite,
       Integer limit)
-      implements Request {}
+      implements Repeatable {}
 
   public record DecideFilters(
       JsonNode reference,
@@ -144,7 +153,7 @@ public final class Protocol {
       boolean caseSensitive,
       Map<String, String> options,
       Map<String, String> settings)
-      implements Request {}
+      implements Repeatable {}
 
   public record DecidedFilters(List<Boolean> whole) {}
 
@@ -158,7 +167,7 @@ public final class Protocol {
       Map<String, String> settings,
       List<List<String>> groupBy,
       List<AggregateFunction> functions)
-      implements Request {}
+      implements Repeatable {}
 
   public record Aggregated(List<JsonNode> rows) {}
 
@@ -211,7 +220,7 @@ public final class Protocol {
       boolean caseSensitive,
       Map<String, String> options,
       Map<String, String> settings)
-      implements Request {}
+      implements Repeatable {}
 
   public record NarrowedScan(List<String> files) {}
 
@@ -222,13 +231,13 @@ public final class Protocol {
       boolean caseSensitive,
       Integer limit,
       Map<String, String> options)
-      implements Request {}
+      implements Repeatable {}
 
   public record Rows(List<String> streams) {}
 
   // Streams
 
-  public record OpenStream(PlanScan scan, String initial) implements Request {}
+  public record OpenStream(PlanScan scan, String initial) implements Repeatable {}
 
   public record OpenedStream(
       JsonNode stream,
@@ -240,14 +249,14 @@ public final class Protocol {
 
   public record LatestOffset(
       JsonNode stream, String start, Integer maxFiles, Long maxRows, String until)
-      implements Request {}
+      implements Repeatable {}
 
-  public record StreamEnd(JsonNode stream) implements Request {}
+  public record StreamEnd(JsonNode stream) implements Repeatable {}
 
   public record StreamPosition(String offset) {}
 
   public record PlanStream(JsonNode stream, PlanScan scan, String start, String end)
-      implements Request {}
+      implements Repeatable {}
 
   // Writes
 
@@ -258,7 +267,7 @@ public final class Protocol {
       JsonNode filters,
       Map<String, String> options,
       Audit audit)
-      implements Request {}
+      implements Repeatable {}
 
   public record PartitionColumn(
       String name, String transform, Integer parameter, List<String> source) {}
@@ -295,31 +304,33 @@ public final class Protocol {
   /**
    * @param files {@link WrittenFile}s, as the text that their tasks made of them
    */
-  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced) implements Request {}
+  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced)
+      implements Unrepeatable {}
 
-  public record AbortWrite(JsonNode write, List<String> files) implements Request {}
+  public record AbortWrite(JsonNode write, List<String> files) implements Repeatable {}
 
   /**
    * @param files as in {@link CommitWrite}
    */
   public record CommitStaged(JsonNode reference, JsonNode write, JsonNode files)
-      implements Request {}
+      implements Unrepeatable {}
 
-  public record AbortStaged(JsonNode reference, List<String> files) implements Request {}
+  public record AbortStaged(JsonNode reference, List<String> files) implements Repeatable {}
 
-  public record CanDeleteWhere(JsonNode reference, JsonNode filters) implements Request {}
+  public record CanDeleteWhere(JsonNode reference, JsonNode filters) implements Repeatable {}
 
   public record Possible(boolean possible) {}
 
-  public record DeleteWhere(JsonNode reference, JsonNode filters, Audit audit) implements Request {}
+  public record DeleteWhere(JsonNode reference, JsonNode filters, Audit audit)
+      implements Unrepeatable {}
 
   // Procedures
 
-  public record ListProcedures(String catalog, List<String> namespace) implements Request {}
+  public record ListProcedures(String catalog, List<String> namespace) implements Repeatable {}
 
   public record ProcedureNames(List<TableName> procedures) {}
 
-  public record LoadProcedure(String catalog, TableName procedure) implements Request {}
+  public record LoadProcedure(String catalog, TableName procedure) implements Repeatable {}
 
   public record ProcedureParameter(String name, JsonNode type, String fallback) {}
 
@@ -335,17 +346,17 @@ public final class Protocol {
       TableName procedure,
       List<ProcedureArgument> arguments,
       CurrentNamespace current)
-      implements Request {}
+      implements Unrepeatable {}
 
   public record ProcedureResult(List<JsonNode> rows, List<String> statements) {}
 
   // Views
 
-  public record ListViews(String catalog, List<String> namespace) implements Request {}
+  public record ListViews(String catalog, List<String> namespace) implements Repeatable {}
 
-  public record ViewExists(String catalog, TableName view) implements Request {}
+  public record ViewExists(String catalog, TableName view) implements Repeatable {}
 
-  public record LoadView(String catalog, TableName view) implements Request {}
+  public record LoadView(String catalog, TableName view) implements Repeatable {}
 
   public record ViewDescription(
       String query,
@@ -358,17 +369,18 @@ public final class Protocol {
       Map<String, String> properties) {}
 
   public record CreateView(String catalog, TableName view, ViewDescription definition)
-      implements Request {}
+      implements Unrepeatable {}
 
   public record ReplaceView(
       String catalog, TableName view, ViewDescription definition, boolean create)
-      implements Request {}
+      implements Unrepeatable {}
 
   public record AlterView(
       String catalog, TableName view, Map<String, String> set, List<String> remove)
-      implements Request {}
+      implements Unrepeatable {}
 
-  public record DropView(String catalog, TableName view) implements Request {}
+  public record DropView(String catalog, TableName view) implements Unrepeatable {}
 
-  public record RenameView(String catalog, TableName view, TableName target) implements Request {}
+  public record RenameView(String catalog, TableName view, TableName target)
+      implements Unrepeatable {}
 }
