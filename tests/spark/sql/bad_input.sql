@@ -43,6 +43,18 @@ DELETE FROM lake.db.t WHERE nothing = 1;
 --! nothing
 CREATE TABLE lake.db.other (id INT) USING iceberg TBLPROPERTIES ('format-version' = '9');
 --! 9
+SHOW PARTITIONS lake.db.t;
+--! hint: SELECT \* FROM .*\.partitions|PARTITION_MANAGEMENT_IS_UNSUPPORTED
+ALTER TABLE lake.db.t DROP PARTITION (k = 'a');
+--! hint: DELETE FROM|PARTITION_MANAGEMENT_IS_UNSUPPORTED
+MSCK REPAIR TABLE lake.db.t;
+--! hint: .*add_files|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE
+ANALYZE TABLE lake.db.t COMPUTE STATISTICS;
+--! hint: leave it out|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE
+CREATE TABLE lake.db.other LIKE lake.db.t;
+--! hint: CREATE TABLE|PARSE_SYNTAX_ERROR
+CREATE TABLE lake.db.other (id INT, k STRING) CLUSTERED BY (id) SORTED BY (k) INTO 4 BUCKETS;
+--! sorted_bucket
 SELECT * FROM lake.db.t;
 --> [1, "a"]
 SELECT count(*) FROM lake.db.t.snapshots;
