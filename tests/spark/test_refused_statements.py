@@ -39,6 +39,13 @@ INSTEAD_IN_OURS = {
 }
 
 
+# entries of the session catalog, of which only Iceberg could make tables
+LIKE_IN_THE_SESSION_CATALOG = {
+    "CREATE TABLE {s}.other LIKE {s}.t": "USING iceberg AS SELECT .* LIMIT 0",
+    "CREATE TABLE {s}.other LIKE {s}.of_hive USING iceberg": "USING iceberg AS SELECT .* LIMIT 0",
+}
+
+
 def check(run, namespace, statements):
     """Each is refused with the way out, and none changed the table."""
     table = f"{namespace}.t"
@@ -48,16 +55,19 @@ def check(run, namespace, statements):
     for statement, hint in statements.items():
         said = rf"(?s)\n\s*hint: .*{hint.format(t=re.escape(table))}"
         with pytest.raises(Exception, match=said.replace("$", r"(?:\n|$)")):
-            run(statement.format(t=table, n=namespace))
+            run(statement.format(t=table, n=namespace, s=namespace.split(".")[-1]))
     assert run(f"SHOW CREATE TABLE {table}") == before
     assert run(f"SELECT id, k FROM {table}") == [[1, "a"]]
     run(f"DROP TABLE {table}")
 
 
-def check_hives(run, namespace):
-    """What they do to a table of Hive, they do beside ours, too."""
-    table = f"{namespace}.hives"
+def check_beside_hives(run, namespace):
+    """In the session catalog; what the statements do to a table of Hive, they do there, too."""
+    table = f"{namespace}.of_hive"
     run(f"CREATE TABLE {table} (id INT, k STRING) USING parquet PARTITIONED BY (k)")
+    check(run, f"spark_catalog.{namespace}", INSTEAD | LIKE_IN_THE_SESSION_CATALOG)
+    run(f"CREATE TABLE {namespace}.like LIKE {table}")
+    run(f"DROP TABLE {namespace}.like")
     run(f"ALTER TABLE {table} ADD {PARTITION}")
     assert run(f"SHOW PARTITIONS {table}") == [["k=a"]]
     run(f"ALTER TABLE {table} {PARTITION} RENAME TO PARTITION (k = 'b')")
@@ -87,28 +97,18 @@ def test_they_are_refused_in_the_session_catalog_for_tables_of_ours_only(spark):
     session.conf.set("spark.sql.catalog.spark_catalog.python", sys.executable)
     run, namespace = rows_of(session), f"{NAMESPACE}_session"
     run(f"CREATE NAMESPACE {namespace}")
-    check(run, f"spark_catalog.{namespace}", INSTEAD)
-    check_hives(run, namespace)
+    check_beside_hives(run, namespace)
     run(f"DROP NAMESPACE {namespace}")
 
 
 def test_they_are_refused_on_the_oldest_spark(other_spark):
-    run = other_spark("3.5").sql
-    for catalog, statements in (
-        ("lake", INSTEAD | INSTEAD_IN_OURS),
-        ("spark_catalog", INSTEAD),
-    ):
-        namespace = f"{NAMESPACE}_35_{catalog}"
-        run(f"CREATE NAMESPACE {catalog}.{namespace}")
-        check(run, f"{catalog}.{namespace}", statements)
-        if catalog == "lake":
-            run(f"CREATE TABLE lake.{namespace}.t (id INT)")
-            run("USE lake")
-            # of Spark's own catalog this would be, if nobody looked
-            with pytest.raises(AssertionError, match="SHOW CREATE TABLE"):
-                run(f"CREATE TABLE {namespace}.other LIKE {namespace}.t")
-            run("USE spark_catalog")
-            run(f"DROP TABLE lake.{namespace}.t")
-        else:
-            check_hives(run, namespace)
-        run(f"DROP NAMESPACE {catalog}.{namespace}")
+    run, namespace = other_spark("3.5").sql, f"{NAMESPACE}_35"
+    run(f"CREATE NAMESPACE lake.{namespace}")
+    check(run, f"lake.{namespace}", INSTEAD | INSTEAD_IN_OURS)
+    check_beside_hives(run, namespace)
+    run("USE lake")
+    # Spark would make a table of its own catalog
+    with pytest.raises(AssertionError, match="SHOW CREATE TABLE"):
+        run(f"CREATE TABLE {namespace}.other LIKE {namespace}.t")
+    run("USE spark_catalog")
+    run(f"DROP NAMESPACE lake.{namespace}")

@@ -280,7 +280,11 @@ abstract class BaseSessionCatalog
   }
 
   private static boolean makesOurs(Map<String, String> properties) {
-    String provider = properties.get(PROP_PROVIDER);
+    return makesOurs(properties.get(PROP_PROVIDER));
+  }
+
+  /** Whether a new table is ours by what is said behind {@code USING}; null where nothing is. */
+  public static boolean makesOurs(String provider) {
     return provider != null && PROVIDERS.contains(provider.toLowerCase(Locale.ROOT));
   }
 
