@@ -6,17 +6,18 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import ConfigurationError, NamespaceNotEmptyError, NoSuchNamespaceError
+from icecomb.format.errors import NamespaceNotEmptyError, NoSuchNamespaceError
 from icecomb.spark.planner.catalog_options import (
     DEFAULT_NAMESPACE,
     catalog_properties,
     strange_names,
 )
 from icecomb.spark.planner.identity import acting_as, of_others
+from icecomb.spark.planner.open_catalogs import OpenCatalogs
 from icecomb.spark.planner.protocol import (
     AlterNamespace,
     CreateNamespace,
@@ -46,7 +47,7 @@ class Catalogs:
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, Catalog] = {}
+        self._open = OpenCatalogs()
         self._metastores: dict[str, str | None] = {}
         self._engines: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
@@ -64,14 +65,12 @@ class Catalogs:
         configuration = load_configuration(name, properties, hadoop=hadoop)
         configuration = acting_as(configuration, identity, handle)
         with self._lock:
-            if handle not in self._open:
-                from icecomb.catalog.loading import catalog_of
-
-                self._open[handle] = catalog_of(configuration)
-                if strange := strange_names(properties):
-                    _LOG.warning(
-                        "catalog %s: nothing here has a meaning for %s", name, ", ".join(strange)
-                    )
+            known = handle in self._open
+            self._open.add(handle, configuration)
+            if not known and (strange := strange_names(properties)):
+                _LOG.warning(
+                    "catalog %s: nothing here has a meaning for %s", name, ", ".join(strange)
+                )
             self._metastores[handle] = environment.metastore_uris
             self._engines[handle] = {
                 "engine-name": "spark",
@@ -79,16 +78,21 @@ class Catalogs:
                 "app-id": environment.application_id,
                 "spark.app.id": environment.application_id,
             }
+        # what the configuration lacks is said now, before anything is asked
+        self._open[handle]
         default = request.options.get(DEFAULT_NAMESPACE, "default")
         return OpenedCatalog(handle, tuple(default.split(".")), f"icecomb {version('icecomb')}")
 
+    def when_let_go(self, tell: Callable[[str], None]) -> None:
+        """See `OpenCatalogs`."""
+        self._open.when_let_go(tell)
+
+    def let_idle_go(self) -> float:
+        """See `OpenCatalogs`."""
+        return self._open.let_idle_go()
+
     def __getitem__(self, handle: str) -> Catalog:
-        try:
-            return self._open[handle]
-        except KeyError:
-            raise ConfigurationError(
-                f"Catalog {handle} is not open in this planner", hint="run the statement again"
-            ) from None
+        return self._open[handle]
 
     def load_table(self, handle: str, name: tuple[str, ...]) -> Table:
         """The table of a name, or at a place, as `named` tells them apart.

@@ -67,6 +67,12 @@ class KeptMetadata:
                 self._newest[table] = key
             self._shrink(key)
 
+    def forget(self, catalog: str) -> None:
+        """Let go what is kept of a catalog's tables."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == catalog]:
+                self._drop(key)
+
     def _shrink(self, last: tuple[str, str]) -> None:
         older = [key for key, each in self._kept.items() if self._newest.get(each.table) != key]
         for key in (*older, *self._kept):

@@ -150,6 +150,7 @@ class TableStates:
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
         self._kept = KeptMetadata()
+        catalogs.when_let_go(self._kept.forget)
 
     def load(self, catalog: str, table: TableName) -> TableState:
         """The table as it is now, or what its name says of it.
