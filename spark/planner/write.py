@@ -236,7 +236,7 @@ class Writes:
         Raises:
             CommitFailedError: The table is another one than the statement began with.
         """
-        from icecomb.format.operation.append import FastAppend
+        from icecomb.format.operation.overwrite import MergeAppend
 
         write, replaced = request.write, request.replaced
         names_columns = write.operation in {OVERWRITE, REPLACE_FILES}
@@ -253,7 +253,7 @@ class Writes:
         if write.operation != APPEND:
             raise ValueError(f"a write cannot {write.operation}")
         place = Place.of(write)
-        append = FastAppend(table.io, summary, place.branch, stage_only=place.is_staged)
+        append = MergeAppend(table.io, summary, place.branch, stage_only=place.is_staged)
         for file in files:
             append.append_data_file(file)
         return append

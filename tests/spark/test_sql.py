@@ -440,6 +440,21 @@ def test_many_files_of_one_table_are_all_committed_and_read_once(spark, name):
     assert found.collect() == [Row(n=1500, s=sum(range(1500)), d=1500)]
 
 
+def test_inserts_merge_manifests_when_there_are_enough(spark, catalog, name):
+    spark.sql(
+        f"CREATE TABLE {name} (id bigint) "
+        "TBLPROPERTIES ('commit.manifest.min-count-to-merge' = '3')"
+    )
+    found = []
+    for number in range(5):
+        spark.sql(f"INSERT INTO {name} VALUES ({number})")
+        found.append(len(catalog.load_table(name.removeprefix("lake.")).inspect.manifests()))
+    assert found == [1, 2, 1, 2, 1]
+    assert [row[0] for row in spark.sql(f"SELECT id FROM {name} ORDER BY id").collect()] == [
+        *range(5)
+    ]
+
+
 def test_a_dead_planner_is_started_again_and_the_query_still_answers(spark, events):
     handles = spark._jvm.java.lang.ProcessHandle.current().children().toArray()
     commands = {handle.pid(): handle.info().commandLine().orElse("") for handle in handles}
