@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from getpass import getuser
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_defaults_are_those_of_hive_and_iceberg():
     # TableProperties, MetastoreLock and HiveConf of their sources.
     assert RetrySettings.of({}, locked=True) == RetrySettings(4, 0.1, 60, 1800)
     assert list(pauses({})) == [0, 1, 2, 4]
-    assert LockSettings.of({}) == LockSettings(180, 0.05, 5, 180, 0.05, 5, 240)
+    assert LockSettings.of({}) == LockSettings(180, 0.05, 5, 180, 0.05, 5, 240, getuser())
     found = ConnectionSettings.of({"ugi": "ann"})
     assert found == ConnectionSettings(user="ann")
     # Ours: a retry without locks is cheap.

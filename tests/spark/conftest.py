@@ -33,3 +33,18 @@ def other_spark(metastore, tmp_path_factory):
     yield start
     for each in running.values():
         each.close()
+
+
+@pytest.fixture
+def only_lake(spark):
+    """No other catalog of ours is configured, whatever tests before this one left in the session."""
+    others = {
+        key: value
+        for key, value in spark.conf.getAll.items()
+        if key.startswith("spark.sql.catalog.") and not key.startswith("spark.sql.catalog.lake")
+    }
+    for key in others:
+        spark.conf.unset(key)
+    yield
+    for key, value in others.items():
+        spark.conf.set(key, value)

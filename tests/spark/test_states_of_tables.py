@@ -321,21 +321,6 @@ def test_rows_come_one_by_one_where_batches_are_turned_off(spark, table):
         spark.conf.unset("spark.sql.iceberg.vectorization.enabled")
 
 
-@pytest.fixture
-def only_lake(spark):
-    """No other catalog of ours is configured, whatever tests before this one left in the session."""
-    others = {
-        key: value
-        for key, value in spark.conf.getAll.items()
-        if key.startswith("spark.sql.catalog.") and not key.startswith("spark.sql.catalog.lake")
-    }
-    for key in others:
-        spark.conf.unset(key)
-    yield
-    for key, value in others.items():
-        spark.conf.set(key, value)
-
-
 @pytest.mark.parametrize("name", ["iceberg", "icecomb"])
 def test_tables_are_read_and_written_as_a_source_of_that_name(
     spark, iceberg_java, catalog, table, name, tmp_path, only_lake

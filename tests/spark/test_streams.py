@@ -70,7 +70,7 @@ def stored(spark, folder):
     return sorted(row["id"] for row in spark.read.parquet(str(folder)).collect())
 
 
-def test_a_table_is_followed_by_name_by_format_and_by_place(spark, table, tmp_path):
+def test_a_table_is_followed_by_name_by_format_and_by_place(spark, table, tmp_path, only_lake):
     append(table, 1, 2)
     append(table, 3)
     limited = spark.readStream.option("streaming-max-files-per-micro-batch", "1").table(name(table))

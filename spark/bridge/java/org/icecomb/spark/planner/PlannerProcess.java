@@ -62,7 +62,7 @@ final class PlannerProcess {
       throw failed("cannot start " + python + ": " + e.getMessage(), e);
     }
     StringBuffer errors = new StringBuffer();
-    daemon("icecomb-planner-stderr", () -> copy(process.getErrorStream(), errors));
+    Thread copied = daemon("icecomb-planner-stderr", () -> copy(process.getErrorStream(), errors));
     BufferedReader out =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     CompletableFuture<String> firstLine = new CompletableFuture<>();
@@ -79,15 +79,21 @@ final class PlannerProcess {
           }
         });
     return new PlannerProcess(
-        process, token.toString(), awaitPort(python, process, firstLine, errors));
+        process, token.toString(), awaitPort(python, process, firstLine, errors, copied));
   }
 
   private static int awaitPort(
-      String python, Process process, CompletableFuture<String> firstLine, StringBuffer errors) {
+      String python,
+      Process process,
+      CompletableFuture<String> firstLine,
+      StringBuffer errors,
+      Thread copied) {
     try {
       String line = firstLine.get(START_SECONDS, TimeUnit.SECONDS);
       if (line == null) {
         process.waitFor(5, TimeUnit.SECONDS);
+        // what it printed may still be on the way
+        copied.join(TimeUnit.SECONDS.toMillis(5));
         throw failed(python + " ended at once. It printed:\n" + errors, null);
       }
       JsonNode greeting = Json.parse(line);
@@ -223,9 +229,10 @@ final class PlannerProcess {
     }
   }
 
-  private static void daemon(String name, Runnable work) {
+  private static Thread daemon(String name, Runnable work) {
     Thread thread = new Thread(work, name);
     thread.setDaemon(true);
     thread.start();
+    return thread;
   }
 }
