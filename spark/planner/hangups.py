@@ -49,10 +49,13 @@ class Hangups:
         if known is None or known.data is not key.data:
             return
         connection: Any = key.fileobj
-        self._selector.unregister(connection)
         try:
             ended = not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except OSError as error:
-            ended = not isinstance(error, BlockingIOError)
+        except BlockingIOError:
+            # told of what was read meanwhile: the end may still come
+            return
+        except OSError:
+            ended = True
+        self._selector.unregister(connection)
         if ended:
             key.data.cancel()

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, Any, Final, TypeAlias
 
 from icecomb.format.call_log import timed
@@ -129,10 +129,14 @@ class Server:
 
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
         for line in requests:
-            cancellation = Cancellation()
-            with self._hangups.watching(connection, cancellation), cancellable(cancellation):
-                for part in answer(self._handlers, line, requests):
-                    connection.sendall(part)
+            for part in answer(self._handlers, line, requests, lambda: self._watched(connection)):
+                connection.sendall(part)
+
+    @contextmanager
+    def _watched(self, connection: socket.socket) -> Iterator[None]:
+        cancellation = Cancellation()
+        with self._hangups.watching(connection, cancellation), cancellable(cancellation):
+            yield
 
 
 def _first(connection: socket.socket, count: int) -> bytes:
@@ -155,7 +159,10 @@ def _first(connection: socket.socket, count: int) -> bytes:
 
 
 def answer(
-    handlers: Mapping[str, Handler], line: bytes, pages: Iterable[bytes] = ()
+    handlers: Mapping[str, Handler],
+    line: bytes,
+    pages: Iterable[bytes] = (),
+    watched: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[bytes]:
     """The lines of the answer to a request; an error is an answer, too.
 
@@ -163,17 +170,19 @@ def answer(
         handlers: The methods.
         line: The request's first line.
         pages: Gives the lines that belong to it.
+        watched: What is open while it is answered, after its last line was read.
     """
     request_id = None
     try:
         request = read_message(line, pages, "params")
         request_id = request["id"]
         handler = _handler(handlers, request["method"])
-        with timed(_log, str(request["method"])):
-            result = handler(request["params"])
-            if isinstance(result, Generator):
-                result = yield from _pages(result)
-        yield from lines_of({"id": request_id, "result": result}, "result")
+        with watched():
+            with timed(_log, str(request["method"])):
+                result = handler(request["params"])
+                if isinstance(result, Generator):
+                    result = yield from _pages(result)
+            yield from lines_of({"id": request_id, "result": result}, "result")
     except Exception as error:  # noqa: BLE001 - whatever happened, the bridge waits for an answer
         yield line_of({"id": request_id, "error": error_json(error)})
 

@@ -10,14 +10,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 
-from icecomb.format.cancellation import pause
+from icecomb.format.cancellation import Cancellation, pause
 from icecomb.format.errors import NoSuchTableError, OperationCancelledError
 from icecomb.spark.planner import transport
+from icecomb.spark.planner.hangups import Hangups
 from icecomb.spark.planner.pages import lines_of, read_message
 from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport import Server, answer
@@ -244,8 +246,9 @@ def test_pages_are_sent_while_they_are_made_and_end_with_the_error_that_came_bet
     assert json.loads(last)["error"]["type"] == "NoSuchTableError"
 
 
-@pytest.mark.parametrize("end", ["close", "half"])
-def test_who_hangs_up_cancels_what_was_asked(end):
+@contextmanager
+def asked_for_long(params):
+    """A request that takes long, and an event that tells when it was cancelled."""
     begun, ended = threading.Event(), threading.Event()
 
     def slow(_params):
@@ -260,16 +263,46 @@ def test_who_hangs_up_cancels_what_was_asked(end):
     server.start()
     connection = Connection(server.port)
     assert connection.ask("echo", a=1)["result"] == {"a": 1}
-    connection.lines.writelines(lines_of({"id": 7, "method": "slow", "params": {}}, "params"))
+    connection.lines.writelines(lines_of({"id": 7, "method": "slow", "params": params}, "params"))
     connection.lines.flush()
     assert begun.wait(300)
-    connection.socket.shutdown(socket.SHUT_WR if end == "half" else socket.SHUT_RDWR)
-    assert ended.wait(300)
-    if end == "half":
-        # who only stops asking still learns what became of it
-        assert json.loads(connection.lines.readline())["error"]["type"] == "OperationCancelledError"
-    connection.close()
-    server.close()
+    try:
+        yield connection, ended
+    finally:
+        connection.close()
+        server.close()
+
+
+@pytest.mark.parametrize("end", ["close", "half"])
+def test_who_hangs_up_cancels_what_was_asked(end):
+    with asked_for_long({}) as (connection, ended):
+        connection.socket.shutdown(socket.SHUT_WR if end == "half" else socket.SHUT_RDWR)
+        assert ended.wait(300)
+        if end == "half":
+            # who only stops asking still learns what became of it
+            found = json.loads(connection.lines.readline())
+            assert found["error"]["type"] == "OperationCancelledError"
+
+
+def test_who_hangs_up_after_a_request_of_several_lines_cancels_it():
+    with asked_for_long({"files": ["x" * 1000] * 3000}) as (connection, ended):
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert ended.wait(60)
+
+
+def test_what_was_read_already_ends_no_watch():
+    ours, theirs = socket.socketpair()
+    hangups, cancellation = Hangups(), Cancellation()
+    with ours, hangups.watching(ours, cancellation):
+        # as the watcher meets it that was woken by bytes which the other thread took
+        hangups._look(hangups._selector.get_map()[ours.fileno()])
+        assert not cancellation.is_cancelled
+        theirs.close()
+        for _ in range(600):
+            if cancellation.is_cancelled:
+                break
+            time.sleep(0.1)
+        assert cancellation.is_cancelled
 
 
 def test_each_request_is_logged_with_its_time(caplog):
