@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
 from icecomb.format.expressions.whole_partitions import selects_partitions
@@ -16,6 +17,7 @@ from icecomb.spark.planner.protocol import (
     AggregateFiles,
     DecidedFilters,
     DecideFilters,
+    Selection,
 )
 from icecomb.spark.planner.read_options import ReadOptions
 from icecomb.spark.planner.states import TableState, TableStates
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.types import NestedField
-
-_Request = DecideFilters | AggregateFiles
 
 
 class PushDown:
@@ -42,14 +42,14 @@ class PushDown:
             CorruptFileError: The list of manifests cannot be read.
             ValidationError: Read options contradict each other, or the name of the table.
         """
-        state = self._states.find(request.reference)
+        selection = request.selection
+        state = self._states.find(selection.reference)
         if state.metadata_table is not None:
-            return DecidedFilters((False,) * len(request.filters))
-        scan = ReadOptions(request.options, request.settings).scan_of(state)
+            return DecidedFilters((False,) * len(selection.filters))
+        scan = ReadOptions.of(selection).scan_of(state)
         specs = scan.specs()
-        return DecidedFilters(
-            tuple(_is_whole(state, scan, specs, each, request) for each in request.filters)
-        )
+        alone = (replace(selection, filters=(each,)) for each in selection.filters)
+        return DecidedFilters(tuple(_is_whole(state, scan, specs, each) for each in alone))
 
     def aggregate_files(self, request: AggregateFiles) -> Aggregated:
         """See `AggregateFiles`.
@@ -59,15 +59,16 @@ class PushDown:
             CorruptFileError: A manifest cannot be read.
             ValidationError: Read options contradict each other, or the name of the table.
         """
-        state = self._states.find(request.reference)
-        options = ReadOptions(request.options, request.settings)
+        selection = request.selection
+        state = self._states.find(selection.reference)
+        options = ReadOptions.of(selection)
         if state.metadata_table is not None or not options.pushes_aggregates():
             return Aggregated(None)
         try:
-            scan = _filtered(state, options.scan_of(state), request.filters, request)
+            scan = _filtered(state, options.scan_of(state), selection)
         except UnsupportedError:
             return Aggregated(None)
-        columns = _Columns(state, scan, case_sensitive=request.case_sensitive)
+        columns = _Columns(state, scan, case_sensitive=selection.case_sensitive)
         try:
             keys = [columns.find(path) for path in request.group_by]
             asked = [
@@ -122,19 +123,16 @@ def _is_whole(
     state: TableState,
     scan: TableScan,
     specs: Sequence[PartitionSpec],
-    predicate: Mapping[str, Any],
-    request: DecideFilters,
+    selection: Selection,
 ) -> bool:
     try:
-        bound = _filtered(state, scan, (predicate,), request).bound_filter()
+        bound = _filtered(state, scan, selection).bound_filter()
     except (UnsupportedError, ExpressionError):
         return False
     return selects_partitions(bound, specs)
 
 
-def _filtered(
-    state: TableState, scan: TableScan, predicates: Sequence[Any], request: _Request
-) -> TableScan:
+def _filtered(state: TableState, scan: TableScan, selection: Selection) -> TableScan:
     """The rows of a scan for which Spark's predicates are true.
 
     Raises:
@@ -142,6 +140,9 @@ def _filtered(
     """
     return scan.filter(
         exact_filter(
-            predicates, state.schema, case_sensitive=request.case_sensitive, read=scan.schema()
+            selection.filters,
+            state.schema,
+            case_sensitive=selection.case_sensitive,
+            read=scan.schema(),
         )
     )

@@ -23,6 +23,7 @@ from icecomb.spark.planner.selectors import check_shows_one_snapshot, use_ref
 
 if TYPE_CHECKING:
     from icecomb.format.property import Property
+    from icecomb.spark.planner.protocol import Selection
     from icecomb.spark.planner.states import TableState
 
 T = TypeVar("T")
@@ -65,6 +66,11 @@ class ReadOptions:
     ) -> None:
         self._options = {key.lower(): text for key, text in options.items()}
         self._settings = settings or {}
+
+    @classmethod
+    def of(cls, selection: Selection) -> ReadOptions:
+        """Those of a query of Spark's."""
+        return cls(selection.options, selection.settings)
 
     def text(self, option: str, setting: str | None = None) -> str | None:
         """What is said about a matter by option or by setting; None if nothing is."""

@@ -27,6 +27,7 @@ from icecomb.spark.planner.protocol import (
     ScanPage,
     ScanPlan,
     ScanStatistics,
+    Selection,
 )
 from icecomb.spark.planner.read_options import ReadOptions
 from icecomb.spark.planner.scan_metrics import ScanMetrics
@@ -51,8 +52,9 @@ class Scans:
                 options choose are to be replaced.
             ValidationError: Read options contradict each other, or the name of the table.
         """
-        state = self._states.find(request.reference)
-        options = ReadOptions(request.options, request.settings)
+        selection = request.selection
+        state = self._states.find(selection.reference)
+        options = ReadOptions.of(selection)
         if state.metadata_table == CHANGES:
             if request.rewrite:
                 raise UnsupportedError(
@@ -60,7 +62,7 @@ class Scans:
                     hint="change rows of the table itself",
                     table=state.name,
                 )
-            given = {key.lower(): text for key, text in request.options.items()}
+            given = {key.lower(): text for key, text in selection.options.items()}
             log = Changelog(state, given)
             return (
                 yield from scan_plan(
@@ -71,7 +73,7 @@ class Scans:
                     lambda size: ChangedFiles(state, request, log, size),
                 )
             )
-        scan = _scan(state, request, options)
+        scan = _scan(state, selection, options)
         if request.rewrite:
             _check_is_whole(state, options)
         begun = time.monotonic()
@@ -85,8 +87,9 @@ class Scans:
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
         """See `NarrowScan`."""
-        state = self._states.find(request.reference)
-        scan = _scan(state, request, ReadOptions(request.options, request.settings))
+        selection = request.selection
+        state = self._states.find(selection.reference)
+        scan = _scan(state, selection, ReadOptions.of(selection))
         locations = HadoopLocations(state.io.properties)
         return NarrowedScan(tuple(locations.of(t.file.file_path) for t in scan.plan_files()))
 
@@ -110,7 +113,7 @@ def scan_plan(
     Raises:
         UnsupportedError: A data or delete file is where Spark cannot open it.
     """
-    options = ReadOptions(request.options, request.settings)
+    options = ReadOptions.of(request.selection)
     properties = state.metadata.properties
     total = sum(task.file_size_in_bytes for task in tasks)
     rows = sum(task.record_count for task in tasks)
@@ -165,10 +168,13 @@ def _check_is_whole(state: TableState, options: ReadOptions) -> None:
         )
 
 
-def _scan(state: TableState, request: PlanScan | NarrowScan, options: ReadOptions) -> TableScan:
+def _scan(state: TableState, selection: Selection, options: ReadOptions) -> TableScan:
     """What the query reads."""
     scan = options.scan_of(state)
     predicate = row_filter(
-        request.filters, state.schema, case_sensitive=request.case_sensitive, read=scan.schema()
+        selection.filters,
+        state.schema,
+        case_sensitive=selection.case_sensitive,
+        read=scan.schema(),
     )
     return scan.filter(predicate)

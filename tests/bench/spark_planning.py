@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.spark.planner.protocol import MYSELF
+from tests.spark.planner.protocol import MYSELF, selection
 
 _TOKEN = "bench"  # noqa: S105 - of a process that lives for one measurement
 _MIB = 1 << 20
@@ -103,13 +103,9 @@ def planner_alone(table: str, scan: str, repeat: int) -> None:
         at = time.perf_counter()
         _, size = planner.ask(
             "plan_scan",
-            reference=loaded["reference"],
+            selection=selection(loaded, _filters(table, scan), {}),
             field_ids=[f["metadata"]["parquet.field.id"] for f in loaded["schema"]["fields"]],
-            filters=_filters(table, scan),
-            case_sensitive=False,
             hints={"parallelism": 2, "split_bytes": None, "open_cost_bytes": None},
-            options={},
-            settings={},
             rewrite=False,
             limit=None,
         )

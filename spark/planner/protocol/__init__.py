@@ -60,6 +60,7 @@ from icecomb.spark.planner.protocol.scans import (
     ScanPage,
     ScanPlan,
     ScanStatistics,
+    Selection,
     SplitHints,
 )
 from icecomb.spark.planner.protocol.streams import (
@@ -117,7 +118,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 16
+PROTOCOL: Final = 17
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -196,6 +197,7 @@ __all__ = [
     "ScanPage",
     "ScanPlan",
     "ScanStatistics",
+    "Selection",
     "SortField",
     "SplitHints",
     "StageTable",

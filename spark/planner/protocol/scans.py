@@ -26,28 +26,39 @@ class SplitHints(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Selection(Message):
+    """What a query reads of a table.
+
+    Args:
+        reference: The table's state.
+        filters: Spark's predicates; they only leave out files.
+        case_sensitive: Whether names in them are.
+        options: Of the query.
+        settings: Of its session, those that begin with ``spark.sql.iceberg.``.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...]
+    case_sensitive: bool
+    options: Mapping[str, str]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanScan(Repeatable):
     """Asks which ranges of which files a query reads. Answer: `ScanPage`s, then `ScanPlan`.
 
     Args:
-        reference: The table's state.
+        selection: Of which rows.
         field_ids: The columns to read, and `_partition` by its reserved id.
-        filters: Spark's predicates; they only leave out files.
-        case_sensitive: Whether names in filters are.
         hints: About partitions.
-        options: Of the query.
-        settings: Of its session, those that begin with ``spark.sql.iceberg.``.
         rewrite: Whether the files may be replaced, see `Replaced`.
         limit: How many rows are enough; None for all. Spark cuts the rows itself.
     """
 
-    reference: Reference
+    selection: Selection
     field_ids: tuple[int, ...]
-    filters: tuple[Any, ...]
-    case_sensitive: bool
     hints: SplitHints
-    options: Mapping[str, str]
-    settings: Mapping[str, str]
     rewrite: bool
     limit: int | None
 
@@ -57,18 +68,10 @@ class DecideFilters(Repeatable):
     """Asks which filters of a query need not be evaluated on rows. Answer: `DecidedFilters`.
 
     Args:
-        reference: The table's state.
-        filters: Spark's predicates.
-        case_sensitive: Whether names in them are.
-        options: As in `PlanScan`.
-        settings: As in `PlanScan`.
+        selection: The query, with the filters in question.
     """
 
-    reference: Reference
-    filters: tuple[Any, ...]
-    case_sensitive: bool
-    options: Mapping[str, str]
-    settings: Mapping[str, str]
+    selection: Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +103,12 @@ class AggregateFiles(Repeatable):
     """Asks for aggregates that need no data file. Answer: `Aggregated`.
 
     Args:
-        reference: The table's state.
-        filters: Spark's predicates, all of them such as `DecidedFilters` names whole.
-        case_sensitive: Whether names are.
-        options: As in `PlanScan`.
-        settings: As in `PlanScan`.
+        selection: Of which rows; all its filters are such as `DecidedFilters` names whole.
         group_by: The columns whose values make groups, each as a list of names.
         functions: What is asked of each group.
     """
 
-    reference: Reference
-    filters: tuple[Any, ...]
-    case_sensitive: bool
-    options: Mapping[str, str]
-    settings: Mapping[str, str]
+    selection: Selection
     group_by: tuple[tuple[str, ...], ...]
     functions: tuple[AggregateFunction, ...]
 
@@ -332,18 +327,10 @@ class NarrowScan(Repeatable):
     """Asks which files of a plan remain, when more is known of the rows. Answer: `NarrowedScan`.
 
     Args:
-        reference: The table's state.
-        filters: The predicates of the plan, and those that came to be known at run time.
-        case_sensitive: Whether names in filters are.
-        options: Of the query, as when it was planned.
-        settings: Of its session, likewise.
+        selection: As when it was planned, and with the filters that came to be known at run time.
     """
 
-    reference: Reference
-    filters: tuple[Any, ...]
-    case_sensitive: bool
-    options: Mapping[str, str]
-    settings: Mapping[str, str]
+    selection: Selection
 
 
 @dataclass(frozen=True, slots=True)

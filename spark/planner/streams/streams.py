@@ -62,24 +62,24 @@ class Streams:
             ConfigurationError: An option cannot be what it says.
             UnsupportedError: No stream can read that.
         """
-        scan = request.scan
-        state = self._states.find(scan.reference)
-        options = StreamOptions(state.name, scan.options)
+        selection = request.scan.selection
+        state = self._states.find(selection.reference)
+        options = StreamOptions(state.name, selection.options)
         options.check(state)
         if request.initial is None:
             now = self._states.current(state.catalog, state.identifier)
             initial = History(state.name, now.metadata).beginning(options.from_timestamp)
         else:
             initial = StreamOffset.parse(request.initial)
-        read = ReadOptions(scan.options, scan.settings)
+        read = ReadOptions.of(selection)
         properties = state.metadata.properties
         return OpenedStream(
             stream=StreamTable(
                 catalog=state.catalog,
                 identifier=state.identifier,
                 uuid=str(state.metadata.table_uuid),
-                schema=_columns(state.schema, scan.field_ids).to_json(),
-                options=scan.options,
+                schema=_columns(state.schema, request.scan.field_ids).to_json(),
+                options=selection.options,
             ),
             initial=initial.text(),
             max_files=options.max_files,

@@ -59,13 +59,9 @@ class Planner:
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
             "plan_scan",
-            reference=table["reference"],
+            selection=selection(table, filters, options, settings),
             field_ids=[f["metadata"]["parquet.field.id"] for f in fields],
-            filters=list(filters),
-            case_sensitive=False,
             hints=NO_HINTS,
-            options=options,
-            settings=settings or {},
             rewrite=rewrite,
             limit=limit,
         )
@@ -74,11 +70,7 @@ class Planner:
         """Functions are names with the names of a column, dots leading into structs, or with None."""
         return self.ask(
             "aggregate_files",
-            reference=table["reference"],
-            filters=list(filters),
-            case_sensitive=False,
-            options=options,
-            settings=settings or {},
+            selection=selection(table, filters, options, settings),
             group_by=[name.split(".") for name in group_by],
             functions=[
                 {"name": name, "column": column and column.split(".")} for name, column in functions
@@ -86,14 +78,18 @@ class Planner:
         )["rows"]
 
     def decide(self, table, *filters, **options):
-        return self.ask(
-            "decide_filters",
-            reference=table["reference"],
-            filters=list(filters),
-            case_sensitive=False,
-            options=options,
-            settings={},
-        )["whole"]
+        return self.ask("decide_filters", selection=selection(table, filters, options))["whole"]
+
+
+def selection(table, filters, options, settings=None):
+    """What a query reads of a table."""
+    return {
+        "reference": table["reference"],
+        "filters": list(filters),
+        "case_sensitive": False,
+        "options": options,
+        "settings": settings or {},
+    }
 
 
 def _gathered(pages):

@@ -22,7 +22,7 @@ from icecomb.format.operation.overwrite import RewriteFiles
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField
-from tests.spark.planner.protocol import NAMESPACE, NO_HINTS
+from tests.spark.planner.protocol import NAMESPACE, NO_HINTS, selection
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 NUMBERS = itertools.count(1)
@@ -45,13 +45,13 @@ class Query:
         described = planner.load(table.identifier[-1])
         ids = [f["metadata"]["parquet.field.id"] for f in described["schema"]["fields"]]
         self._scan = {
-            "reference": described["reference"],
+            "selection": selection(
+                described,
+                [],
+                {key.replace("_", "-"): str(value) for key, value in options.items()},
+            ),
             "field_ids": ids,
-            "filters": [],
-            "case_sensitive": False,
             "hints": NO_HINTS,
-            "options": {key.replace("_", "-"): str(value) for key, value in options.items()},
-            "settings": {},
             "rewrite": False,
             "limit": None,
         }

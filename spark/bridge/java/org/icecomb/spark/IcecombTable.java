@@ -25,12 +25,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
-import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.CanDeleteWhere;
 import org.icecomb.spark.planner.Protocol.DeleteWhere;
 import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.Possible;
-import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
@@ -115,7 +113,8 @@ public final class IcecombTable
   public boolean canDeleteWhere(Predicate[] predicates) {
     List<Condition> conditions = Condition.all(predicates, handle.schema());
     return conditions != null
-        && ask(
+        && handle
+            .ask(
                 new CanDeleteWhere(handle.reference(), Condition.toJson(conditions)),
                 Possible.class)
             .possible();
@@ -124,15 +123,7 @@ public final class IcecombTable
   @Override
   public void deleteWhere(Predicate[] predicates) {
     ArrayNode filters = Condition.toJson(Condition.all(predicates, handle.schema()));
-    ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
-  }
-
-  private <T extends Record> T ask(Request request, Class<T> kind) {
-    try {
-      return handle.session().ask(catalog -> request, kind);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    handle.ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
   }
 
   @Override

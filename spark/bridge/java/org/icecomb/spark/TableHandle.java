@@ -1,8 +1,16 @@
 package org.icecomb.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.planner.Protocol.Request;
+import org.icecomb.spark.planner.Protocol.Selection;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 
 /**
@@ -24,5 +32,39 @@ public record TableHandle(
         description.reference(),
         Schemas.parse(description.schema()),
         TaskUser.current());
+  }
+
+  /** What a query of the current session reads of it. */
+  public Selection selection(ArrayNode filters, CaseInsensitiveStringMap options) {
+    return new Selection(
+        reference,
+        filters,
+        isCaseSensitive(),
+        options.asCaseSensitiveMap(),
+        IcebergSettings.now());
+  }
+
+  /** Whether names tell {@code Id} from {@code id} in the current session. */
+  public static boolean isCaseSensitive() {
+    return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
+  }
+
+  /** Asks the planner; what it refuses is Spark's error. */
+  public <T extends Record> T ask(Request request, Class<T> kind) {
+    try {
+      return session.ask(catalog -> request, kind);
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
+  }
+
+  /** Asks the planner for what comes in pages, as {@link PlannerSession} does. */
+  public <P extends Record, T extends Record> T ask(
+      Request request, Class<P> page, Supplier<Consumer<P>> begun, Class<T> kind) {
+    try {
+      return session.ask(catalog -> request, page, begun, kind);
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
   }
 }

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 16;
+  static final int VERSION = 17;
 
   private Protocol() {}
 
@@ -135,38 +135,29 @@ public final class Protocol {
 
   public record SplitHints(int parallelism, Long splitBytes, Long openCostBytes) {}
 
-  public record PlanScan(
+  public record Selection(
       JsonNode reference,
-      List<Integer> fieldIds,
       JsonNode filters,
       boolean caseSensitive,
-      SplitHints hints,
       Map<String, String> options,
-      Map<String, String> settings,
+      Map<String, String> settings) {}
+
+  public record PlanScan(
+      Selection selection,
+      List<Integer> fieldIds,
+      SplitHints hints,
       boolean rewrite,
       Integer limit)
       implements Repeatable {}
 
-  public record DecideFilters(
-      JsonNode reference,
-      JsonNode filters,
-      boolean caseSensitive,
-      Map<String, String> options,
-      Map<String, String> settings)
-      implements Repeatable {}
+  public record DecideFilters(Selection selection) implements Repeatable {}
 
   public record DecidedFilters(List<Boolean> whole) {}
 
   public record AggregateFunction(String name, List<String> column) {}
 
   public record AggregateFiles(
-      JsonNode reference,
-      JsonNode filters,
-      boolean caseSensitive,
-      Map<String, String> options,
-      Map<String, String> settings,
-      List<List<String>> groupBy,
-      List<AggregateFunction> functions)
+      Selection selection, List<List<String>> groupBy, List<AggregateFunction> functions)
       implements Repeatable {}
 
   public record Aggregated(List<JsonNode> rows) {}
@@ -214,13 +205,7 @@ public final class Protocol {
       boolean locality,
       Map<String, Long> metrics) {}
 
-  public record NarrowScan(
-      JsonNode reference,
-      JsonNode filters,
-      boolean caseSensitive,
-      Map<String, String> options,
-      Map<String, String> settings)
-      implements Repeatable {}
+  public record NarrowScan(Selection selection) implements Repeatable {}
 
   public record NarrowedScan(List<String> files) {}
 

@@ -1,7 +1,6 @@
 package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.CompositeReadLimit;
@@ -11,14 +10,11 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReadMaxFiles;
 import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.icecomb.spark.PlannerSession;
-import org.icecomb.spark.SparkErrors;
-import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Protocol.LatestOffset;
 import org.icecomb.spark.planner.Protocol.OpenStream;
 import org.icecomb.spark.planner.Protocol.OpenedStream;
 import org.icecomb.spark.planner.Protocol.PlanStream;
-import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ScanPage;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.StreamEnd;
@@ -28,7 +24,7 @@ import org.icecomb.spark.planner.Protocol.StreamPosition;
 final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNow {
 
   private final IcecombScan scan;
-  private final PlannerSession session;
+  private final TableHandle table;
   private final OpenedStream opened;
   private String until;
   private PlannedTasks tasks;
@@ -37,12 +33,12 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
   /**
    * @param checkpoint the folder of this source in the query's checkpoint
    */
-  AppendStream(IcecombScan scan, PlannerSession session, String checkpoint) {
+  AppendStream(IcecombScan scan, TableHandle table, String checkpoint) {
     this.scan = scan;
-    this.session = session;
+    this.table = table;
     StreamBeginning beginning = new StreamBeginning(checkpoint);
     String known = beginning.read();
-    this.opened = ask(() -> new OpenStream(scan.request(), known), OpenedStream.class);
+    this.opened = table.ask(new OpenStream(scan.request(), known), OpenedStream.class);
     if (known == null) {
       beginning.write(opened.initial());
     }
@@ -103,20 +99,14 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
       }
     }
     LatestOffset request = new LatestOffset(opened.stream(), start.json(), files, rows, until);
-    return position(ask(() -> request, StreamPosition.class).offset());
+    return position(table.ask(request, StreamPosition.class).offset());
   }
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     PlanStream request = new PlanStream(opened.stream(), scan.request(), start.json(), end.json());
-    ScanPlan plan;
-    try {
-      plan =
-          session.ask(catalog -> request, ScanPage.class, this::begun, ScanPlan.class);
-      nameMapping = plan.nameMapping();
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    ScanPlan plan = table.ask(request, ScanPage.class, this::begun, ScanPlan.class);
+    nameMapping = plan.nameMapping();
     return scan.partitions(plan, tasks.complete(), path -> true, new BlockLocations());
   }
 
@@ -139,15 +129,7 @@ final class AppendStream implements MicroBatchStream, SupportsTriggerAvailableNo
   public void stop() {}
 
   private String end() {
-    return ask(() -> new StreamEnd(opened.stream()), StreamPosition.class).offset();
-  }
-
-  private <T extends Record> T ask(Supplier<Request> request, Class<T> kind) {
-    try {
-      return session.ask(catalog -> request.get(), kind);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    return table.ask(new StreamEnd(opened.stream()), StreamPosition.class).offset();
   }
 
   private static Offset position(String text) {

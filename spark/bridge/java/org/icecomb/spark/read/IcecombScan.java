@@ -31,18 +31,14 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
-import org.icecomb.spark.IcebergSettings;
-import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.NarrowScan;
 import org.icecomb.spark.planner.Protocol.NarrowedScan;
 import org.icecomb.spark.planner.Protocol.PlanScan;
-import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.ScanPage;
 import org.icecomb.spark.planner.Protocol.ScanPlan;
 import org.icecomb.spark.planner.Protocol.SplitHints;
@@ -123,7 +119,7 @@ class IcecombScan
   /** What is appended to the table, from now on instead of what it has. */
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    stream = new AppendStream(this, table.session(), checkpoint);
+    stream = new AppendStream(this, table, checkpoint);
     return stream;
   }
 
@@ -199,12 +195,8 @@ class IcecombScan
     }
     NarrowScan request =
         new NarrowScan(
-            table.reference(),
-            conditionsJson().addAll(Condition.toJson(known)),
-            isCaseSensitive(),
-            options.asCaseSensitiveMap(),
-            IcebergSettings.now());
-    return new HashSet<>(ask(request, NarrowedScan.class).files());
+            table.selection(conditionsJson().addAll(Condition.toJson(known)), options));
+    return new HashSet<>(table.ask(request, NarrowedScan.class).files());
   }
 
   /** Whether the files that are read may be replaced. */
@@ -257,13 +249,8 @@ class IcecombScan
 
   final synchronized ScanPlan plan() {
     if (plan == null) {
-      PlanScan request = request();
-      try {
-        plan = table.session().ask(catalog -> request, ScanPage.class, this::begun, ScanPlan.class);
-        tasks.complete();
-      } catch (PlannerException e) {
-        throw SparkErrors.other(e);
-      }
+      plan = table.ask(request(), ScanPage.class, this::begun, ScanPlan.class);
+      tasks.complete();
     }
     return plan;
   }
@@ -278,32 +265,16 @@ class IcecombScan
     return new PlannedTasks(dataColumns, partition());
   }
 
-  private <T extends Record> T ask(Request request, Class<T> kind) {
-    try {
-      return table.session().ask(catalog -> request, kind);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
-  }
-
-  private static boolean isCaseSensitive() {
-    return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
-  }
-
   final PlanScan request() {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
     return new PlanScan(
-        table.reference(),
+        table.selection(conditionsJson(), options),
         fieldIds(),
-        conditionsJson(),
-        isCaseSensitive(),
         new SplitHints(
             spark.sparkContext().defaultParallelism(),
             conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
-        options.asCaseSensitiveMap(),
-        IcebergSettings.now(),
         isRewrite(),
         limit);
   }

@@ -2,7 +2,6 @@ package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
@@ -12,18 +11,15 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.icecomb.spark.IcebergSettings;
-import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.PushedConditions;
 import org.icecomb.spark.convert.Schemas;
-import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AggregateFiles;
 import org.icecomb.spark.planner.Protocol.Aggregated;
 import org.icecomb.spark.planner.Protocol.DecideFilters;
 import org.icecomb.spark.planner.Protocol.DecidedFilters;
-import org.icecomb.spark.planner.Protocol.Request;
+import org.icecomb.spark.planner.Protocol.Selection;
 
 /** Collects what a query needs of a table: columns, nested fields, filters, how many rows. */
 public class IcecombScanBuilder
@@ -56,14 +52,8 @@ public class IcecombScanBuilder
     chooseFiles(predicates);
     return pushed.onRows(
         conditions ->
-            ask(
-                    new DecideFilters(
-                        table.reference(),
-                        Condition.toJson(conditions),
-                        isCaseSensitive(),
-                        options.asCaseSensitiveMap(),
-                        IcebergSettings.now()),
-                    DecidedFilters.class)
+            table
+                .ask(new DecideFilters(selection(conditions)), DecidedFilters.class)
                 .whole());
   }
 
@@ -86,14 +76,8 @@ public class IcecombScanBuilder
     }
     AggregateFiles request =
         new AggregateFiles(
-            table.reference(),
-            Condition.toJson(pushed.conditions()),
-            isCaseSensitive(),
-            options.asCaseSensitiveMap(),
-            IcebergSettings.now(),
-            question.groupBy(),
-            question.functions());
-    List<JsonNode> rows = ask(request, Aggregated.class).rows();
+            selection(pushed.conditions()), question.groupBy(), question.functions());
+    List<JsonNode> rows = table.ask(request, Aggregated.class).rows();
     if (rows == null) {
       return false;
     }
@@ -125,15 +109,7 @@ public class IcecombScanBuilder
     return new RewriteScan(table, required, pushed.conditions(), options);
   }
 
-  private static boolean isCaseSensitive() {
-    return SparkSession.active().sessionState().conf().caseSensitiveAnalysis();
-  }
-
-  private <T extends Record> T ask(Request request, Class<T> kind) {
-    try {
-      return table.session().ask(catalog -> request, kind);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+  private Selection selection(List<Condition> conditions) {
+    return table.selection(Condition.toJson(conditions), options);
   }
 }

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.Base64;
 import java.util.List;
 import java.util.Objects;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -14,11 +13,9 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
-import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.ReadRows;
 import org.icecomb.spark.planner.Protocol.Rows;
 
@@ -72,16 +69,12 @@ final class RowsScan implements Scan, Batch {
             table.reference(),
             Schemas.leafIds(required),
             conditions,
-            SparkSession.active().sessionState().conf().caseSensitiveAnalysis(),
+            TableHandle.isCaseSensitive(),
             limit,
             options.asCaseSensitiveMap());
-    try {
-      return table.session().ask(catalog -> request, Rows.class).streams().stream()
-          .map(stream -> new Part(Base64.getDecoder().decode(stream)))
-          .toArray(InputPartition[]::new);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    return table.ask(request, Rows.class).streams().stream()
+        .map(stream -> new Part(Base64.getDecoder().decode(stream)))
+        .toArray(InputPartition[]::new);
   }
 
   /**

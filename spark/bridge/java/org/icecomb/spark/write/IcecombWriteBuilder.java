@@ -8,10 +8,8 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.AuditSettings;
-import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Done;
@@ -32,13 +30,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
   @Override
   public final Write build() {
     BeginWrite request = begin(info.options().asCaseSensitiveMap());
-    try {
-      WriteInstructions instructions =
-          table.session().ask(catalog -> request, WriteInstructions.class);
-      return new IcecombWrite(table, instructions, this::commit);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    return new IcecombWrite(table, table.ask(request, WriteInstructions.class), this::commit);
   }
 
   /** What the write is to do. */
