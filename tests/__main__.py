@@ -12,7 +12,7 @@ services of its own; what failed stands at the end of the output. `tests/README.
     python3 -m tests types                mypy and the order of the layers
     python3 -m tests one PATH...          these tests, with pytest's arguments
     python3 -m tests random --minutes N   the random tests on fresh seeds, again and again; --seed S repeats a round
-    python3 -m tests spark VERSION        tests/spark/sql/*.sql on this Spark: 3.5, 4.0, 4.1, 4.2 or 4.3
+    python3 -m tests spark VERSION        tests/spark/sql on this Spark: 3.5, 3.5_2.13 (Scala), 4.0, 4.1, 4.2 or 4.3
     python3 -m tests -k migrate -x        only one pytest, with these arguments
 """
 
@@ -28,6 +28,7 @@ from tests import rounds
 from tests.environments import ROOT, has_jdk, prepare, prepare_spark, script
 from tests.step import Step
 
+_OF_EVERY_SPARK = ("sql_files", "sql_of_iceberg_tables", "session_catalog")
 _SECONDS = [ROOT / "build" / f"seconds-{half}.json" for half in (1, 2)]
 
 
@@ -87,8 +88,9 @@ def _fast(pytest: list[str]) -> list[Step]:
 
 def _sql_files(pytest: list[str], minor: str, *others: str) -> int:
     prepare_spark(minor)
-    which = [str(ROOT / "tests" / "spark" / "test_sql_files.py"), "-k", "another_spark"]
-    return subprocess.run([*pytest, *which, "--spark", minor, *others], check=False).returncode
+    files = [str(ROOT / "tests" / "spark" / f"test_{name}.py") for name in _OF_EVERY_SPARK]
+    which = [*files, "-k", "another_spark", "--spark", minor]
+    return subprocess.run([*pytest, *which, *others], check=False).returncode
 
 
 def _lint() -> list[Step]:

@@ -49,9 +49,9 @@ def prepare(*, peers: bool) -> Path:
 
 
 def spark_venv(minor: str) -> Path:
-    """Where Spark of this minor version is, or would be."""
+    """Where Spark of this minor version is, or would be; that of `3.5_2.13` takes its Scala from elsewhere."""
     found = {"4.3": VENV, "4.1": ICEBERG_JAVA_VENV}
-    return found.get(minor, ROOT / f".venv-spark-{minor}")
+    return found.get(minor, ROOT / f".venv-spark-{minor.partition('_')[0]}")
 
 
 def prepare_spark(minor: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,3 +53,16 @@ class IcebergJava(SparkProcess):
     def plan(self, table: str, where: str | None = None) -> dict[str, list[str]]:
         """The data files a scan of a table plans, and the delete files of each."""
         return dict(self._ask({"plan": table, "where": where}))
+
+    def delete_by_values(
+        self, table: str, columns: Sequence[str], where: str, file_format: str
+    ) -> None:
+        """Delete by an equality delete file what equals a row in some columns.
+
+        Args:
+            columns: Their names.
+            where: A condition on them; the rows that match it now are the values.
+            file_format: Of the delete file.
+        """
+        request = {"delete": table, "columns": list(columns), "where": where}
+        self._ask({**request, "format": file_format})

@@ -25,12 +25,25 @@ SMALL = {
 
 
 class SparkProcess:
-    """Spark of the environment `venv`, which may read and write on the metastore if one is given."""
+    """Spark of the environment `venv`, which may read and write on the metastore if one is given.
+
+    Args:
+        venv: Its Python has pyspark.
+        conf: What it is configured by, besides `SMALL`.
+        metastore: Where it has Hive tables.
+        log: A file for what it says.
+        home: Its jars, where they are not those of its pyspark.
+    """
 
     name = "Spark"
 
     def __init__(
-        self, venv: Path, conf: Mapping[str, str], metastore: RunningMetastore | None, log: Path
+        self,
+        venv: Path,
+        conf: Mapping[str, str],
+        metastore: RunningMetastore | None,
+        log: Path,
+        home: Path | None = None,
     ) -> None:
         self._log = log
         settings = {} if metastore is None else metastore.client_settings
@@ -42,7 +55,7 @@ class SparkProcess:
         # the first start may fetch jars: one process at a time
         with FileLock(venv / "start.lock"):
             with log.open("w") as stderr:
-                self._process = _start(venv, conf, metastore, stderr)
+                self._process = _start(venv, conf, metastore, stderr, home)
             try:
                 [[self.version]] = self._answer()
             except BaseException:
@@ -97,8 +110,13 @@ class SparkProcess:
 
 
 def _start(
-    venv: Path, conf: Mapping[str, str], metastore: RunningMetastore | None, stderr: IO[str]
+    venv: Path,
+    conf: Mapping[str, str],
+    metastore: RunningMetastore | None,
+    stderr: IO[str],
+    home: Path | None,
 ) -> subprocess.Popen[str]:
+    homes = {} if home is None else {"SPARK_HOME": str(home)}
     tokens = {} if metastore is None else {"HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file)}
     return subprocess.Popen(
         [
@@ -106,7 +124,7 @@ def _start(
             str(Path(__file__).with_name("spark_worker.py")),
             json.dumps(conf),
         ],
-        env={**os.environ, **tokens},
+        env={**os.environ, **homes, **tokens},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -2,8 +2,8 @@
 
 Runs with that environment's interpreter, in which only pyspark is installed. The argument is Spark's configuration,
 as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; {"plan": table, "where": text or null}
-with Iceberg's jar; {"stream": table, "checkpoint": folder, "into": folder, "options": {...}} for a streaming query that ends
-with what there is. Answers: {"rows": [...]} or {"error": text}.
+and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
+"into": folder, "options": {...}} for a streaming query that ends with what there is. Answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -11,6 +11,7 @@ import decimal
 import json
 import os
 import sys
+import uuid
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -37,14 +38,24 @@ def session(conf: dict[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
+def loaded(spark: SparkSession, table: str) -> Any:
+    """Iceberg's table."""
+    spark3 = spark._jvm.org.apache.iceberg.spark.Spark3Util
+    return spark3.loadIcebergTable(spark._jsparkSession, table)
+
+
+def expression(spark: SparkSession, table: str, where: str) -> Any:
+    """Iceberg's expression of a condition."""
+    converter = spark._jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, table, where)
+    return converter.convertToIcebergExpression(resolved)
+
+
 def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object]]:
     """The data files that are planned, each with its delete files."""
-    jvm, session = spark._jvm, spark._jsparkSession
-    scan = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table).newScan()
+    scan = loaded(spark, table).newScan()
     if where is not None:
-        converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
-        resolved = converter.collectResolvedSparkExpression(session, table, where)
-        scan = scan.filter(converter.convertToIcebergExpression(resolved))
+        scan = scan.filter(expression(spark, table, where))
     planned = scan.planFiles()
     tasks = planned.iterator()
     found: list[list[object]] = []
@@ -54,6 +65,32 @@ def plan(spark: SparkSession, table: str, where: str | None) -> list[list[object
         found.append([task.file().location(), deletes])
     planned.close()
     return found
+
+
+def delete_by_values(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    """Writes an equality delete file: the values in some columns that match a condition on these."""
+    jvm, gateway, name = spark._jvm, spark.sparkContext._gateway, request["delete"]
+    table = loaded(spark, name)
+    keys = table.schema().select(jvm.java.util.ArrayList(request["columns"]))
+    ids = gateway.new_array(jvm.int, len(request["columns"]))
+    for place, column in enumerate(request["columns"]):
+        ids[place] = keys.findField(column).fieldId()
+    data, spec = jvm.org.apache.iceberg.data, jvm.org.apache.iceberg.PartitionSpec.unpartitioned()
+    factory = data.GenericAppenderFactory(table.schema(), spec, ids, keys, None)
+    file_format = jvm.org.apache.iceberg.FileFormat.fromString(request["format"])
+    place = table.locationProvider().newDataLocation(f"{uuid.uuid4()}.{request['format']}")
+    output = table.io().newOutputFile(place)
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
+    writer = factory.newEqDeleteWriter(encrypted, file_format, None)
+    condition = expression(spark, name, request["where"])
+    found = data.IcebergGenerics.read(table).project(keys).where(condition).build()
+    rows = found.iterator()
+    while rows.hasNext():
+        writer.write(rows.next())
+    found.close()
+    writer.close()
+    table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+    return []
 
 
 def stream(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
@@ -68,6 +105,8 @@ def stream(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
 def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     if "stream" in request:
         return stream(spark, request)
+    if "delete" in request:
+        return delete_by_values(spark, request)
     if "plan" in request:
         return plan(spark, request["plan"], request["where"])
     found = spark.sql(request["sql"])

@@ -7,7 +7,16 @@ import sys
 import pytest
 
 from tests.environments import spark_venv
+from tests.peers.scala_home import SCALA_2_13, of_scala_2_13
 from tests.peers.spark_process import SparkProcess
+
+
+def pytest_generate_tests(metafunc):
+    """What a test marked `sparks` runs on: `minor` is one of the mark's, or what the command line asks for."""
+    mark = metafunc.definition.get_closest_marker("sparks")
+    if mark is not None:
+        asked = metafunc.config.getoption("--spark")
+        metafunc.parametrize("minor", [asked] if asked else mark.args)
 
 
 @pytest.fixture(scope="session")
@@ -21,13 +30,15 @@ def other_spark(metastore, tmp_path_factory):
     def start(minor):
         if minor not in running:
             venv = spark_venv(minor)
-            home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
-            assert home.minor == minor
+            package = next(venv.glob("lib/python3*/site-packages/pyspark"))
+            other_scala = minor == SCALA_2_13
+            home = spark_home(of_scala_2_13(package) if other_scala else package)
+            assert minor in {home.minor, f"{home.minor}_{home.scala}"}
             place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
             jar = bridge_jar(home)
             conf = spark_conf("lake", **place, session_catalog=True, python=sys.executable, jar=jar)
             log = tmp_path_factory.mktemp(f"spark-{minor}") / "log"
-            running[minor] = SparkProcess(venv, conf, metastore, log)
+            running[minor] = SparkProcess(venv, conf, metastore, log, home.path)
         return running[minor]
 
     yield start

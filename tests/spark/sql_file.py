@@ -2,7 +2,7 @@
 
 A statement ends with a semicolon at the end of a line. Under it may stand what it answers: a line `--> [1, "a", null]` for each row,
 as JSON, in this order; `--> none` when there are none; or `--! text` for an error whose message the regular expression is found in.
-Other comments say what it is about. The tables are in `lake.db`.
+Other comments say what it is about. The tables are in `lake.db`; `any` stands for a file format in files that are read in several.
 """
 
 from __future__ import annotations
@@ -70,6 +70,16 @@ def check(run: Run, file: str, catalog: str, namespace: str) -> None:
         namespace: What to put in the place of `db`.
     """
     run(f"CREATE NAMESPACE {catalog}.{namespace}")
+    check_in(run, file, catalog, namespace)
+    run(f"DROP NAMESPACE {catalog}.{namespace}")
+
+
+def check_in(run: Run, file: str, catalog: str, namespace: str, file_format: str = "any") -> None:
+    """Run a file on one Spark, on tables that are in a namespace already.
+
+    Args:
+        file_format: What to put in the place of `any`; the others are those of `check`.
+    """
     for statement in statements(file):
         text = re.sub(r"\blake\.db", f"{catalog}.{namespace}", statement.text)
         text = re.sub(r"\blake\b", catalog, text).replace("'db_more'", f"'{namespace}_more'")
@@ -81,6 +91,6 @@ def check(run: Run, file: str, catalog: str, namespace: str) -> None:
             continue
         rows = run(text)
         if statement.rows is not None:
-            named = json.loads(json.dumps(statement.rows).replace('"db', f'"{namespace}'))
+            given = json.dumps(statement.rows).replace('"any"', f'"{file_format}"')
+            named = json.loads(given.replace('"db', f'"{namespace}'))
             assert rows == named, f"{text}\nanswered {rows} instead of {named}"
-    run(f"DROP NAMESPACE {catalog}.{namespace}")

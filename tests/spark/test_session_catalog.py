@@ -63,7 +63,7 @@ def test_hive_and_iceberg_tables_stand_side_by_side(run):
     check(run, FILE, "spark_catalog", "side_by_side")
 
 
-@pytest.mark.parametrize("minor", ["3.5", "4.1"])
+@pytest.mark.sparks("3.5", "4.1")
 def test_hive_and_iceberg_tables_stand_side_by_side_on_another_spark(other_spark, minor):
     name = f"side_by_side_{minor.replace('.', '_')}"
     run = other_spark(minor).sql
