@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from itertools import pairwise
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -10,6 +13,9 @@ from pyspark.errors import PySparkException
 
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.types import LongType
+from tests.catalog.random_table import RandomTable, ordered
 from tests.peers.spark_worker import plain
 
 pytestmark = pytest.mark.jvm
@@ -104,17 +110,97 @@ def test_rows_that_position_deletes_removed_are_told_and_no_others(spark, catalo
     ]
 
 
-def test_what_has_no_answer_is_refused_with_a_way_out(spark, catalog, name):
-    table = catalog.load_table(tuple(name.split(".")))
-    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "k": ["a", "a"]}))
-    writer = EqualityDeleteWriter(table.io, table.metadata, "keys", ["id", "k"])
-    writer.write(pa.record_batch({"id": pa.array([1], pa.int64()), "k": ["a"]}))
+def delete_keys(table, keys, spec_id=None, then=()):
+    """One commit with equality deletes, and with rows beside them."""
+    writer = EqualityDeleteWriter(
+        table.io, table.metadata, f"keys{next(NUMBERS)}", keys.column_names, spec_id=spec_id
+    )
+    for batch in keys.to_batches():
+        writer.write(batch)
     delta = RowDelta(table.io)
     for file in writer.close():
         delta.add_deletes(file)
+    for file in then:
+        delta.add_rows(file)
     table.commit(delta)
+
+
+def told(spark, name, *columns):
+    """What each commit did, as the table of changes has it."""
+    found = spark.sql(f"SELECT * FROM lake.{name}.changes").toArrow().to_pylist()
+    change = ("_change_ordinal", "_change_type")
+    return sorted(([row[c] for c in (*change, *columns)] for row in found), key=repr)
+
+
+def test_rows_that_equality_deletes_removed_are_told_once_with_their_values(spark, catalog, name):
+    table = catalog.load_table(tuple(name.split(".")))
+    rows = {"id": pa.array([1, 2, 3, 1, 2], pa.int64()), "k": ["a", "a", "a", "b", None]}
+    table.append(pa.table(rows))
+    # in one partition, and beside rows of the same commit, which it does not reach
+    upsert = pa.table({"id": pa.array([1, 4], pa.int64()), "k": ["a", "a"]})
+    keys = pa.table({"id": pa.array([1, 9], pa.int64()), "k": ["a", "a"]})
+    delete_keys(table, keys, then=write_data(table.io, table.metadata, upsert))
+    with table.update_schema() as update:
+        update.rename_column("id", "number")
+        update.add_column("later", LongType())
+    # what was deleted once is not told again: by the same key, by position, by another column
+    delete_keys(table, keys.select(["k"]).append_column("number", keys["id"]))
+    spark.sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+    spark.sql(f"DELETE FROM lake.{name} WHERE number = 2 AND k = 'a'")
+    table.refresh()
+    delete_keys(table, pa.table({"k": ["a"]}))
+    # a whole file goes that has nothing left, and one that has
+    spark.sql(f"DELETE FROM lake.{name} WHERE k = 'a'")
+    spark.sql(f"DELETE FROM lake.{name} WHERE k IS NULL")
+    assert told(spark, name, "number", "k", "later") == sorted(
+        [
+            *([0, "INSERT", i, k, None] for i, k in zip(rows["id"].to_pylist(), rows["k"])),
+            [1, "DELETE", 1, "a", None],
+            *([1, "INSERT", i, "a", None] for i in (1, 4)),
+            [2, "DELETE", 1, "a", None],
+            [3, "DELETE", 2, "a", None],
+            *([4, "DELETE", i, "a", None] for i in (3, 4)),
+            [6, "DELETE", 2, None, None],
+        ],
+        key=repr,
+    )
+
+
+@pytest.mark.seeds(6)
+def test_the_changes_of_random_tables_are_the_differences_of_their_rows(
+    spark, catalog, namespace, seed
+):
+    """Of rows in memory, commit by commit; where files are written anew, rows come in pairs besides."""
+    place = (namespace, f"random{seed}")
+    made = RandomTable(Random(seed), catalog, place, ("parquet", "orc", "avro")[seed % 3])
+    states = {None: []}
+    while len(states) < 10:
+        made.change()
+        states.setdefault(made.table.metadata.current_snapshot_id, list(made.rows))
+    columns = {f.field_id: f.name for f in made.table.schema().fields}
+    had = [Counter(text(row, columns) for row in rows) for rows in states.values()]
+    found = spark.sql(f"SELECT * FROM lake.{'.'.join(place)}.changes").toArrow().to_pylist()
+    changes = {snapshot_id: (Counter(), Counter()) for snapshot_id in states if snapshot_id}
+    for row in found:
+        inserted = row["_change_type"] == "INSERT"
+        names = {name: name for name in columns.values()}
+        changes[row["_commit_snapshot_id"]][inserted][text(row, names)] += 1
+    for snapshot_id, (before, after) in zip(changes, pairwise(had), strict=True):
+        deleted, inserted = changes[snapshot_id]
+        assert (inserted - deleted, deleted - inserted) == (after - before, before - after)
+        if "deleted-data-files" not in made.table.snapshot_by_id(snapshot_id).summary:
+            assert not inserted & deleted
+    catalog.drop_table(place)
+
+
+def text(row, columns):
+    """A row as what two of them are compared by; nested values of any catalog alike."""
+    (plain_row,) = ordered([{name: row.get(key) for key, name in columns.items()}])
+    return repr(plain_row)
+
+
+def test_what_has_no_answer_is_refused_with_a_way_out(spark, name):
     for statement, said in (
-        (f"SELECT * FROM lake.{name}.changes", "create_changelog_view"),
         (f"SELECT * FROM lake.{name}.changes VERSION AS OF 1", "cannot|Cannot"),
         (f"INSERT INTO lake.{name}.changes SELECT 1, 'a', 'INSERT', 0, 0L", "cannot be written"),
         (f"DELETE FROM lake.{name}.changes WHERE id = 1", "cannot be changed"),

@@ -1,7 +1,8 @@
 """The files that commits changed, and which of their rows were inserted or deleted.
 
 Rows of a file that a commit added were inserted, rows that a removed file had left were deleted.
-Of a file that stays, those rows were deleted that its new position deletes name.
+Of a file that stays, those rows were deleted that its deletes left before the commit, and do not
+leave after it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.manifests.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
+from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.deletes.position_delete import PositionDeletes
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.spark.planner.changes.columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from icecomb.spark.planner.changes.deleted_rows import DeletedRows
 from icecomb.spark.planner.changes.snapshots import START, START_TIME, changed_snapshots
-from icecomb.spark.planner.delete_files import position_delete_files
 from icecomb.spark.planner.values import value_to_json
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.states import TableState
 
 _OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
-_NONE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class Changelog:
     Raises:
         NoSuchSnapshotError: An option names a snapshot that is not there, or what a commit changed
             is not known any more.
-        UnsupportedError: A commit has equality deletes.
+        UnsupportedError: No schema of the table has a column any more that deletes compare.
         ValidationError: The options contradict each other.
     """
 
@@ -91,7 +90,7 @@ class Changelog:
         self.changes: dict[int, FileChange] = {}
         """By the identity of their files."""
         self._state = state
-        self._positions = PositionDeletes(state.io)
+        self._deleted_rows = DeletedRows(state)
         for ordinal, snapshot in enumerate(changed_snapshots(state.metadata, options)):
             self._add(ordinal, snapshot)
 
@@ -131,8 +130,7 @@ class Changelog:
             before.update(self._live(parent, paths - before.keys()))
         for path in sorted(paths & now.keys() & before.keys()):
             one, other = before[path], now[path]
-            self._check_positions_only(one, other, changed, snapshot)
-            was, is_now = self._deleted(one), self._deleted(other)
+            was, is_now = self._deleted_rows.of(one), self._deleted_rows.of(other)
             for task, kind, rows in (
                 (one, "DELETE", np.setdiff1d(is_now, was, assume_unique=True)),
                 (other, "INSERT", np.setdiff1d(was, is_now, assume_unique=True)),
@@ -151,7 +149,9 @@ class Changelog:
         # a file may be in a changelog more than once: each time it is an object of its own
         file = replace(task.file)
         self.changes[id(file)] = FileChange(file, kind, ordinal, snapshot.snapshot_id, rows)
-        self.tasks.append(FileScanTask(file, task.delete_files, task.residual, task.spec))
+        # which rows are meant is known then: no delete file is read once more
+        deletes = task.delete_files if rows is None else ()
+        self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
 
     def _planner(
         self, added_by: list[int] | None = None, removed_by: list[int] | None = None
@@ -198,27 +198,6 @@ class Changelog:
             for task in self._planner().plan(snapshot)
             if any(file.file_path in changed for file in task.delete_files)
         }
-
-    def _deleted(self, task: FileScanTask) -> npt.NDArray[np.int64]:
-        files = position_delete_files(task)
-        found = self._positions.of(task.file, files) if files else None
-        return _NONE if found is None else found
-
-    def _check_positions_only(
-        self,
-        before: FileScanTask,
-        now: FileScanTask,
-        changed: Collection[str],
-        snapshot: Snapshot,
-    ) -> None:
-        for file in (*before.delete_files, *now.delete_files):
-            if file.content is DataFileContent.EQUALITY_DELETES and file.file_path in changed:
-                raise UnsupportedError(
-                    f"Snapshot {snapshot.snapshot_id} of table {self._state.name} has equality "
-                    "deletes: which rows they deleted its files do not say",
-                    hint="CALL system.create_changelog_view compares the rows",
-                    table=self._state.name,
-                )
 
     def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[str]:
         """The delete files that a commit added or removed."""

@@ -32,8 +32,6 @@ class ChangedFiles(PlannedFiles):
         change = self._changes[id(task.file)]
         own = {i: value for i, value in change.constants().items() if i in self._read_ids}
         planned = super()._planned(task)
-        if change.rows is not None:
-            planned = replace(planned, position_delete_files=None)
         return replace(planned, constants={**planned.constants, **own})
 
 
@@ -50,4 +48,6 @@ class _ChangedPositions(PositionsOfFiles):
             return super().of(task)
         left_out = np.ones(change.file.record_count, np.bool_)
         left_out[change.rows] = False
-        return self._keep(np.flatnonzero(left_out))
+        positions = np.flatnonzero(left_out)
+        # no positions is nothing to send: every row of the file changed
+        return self._keep(positions) if len(positions) else None

@@ -1,0 +1,52 @@
+"""Which rows of a data file its delete files delete, by their positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from icecomb.format.cancellation import check_wanted
+from icecomb.format.rows.deletes.position_delete import PositionDeletes
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.spec.schema import Schema
+from icecomb.spark.planner.delete_files import position_delete_files
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.spark.planner.states import TableState
+
+
+class DeletedRows:
+    """The deleted rows of data files.
+
+    Where a file has equality deletes, the columns that they compare are read of it.
+
+    Args:
+        state: The table.
+    """
+
+    def __init__(self, state: TableState) -> None:
+        self._positions = PositionDeletes(state.io)
+        self._scan = ArrowScan(state.metadata, state.io, Schema(ROW_POSITION), workers=1)
+
+    def of(self, task: FileScanTask) -> npt.NDArray[np.int64]:
+        """The positions of the rows of a whole file that are deleted, ascending and each once.
+
+        Raises:
+            CorruptFileError: The data file or a delete file is damaged.
+            FileMissingError: One of them is lost.
+            UnsupportedError: No schema of the table has a column any more that is compared.
+        """
+        check_wanted()
+        by_position = position_delete_files(task)
+        if len(by_position) == len(task.delete_files):
+            found = self._positions.of(task.file, by_position) if by_position else None
+            return np.empty(0, np.int64) if found is None else found
+        deleted = np.ones(task.record_count, np.bool_)
+        for batch in self._scan.read(task):
+            deleted[np.asarray(batch.column(0))] = False
+        return np.flatnonzero(deleted)
