@@ -154,7 +154,10 @@ def test_rows_that_equality_deletes_removed_are_told_once_with_their_values(spar
     spark.sql(f"DELETE FROM lake.{name} WHERE k IS NULL")
     assert told(spark, name, "number", "k", "later") == sorted(
         [
-            *([0, "INSERT", i, k, None] for i, k in zip(rows["id"].to_pylist(), rows["k"])),
+            *(
+                [0, "INSERT", i, k, None]
+                for i, k in zip(rows["id"].to_pylist(), rows["k"], strict=True)
+            ),
             [1, "DELETE", 1, "a", None],
             *([1, "INSERT", i, "a", None] for i in (1, 4)),
             [2, "DELETE", 1, "a", None],

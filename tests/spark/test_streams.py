@@ -131,8 +131,10 @@ def test_a_query_follows_a_table_while_it_grows_and_keeps_its_columns(spark, tab
 
 def test_what_a_stream_cannot_read_is_an_error_with_a_way_out(spark, table, tmp_path):
     append(table, 1)
-    with pytest.raises(PySparkException, match="not the option branch"):
-        batches(spark.readStream.option("branch", "main").table(name(table)), tmp_path / "a")
+    with pytest.raises(PySparkException, match="not the option tag"):
+        batches(spark.readStream.option("tag", "kept").table(name(table)), tmp_path / "a")
+    with pytest.raises(PySparkException, match="no branch that is called side"):
+        batches(spark.readStream.option("branch", "side").table(name(table)), tmp_path / "a")
     rows = spark.readStream.table(name(table))
     assert batches(rows, tmp_path / "b") == [[1]]
     spark.sql(f"DELETE FROM {name(table)} WHERE id = 1")
@@ -278,6 +280,52 @@ def test_where_history_has_expired_a_new_query_begins_with_the_rows_there_are(
     assert found[-1] == [5]
 
 
+def test_a_branch_is_followed_by_name_and_by_option(spark, table, tmp_path, only_lake):
+    append(table, 1, 2)
+    spark.sql(f"ALTER TABLE {name(table)} CREATE BRANCH side")
+    side = f"{name(table)}.branch_side"
+    spark.sql(f"INSERT INTO {side} VALUES (3, 'x')")
+    append(table.refresh(), 9)
+    followed = spark.readStream.option("streaming-max-files-per-micro-batch", "1").table(side)
+    assert batches(followed.where("id > 1"), tmp_path / "a") == [[2], [3]]
+    spark.sql(f"INSERT INTO {side} VALUES (4, 'x')")
+    loaded = spark.readStream.format("iceberg").option("branch", "side").load(name(table))
+    assert batches(loaded, tmp_path / "a") == [[4]]
+    assert batches(loaded, tmp_path / "a") == []
+    spark.sql(f"ALTER TABLE {name(table)} REPLACE BRANCH side")
+    with pytest.raises(PySparkException, match=r"Branch side of .* was rolled back or replaced"):
+        batches(loaded, tmp_path / "a")
+
+
+@pytest.mark.parametrize("first_is_ours", [True, False])
+def test_a_checkpoint_of_a_branch_goes_on_where_main_has_what_the_branch_had(
+    spark, iceberg_java, other_spark, table, tmp_path, first_is_ours
+):
+    """Iceberg Java passes over the option and reads main."""
+    checkpoint, into = tmp_path / "checkpoint", tmp_path / "into"
+    ours, ice = name(table), name(table, "ice")
+    append(table, 1)
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "side").commit()
+    if first_is_ours:
+        table.append(pa.table({"id": pa.array([2], pa.int64()), "s": ["x"]}), branch="side")
+        other_spark("4.1").stream(ours, checkpoint, into, branch="side")
+        table.refresh().manage_snapshots().fast_forward("main", "side").commit()
+        append(table.refresh(), 3)
+        iceberg_java.sql(f"REFRESH TABLE {ice}")
+        iceberg_java.stream(ice, checkpoint, into, branch="side")
+    else:
+        iceberg_java.stream(ice, checkpoint, into, branch="side")
+        append(table.refresh(), 2)
+        iceberg_java.sql(f"REFRESH TABLE {ice}")
+        iceberg_java.stream(ice, checkpoint, into, branch="side")
+        table.refresh().manage_snapshots().fast_forward("side", "main").commit()
+        table.refresh().append(
+            pa.table({"id": pa.array([3], pa.int64()), "s": ["x"]}), branch="side"
+        )
+        other_spark("4.1").stream(ours, checkpoint, into, branch="side")
+    assert stored(spark, into) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("minor", ["3.5"])
 def test_other_sparks_follow_a_table(other_spark, spark, table, tmp_path, minor):
     checkpoint, into = Path(tmp_path / "checkpoint"), tmp_path / "into"
@@ -285,3 +333,7 @@ def test_other_sparks_follow_a_table(other_spark, spark, table, tmp_path, minor)
         append(table, *ids)
         other_spark(minor).stream(name(table), checkpoint, into)
     assert stored(spark, into) == [1, 2, 3, 4]
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "side").commit()
+    table.refresh().append(pa.table({"id": pa.array([5], pa.int64()), "s": ["x"]}), branch="side")
+    other_spark(minor).stream(f"{name(table)}.branch_side", checkpoint, into)
+    assert stored(spark, into) == [1, 2, 3, 4, 5]

@@ -20,6 +20,7 @@ class StreamTable(Message):
         uuid: Of the table: another one of its name is not it.
         schema: The columns that are read, as Iceberg has them.
         options: Of the query.
+        branch: Which of its branches is followed.
     """
 
     catalog: str
@@ -27,6 +28,7 @@ class StreamTable(Message):
     uuid: str
     schema: Any
     options: Mapping[str, str]
+    branch: str
 
 
 @dataclass(frozen=True, slots=True)

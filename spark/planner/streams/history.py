@@ -1,4 +1,4 @@
-"""The way of a table's main branch, as a stream walks it: from snapshot to snapshot, none left out.
+"""The way of a table's branch, as a stream walks it: from snapshot to snapshot, none left out.
 
 Where a step is not known, because a snapshot has expired or the branch went back, the stream ends
 with an error: to go on from the next snapshot that is known would lose rows in silence.
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
 
 if TYPE_CHECKING:
@@ -23,16 +24,32 @@ _ANEW = (
 
 
 class History:
-    """The snapshots of one table.
+    """The snapshots of a branch.
 
     Args:
         name: The table's name, for messages.
         metadata: The table as it is now.
+        branch: The branch's name.
+
+    Raises:
+        NoSuchSnapshotError: There is no such branch.
     """
 
-    def __init__(self, name: str, metadata: TableMetadata) -> None:
+    def __init__(self, name: str, metadata: TableMetadata, branch: str = MAIN_BRANCH) -> None:
         self._name = name
         self._metadata = metadata
+        self._branch = branch
+        ref = metadata.refs.get(branch)
+        if branch != MAIN_BRANCH and (ref is None or not ref.is_branch):
+            found = "no branch" if ref is None else "a tag, and no branch,"
+            names = sorted(n for n, other in metadata.refs.items() if other.is_branch)
+            raise NoSuchSnapshotError(
+                f"Table {name} has {found} that is called {branch}: a stream cannot follow it",
+                hint=f"its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
+                f"followed again when it comes from where the query is, otherwise {_ANEW}",
+                table=name,
+            )
+        self._head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
 
     def beginning(self, from_timestamp: int | None) -> StreamOffset:
         """Where a new stream begins.
@@ -47,7 +64,7 @@ class History:
         Raises:
             NoSuchSnapshotError: It is not known which snapshots came after the time.
         """
-        line = list(ancestors_of(self._metadata, self._metadata.current_snapshot_id))
+        line = list(ancestors_of(self._metadata, self._head))
         if not line:
             return BEFORE_ALL
         if from_timestamp is None:
@@ -84,21 +101,20 @@ class History:
         return first
 
     def head(self, until: StreamOffset | None) -> Snapshot | None:
-        """The last snapshot that a query reads: the current one, or where it ends.
+        """The last snapshot that a query reads: the branch's head, or where it ends.
 
         Raises:
             NoSuchSnapshotError: Where it ends has expired.
             ValidationError: The branch does not come from there any more.
         """
         if until is None:
-            return self._metadata.current_snapshot()
+            return next(ancestors_of(self._metadata, self._head), None)
         if until == BEFORE_ALL:
             return None
-        head = self._metadata.current_snapshot_id
-        for snapshot in ancestors_of(self._metadata, head):
+        for snapshot in ancestors_of(self._metadata, self._head):
             if snapshot.snapshot_id == until.snapshot_id:
                 return snapshot
-        raise self._lost(until.snapshot_id, head)
+        raise self._lost(until.snapshot_id, self._head)
 
     def between(self, start: int, end: int) -> list[Snapshot]:
         """The snapshots from one to another, both included, the oldest first.
@@ -132,10 +148,11 @@ class History:
         oldest = [None, *ancestors_of(self._metadata, end)][-1]
         broken = oldest is not None and oldest.parent_snapshot_id is not None
         if known and not broken:
+            lead = "Table" if self._branch == MAIN_BRANCH else f"Branch {self._branch} of table"
             return ValidationError(
-                f"Table {self._name} was rolled back or replaced: the stream is at snapshot "
-                f"{start}, which snapshot {end} does not come from",
-                hint=f"make main come from that snapshot again, or {_ANEW}",
+                f"{lead} {self._name} was rolled back or replaced: the stream is at "
+                f"snapshot {start}, which snapshot {end} does not come from",
+                hint=f"make {self._branch} come from that snapshot again, or {_ANEW}",
                 table=self._name,
                 snapshot_id=start,
             )

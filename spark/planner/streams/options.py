@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.property import flag, optional_number
-from icecomb.format.spec.snapshot import Operation, Snapshot
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,9 @@ _SKIPPING: Final = {
     Operation.DELETE.value: _SKIP_DELETES,
     Operation.OVERWRITE.value: _SKIP_OVERWRITES,
 }
+_BRANCH: Final = "branch"
 _OF_BATCHES: Final = (
-    "snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id",
+    "snapshot-id", "as-of-timestamp", "tag", "start-snapshot-id", "end-snapshot-id",
     "start-timestamp", "end-timestamp", "versionasof", "timestampasof",
 )  # fmt: skip
 
@@ -57,22 +58,36 @@ class StreamOptions:
         self.max_rows = _MAX_ROWS.of(self._options)
         self._skipped = {kind for kind, skip in _SKIPPING.items() if skip.of(self._options)}
 
-    def check(self, state: TableState) -> None:
-        """Refuse what no stream can read.
+    def branch(self, state: TableState) -> str:
+        """The branch that the stream follows.
 
         Raises:
-            UnsupportedError: Another state than that of main is asked for.
+            UnsupportedError: What is asked for is no branch.
+            ValidationError: The table's name and an option name two branches.
         """
         chosen = next((option for option in _OF_BATCHES if option in self._options), None)
-        if chosen is None and not state.is_selected and state.ref is None:
-            return
-        asked = f"the option {chosen}" if chosen else f"branch {state.read_ref}"
-        if chosen is None and state.read_ref is None:
+        named = self._options.get(_BRANCH)
+        if chosen is not None:
+            asked = f"the option {chosen}"
+        elif state.metadata_table is not None:
+            asked = f"its table {state.metadata_table}"
+        elif state.time_travel:
             asked = "one of its versions"
+        elif state.ref is not None and named is None:
+            asked = f"branch {state.ref} of spark.wap.branch"
+        elif state.branch is not None and named not in {None, state.branch}:
+            raise ValidationError(
+                f"The option {_BRANCH}={named} contradicts the name of table {self._name}, which "
+                f"says branch {state.branch}",
+                hint="leave one of them out",
+                table=self._name,
+            )
+        else:
+            return named or state.branch or MAIN_BRANCH
         raise UnsupportedError(
-            f"A stream reads what is appended to main of table {self._name}, not {asked}",
-            hint="name the table itself and leave such options out, also spark.wap.branch; "
-            "stream-from-timestamp says where to begin",
+            f"A stream reads what is appended to a branch of table {self._name}, not {asked}",
+            hint="name the table itself, a branch below it or the option branch, and leave the "
+            "others out, also spark.wap.branch; stream-from-timestamp says where to begin",
             table=self._name,
         )
 

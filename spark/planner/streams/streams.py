@@ -60,15 +60,18 @@ class Streams:
 
         Raises:
             ConfigurationError: An option cannot be what it says.
+            NoSuchSnapshotError: There is no such branch.
             UnsupportedError: No stream can read that.
+            ValidationError: Two branches are named.
         """
         selection = request.scan.selection
         state = self._states.find(selection.reference)
         options = StreamOptions(state.name, selection.options)
-        options.check(state)
+        branch = options.branch(state)
+        now = self._states.current(state.catalog, state.identifier)
+        history = History(state.name, now.metadata, branch)
         if request.initial is None:
-            now = self._states.current(state.catalog, state.identifier)
-            initial = History(state.name, now.metadata).beginning(options.from_timestamp)
+            initial = history.beginning(options.from_timestamp)
         else:
             initial = StreamOffset.parse(request.initial)
         read = ReadOptions.of(selection)
@@ -80,6 +83,7 @@ class Streams:
                 uuid=str(state.metadata.table_uuid),
                 schema=_columns(state.schema, request.scan.field_ids).to_json(),
                 options=selection.options,
+                branch=branch,
             ),
             initial=initial.text(),
             max_files=options.max_files,
@@ -90,7 +94,8 @@ class Streams:
 
     def stream_end(self, request: StreamEnd) -> StreamPosition:
         """See `StreamEnd`."""
-        head = self._now(request.stream).metadata.current_snapshot()
+        state = self._now(request.stream)
+        head = History(state.name, state.metadata, request.stream.branch).head(None)
         end = BEFORE_ALL if head is None else StreamOffset(head.snapshot_id, 0)
         return StreamPosition(end.text())
 
@@ -98,12 +103,14 @@ class Streams:
         """See `LatestOffset`.
 
         Raises:
-            NoSuchSnapshotError: What was appended since is not known any more.
-            ValidationError: Main does not come from where the stream is, or rows were changed.
+            NoSuchSnapshotError: What was appended since is not known any more, or the branch is
+                not there.
+            ValidationError: The branch does not come from where the stream is, or rows were
+                changed.
         """
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
-        history = History(state.name, state.metadata)
+        history = History(state.name, state.metadata, request.stream.branch)
         until = None if request.until is None else StreamOffset.parse(request.until)
         head = history.head(until)
         if head is None:
@@ -135,7 +142,7 @@ class Streams:
         """
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
-        history = History(state.name, state.metadata)
+        history = History(state.name, state.metadata, request.stream.branch)
         start, end = StreamOffset.parse(request.start), StreamOffset.parse(request.end)
         tasks: deque[FileScanTask] = deque()
         if end != BEFORE_ALL:

@@ -51,7 +51,7 @@ class Planner:
         return json.loads(json.dumps(whole, allow_nan=False))
 
     def load(self, name, **more):
-        return self.ask("load_table", catalog=self.catalog, table=named(name), **more)
+        return self.ask("load_table", **{"catalog": self.catalog, "table": named(name), **more})
 
     def plan(
         self, table, *filters, columns=None, rewrite=False, settings=None, limit=None, **options

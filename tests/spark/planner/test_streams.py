@@ -22,7 +22,7 @@ from icecomb.format.operation.overwrite import RewriteFiles
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField
-from tests.spark.planner.protocol import NAMESPACE, NO_HINTS, selection
+from tests.spark.planner.protocol import NAMESPACE, NO_AUDIT, NO_HINTS, selection
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 NUMBERS = itertools.count(1)
@@ -40,9 +40,11 @@ def table(catalog, planner):
 class Query:
     """What Spark does for one run of a streaming query: asks, keeps offsets, runs batches."""
 
-    def __init__(self, planner, table, checkpoint=None, **options):
+    def __init__(self, planner, table, checkpoint=None, below=None, audit=NO_AUDIT, **options):
         self._planner = planner
-        described = planner.load(table.identifier[-1])
+        place = {"namespace": list(table.identifier), "name": below} if below else None
+        below_it = {"table": place} if below else {}
+        described = planner.load(table.identifier[-1], audit=audit, **below_it)
         ids = [f["metadata"]["parquet.field.id"] for f in described["schema"]["fields"]]
         self._scan = {
             "selection": selection(
@@ -181,7 +183,7 @@ def test_an_option_that_says_nothing_is_refused(planner, table, options):
         Query(planner, table, **options)
 
 
-@pytest.mark.parametrize("option", ["branch", "snapshot-id", "start-snapshot-id", "versionAsOf"])
+@pytest.mark.parametrize("option", ["tag", "snapshot-id", "start-snapshot-id", "versionAsOf"])
 def test_a_stream_of_another_state_is_refused(planner, table, option):
     with pytest.raises(UnsupportedError, match=f"not the option {option.lower()}"):
         Query(planner, table, **{option: "1"})
@@ -304,6 +306,88 @@ def test_staged_and_branched_appends_appear_when_main_has_them(planner, table):
     assert query.run() == []
     table.manage_snapshots().fast_forward("main", "side").commit()
     assert query.run() == [[2]]
+
+
+def branch(table, name, snapshot):
+    table.manage_snapshots().create_branch(snapshot.snapshot_id, name).commit()
+    table.refresh()
+
+
+def append_to(table, name, *ids):
+    table.append(pa.table({"id": pa.array(ids, pa.int64())}), branch=name)
+    table.refresh()
+
+
+def test_a_stream_of_a_branch_has_what_is_appended_to_it_once(planner, table):
+    first = append(table, 1)
+    branch(table, "side", first)
+    append_to(table, "side", 2, 3)
+    append(table, 4)
+    query = Query(planner, table, branch="side", streaming_max_files_per_micro_batch=1)
+    assert query.run() == [[1], [2, 3]]
+    by_name = Query(planner, table, below="branch_side", branch="side")
+    until = by_name.end()
+    append_to(table, "side", 5)
+    assert by_name.run(until) == [[1, 2, 3]]
+    # after a restart by the other way of naming it
+    assert Query(planner, table, query.log, below="branch_side").run() == [[5]]
+    assert Query(planner, table, query.log, branch="side").run() == []
+    assert Query(planner, table, branch="main").run() == [[1, 4]]
+    time_ms = table.snapshot_by_name("side").timestamp_ms
+    assert Query(planner, table, branch="side", stream_from_timestamp=time_ms).run() == [[5]]
+
+
+def test_a_branch_that_goes_forward_is_followed_and_one_that_is_replaced_is_an_error(
+    planner, table
+):
+    first = append(table, 1)
+    branch(table, "side", first)
+    query = Query(planner, table, branch="side")
+    assert query.run() == [[1]]
+    append(table, 2, 3)
+    forward = table.manage_snapshots().fast_forward("side", "main")
+    forward.commit()
+    assert query.run() == [[2, 3]]
+    table.refresh()
+    append_to(table, "side", 4)
+    assert query.run() == [[4]]
+    table.manage_snapshots().replace_branch(first.snapshot_id, "side").commit()
+    with pytest.raises(ValidationError, match=r"Branch side of table .* was rolled back") as e:
+        query.run()
+    assert "make side come from" in e.value.hint
+    assert query.rows(2) == [4]
+    table.refresh()
+    append_to(table, "side", 5)
+    with pytest.raises(ValidationError, match=r"Branch side of table .* was rolled back"):
+        Query(planner, table, query.log, branch="side").run()
+    # a checkpoint is of one line of snapshots: main is another one
+    with pytest.raises(ValidationError, match="rolled back or replaced"):
+        Query(planner, table, query.log).run()
+    table.manage_snapshots().remove_branch("side").commit()
+    with pytest.raises(NoSuchSnapshotError, match="no branch that is called side"):
+        query.run()
+
+
+def test_a_stream_follows_branches_that_are_there_and_no_tags(planner, table):
+    first = append(table, 1)
+    table.manage_snapshots().create_tag(first.snapshot_id, "kept").commit()
+    branch(table, "side", first)
+    with pytest.raises(NoSuchSnapshotError, match="a tag, and no branch, that is called kept"):
+        Query(planner, table, branch="kept")
+    with pytest.raises(NoSuchSnapshotError, match="no branch that is called nowhere") as e:
+        Query(planner, table, branch="nowhere")
+    assert "main, side" in e.value.hint
+    with pytest.raises(ValidationError, match="contradicts the name"):
+        Query(planner, table, below="branch_side", branch="main")
+    for below in ("tag_kept", f"snapshot_id_{first.snapshot_id}"):
+        with pytest.raises(UnsupportedError, match="not one of its versions"):
+            Query(planner, table, below=below)
+    with pytest.raises(UnsupportedError, match="not its table changes"):
+        Query(planner, table, below="changes")
+    with table.transaction() as change:
+        change.set_properties({"write.wap.enabled": "true"})
+    with pytest.raises(UnsupportedError, match=r"not branch side of spark\.wap\.branch"):
+        Query(planner, table, audit={"wap_id": None, "wap_branch": "side"})
 
 
 def test_a_query_that_ends_with_what_there_is_does_not_read_what_comes_meanwhile(planner, table):
