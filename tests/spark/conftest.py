@@ -46,6 +46,22 @@ def other_spark(metastore, tmp_path_factory):
         each.close()
 
 
+@pytest.fixture(scope="session")
+def sql_on(spark, other_spark):
+    """Gives what answers a statement by a list of rows, on the Spark of a minor version."""
+
+    def shared(text):
+        return [list(row) for row in spark.sql(text).collect()]
+
+    return lambda minor: shared if minor == "4.3" else other_spark(minor).sql
+
+
+@pytest.fixture(params=["4.3", "3.5"])
+def sql(request, sql_on):
+    """Answers a statement, on the newest Spark and on the oldest."""
+    return sql_on(request.param)
+
+
 @pytest.fixture
 def only_lake(spark):
     """No other catalog of ours is configured, whatever tests before this one left in the session."""

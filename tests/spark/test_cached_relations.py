@@ -12,14 +12,8 @@ from icecomb.catalog import load_catalog
 
 
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
-def test_a_cached_table_is_read_from_memory_as_long_as_spark_may(request, catalog, minor):
-    if minor == "4.3":
-        spark = request.getfixturevalue("spark")
-
-        def sql(text):
-            return [list(row) for row in spark.sql(text).collect()]
-    else:
-        sql = request.getfixturevalue("other_spark")(minor).sql
+def test_a_cached_table_is_read_from_memory_as_long_as_spark_may(sql_on, catalog, minor):
+    sql = sql_on(minor)
     namespace = f"cached_{minor.replace('.', '_')}"
     name = f"lake.{namespace}.t"
 

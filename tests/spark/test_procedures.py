@@ -24,12 +24,9 @@ def namespace(spark):
 
 
 @pytest.fixture(params=["4.3", "3.5"])
-def run(request):
+def run(request, sql_on):
     """Answers a statement: where Spark itself has CALL, and where our extension brings it."""
-    if request.param == "3.5":
-        return request.getfixturevalue("other_spark")(request.param).sql
-    spark = request.getfixturevalue("spark")
-    return lambda text: [list(row) for row in spark.sql(text).collect()]
+    return sql_on(request.param)
 
 
 @pytest.fixture

@@ -119,14 +119,6 @@ def stars(catalog):
     catalog.drop_namespace(NAMESPACE)
 
 
-@pytest.fixture(params=["4.3", "3.5"])
-def sql(request):
-    if request.param == "3.5":
-        return request.getfixturevalue("other_spark")("3.5").sql
-    spark = request.getfixturevalue("spark")
-    return lambda text: [list(row) for row in spark.sql(text).collect()]
-
-
 @pytest.mark.parametrize(
     ("sql", "name"),
     [*(("4.3", key[0]) for key in KEYS), *(("3.5", name) for name in ("i", "u", "t"))],

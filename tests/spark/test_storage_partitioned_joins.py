@@ -74,14 +74,6 @@ def namespace(catalog):
     catalog.drop_namespace(NAMESPACE)
 
 
-@pytest.fixture(params=["4.3", "3.5"])
-def sql(request):
-    if request.param == "3.5":
-        return request.getfixturevalue("other_spark")("3.5").sql
-    spark = request.getfixturevalue("spark")
-    return lambda text: [list(row) for row in spark.sql(text).collect()]
-
-
 @contextmanager
 def settings(sql, conf):
     for key, value in conf.items():

@@ -19,12 +19,9 @@ REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in
 
 
 @pytest.fixture(scope="module", params=["4.3", "3.5", "4.1"])
-def run(request):
+def run(request, sql_on):
     """Answers a statement."""
-    if request.param != "4.3":
-        return request.getfixturevalue("other_spark")(request.param).sql
-    spark = request.getfixturevalue("spark")
-    return lambda text: [list(row) for row in spark.sql(text).collect()]
+    return sql_on(request.param)
 
 
 @pytest.fixture(scope="module")
