@@ -4,16 +4,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AbortStaged;
@@ -27,11 +22,10 @@ import org.icecomb.spark.write.StagedWriteBuilder;
  *
  * <p>Files of a failed statement are deleted, unless the commit may have happened after all.
  */
-final class IcecombStagedTable implements StagedTable, SupportsWrite {
+final class IcecombStagedTable extends TableBeingMade<IcecombTable> {
 
   private final PlannerSession session;
   private final Identifier identifier;
-  private final IcecombTable table;
   private JsonNode write;
   private ArrayNode written = Json.array();
   private List<String> paths = List.of();
@@ -41,29 +35,9 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
    * @param table what it is going to be
    */
   IcecombStagedTable(PlannerSession session, Identifier identifier, IcecombTable table) {
+    super(table);
     this.session = session;
     this.identifier = identifier;
-    this.table = table;
-  }
-
-  @Override
-  public String name() {
-    return table.name();
-  }
-
-  @Override
-  public StructType schema() {
-    return table.schema();
-  }
-
-  @Override
-  public Transform[] partitioning() {
-    return table.partitioning();
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return table.properties();
   }
 
   @Override
@@ -102,10 +76,5 @@ final class IcecombStagedTable implements StagedTable, SupportsWrite {
     }
     AbortStaged request = new AbortStaged(table.handle().reference(), paths);
     session.cleanUp(catalog -> request);
-  }
-
-  @Override
-  public String toString() {
-    return name();
   }
 }

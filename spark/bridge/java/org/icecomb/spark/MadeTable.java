@@ -1,52 +1,27 @@
 package org.icecomb.spark;
 
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * A table that a catalog without staging has made already: everybody sees it while it is written, and
  * it is dropped when the statement fails.
  */
-final class MadeTable implements StagedTable, SupportsWrite {
+final class MadeTable extends TableBeingMade<Table> {
 
   private final TableCatalog catalog;
   private final Identifier identifier;
-  private final Table table;
 
   MadeTable(TableCatalog catalog, Identifier identifier, Table table) {
+    super(table);
     this.catalog = catalog;
     this.identifier = identifier;
-    this.table = table;
-  }
-
-  @Override
-  public String name() {
-    return table.name();
-  }
-
-  @Override
-  public StructType schema() {
-    return table.schema();
-  }
-
-  @Override
-  public Transform[] partitioning() {
-    return table.partitioning();
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return table.properties();
   }
 
   @Override
@@ -70,10 +45,5 @@ final class MadeTable implements StagedTable, SupportsWrite {
   @Override
   public void abortStagedChanges() {
     catalog.dropTable(identifier);
-  }
-
-  @Override
-  public String toString() {
-    return name();
   }
 }

@@ -5,24 +5,18 @@ import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.SparkErrors;
-import scala.Enumeration;
 import scala.Function1;
 import scala.collection.immutable.List$;
 
 /**
  * The plan of a statement of ours. Spark resolves its table and hands {@link #changes} to the table's
  * catalog, as for every ALTER TABLE.
- *
- * <p>What Scala would take from the traits of a command stands here by hand. Methods that take a
- * sequence are there twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
  */
-public final class Alteration extends LogicalPlan implements AlterTableCommand {
+public final class Alteration extends CommandPlan implements AlterTableCommand {
 
   private final LogicalPlan table;
   private final String text;
@@ -47,11 +41,7 @@ public final class Alteration extends LogicalPlan implements AlterTableCommand {
               + "Iceberg tables of other catalogs need "
               + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions");
     }
-    return list(new StatementChange(text, SQLConf.get().caseSensitiveAnalysis()));
-  }
-
-  private static <T> scala.collection.immutable.List<T> list(T element) {
-    return scala.collection.JavaConverters.asScalaBuffer(List.of(element)).toList();
+    return list(List.of(new StatementChange(text, SQLConf.get().caseSensitiveAnalysis())));
   }
 
   @Override
@@ -59,27 +49,9 @@ public final class Alteration extends LogicalPlan implements AlterTableCommand {
     return List$.MODULE$.empty();
   }
 
-  /** By this mark Spark knows commands, which it runs at once. */
-  @Override
-  public scala.collection.immutable.List<Enumeration.Value> nodePatterns() {
-    return list(TreePattern.COMMAND());
-  }
-
-  // the trait would set what the method above answers: nobody calls its initialiser
-  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
-      scala.collection.immutable.Seq<Enumeration.Value> patterns) {}
-
-  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
-      scala.collection.Seq<Enumeration.Value> patterns) {}
-
-  @Override
-  public Statistics stats() {
-    return AlterTableCommand.super.stats();
-  }
-
   @Override
   public scala.collection.immutable.List<LogicalPlan> children() {
-    return list(table);
+    return list(List.of(table));
   }
 
   @Override
@@ -92,13 +64,9 @@ public final class Alteration extends LogicalPlan implements AlterTableCommand {
     return child == table ? this : new Alteration(child, text);
   }
 
-  public LogicalPlan withNewChildrenInternal(
-      scala.collection.immutable.IndexedSeq<LogicalPlan> children) {
-    return withNewChildInternal(children.head());
-  }
-
-  public LogicalPlan withNewChildrenInternal(scala.collection.IndexedSeq<LogicalPlan> children) {
-    return withNewChildInternal(children.head());
+  @Override
+  LogicalPlan withChildren(List<LogicalPlan> children) {
+    return withNewChildInternal(children.get(0));
   }
 
   @Override

@@ -53,7 +53,7 @@ public final class ProcedureCall extends LogicalPlan {
     return new ProcedureCall(
         List.copyOf(JavaConverters.seqAsJavaList(function.nameParts())),
         names,
-        new Project(StatementCommand.list(values), new OneRowRelation()));
+        new Project(CommandPlan.list(values), new OneRowRelation()));
   }
 
   static Alias column(Expression value) {
@@ -88,7 +88,7 @@ public final class ProcedureCall extends LogicalPlan {
 
   @Override
   public scala.collection.immutable.List<LogicalPlan> children() {
-    return StatementCommand.list(List.of(arguments));
+    return CommandPlan.list(List.of(arguments));
   }
 
   @Override

@@ -70,7 +70,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
       Expression value = ((Alias) values.get(i)).child();
       columns.add(ProcedureCall.column(parameter == null ? value : cast(value, parameter)));
     }
-    Project arguments = new Project(StatementCommand.list(columns), new OneRowRelation());
+    Project arguments = new Project(CommandPlan.list(columns), new OneRowRelation());
     StructType schema = Schemas.parse(description.schema());
     return new StatementCommand(
         "Call",

@@ -6,13 +6,10 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.execution.command.LeafRunnableCommand;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.StructType;
-import scala.Enumeration;
 import scala.Function1;
 import scala.collection.immutable.List$;
 import scala.collection.immutable.Map;
@@ -20,11 +17,8 @@ import scala.collection.immutable.Map$;
 
 /**
  * A statement that Spark runs at once and that has no plan of Spark's.
- *
- * <p>What Scala would take from the traits of a command stands here by hand. Methods that take a
- * sequence are there twice: {@code Seq} is another class in Scala 2.12 than in 2.13.
  */
-public final class StatementCommand extends LogicalPlan implements LeafRunnableCommand {
+public final class StatementCommand extends CommandPlan implements LeafRunnableCommand {
 
   private final String name;
   private final String about;
@@ -69,10 +63,6 @@ public final class StatementCommand extends LogicalPlan implements LeafRunnableC
     return (scala.collection.immutable.List) DataTypeUtils.toAttributes(schema).toList();
   }
 
-  public static <T> scala.collection.immutable.List<T> list(List<T> elements) {
-    return scala.collection.JavaConverters.asScalaBuffer(elements).toList();
-  }
-
   @Override
   public scala.collection.immutable.List<Row> run(SparkSession session) {
     return list(work.apply(session));
@@ -88,24 +78,6 @@ public final class StatementCommand extends LogicalPlan implements LeafRunnableC
     return Map$.MODULE$.empty();
   }
 
-  /** By this mark Spark knows commands, which it runs at once. */
-  @Override
-  public scala.collection.immutable.List<Enumeration.Value> nodePatterns() {
-    return list(List.of(TreePattern.COMMAND()));
-  }
-
-  // the trait would set what the method above answers: nobody calls its initialiser
-  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
-      scala.collection.immutable.Seq<Enumeration.Value> patterns) {}
-
-  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
-      scala.collection.Seq<Enumeration.Value> patterns) {}
-
-  @Override
-  public Statistics stats() {
-    return LeafRunnableCommand.super.stats();
-  }
-
   @Override
   public scala.collection.immutable.List<LogicalPlan> children() {
     return List$.MODULE$.empty();
@@ -116,12 +88,8 @@ public final class StatementCommand extends LogicalPlan implements LeafRunnableC
     return this;
   }
 
-  public LogicalPlan withNewChildrenInternal(
-      scala.collection.immutable.IndexedSeq<LogicalPlan> children) {
-    return this;
-  }
-
-  public LogicalPlan withNewChildrenInternal(scala.collection.IndexedSeq<LogicalPlan> children) {
+  @Override
+  LogicalPlan withChildren(List<LogicalPlan> children) {
     return this;
   }
 

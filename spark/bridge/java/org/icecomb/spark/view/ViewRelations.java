@@ -28,6 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
+import org.icecomb.spark.statement.CommandPlan;
 import org.icecomb.spark.statement.StatementCommand;
 import scala.Function1;
 import scala.Option;
@@ -141,7 +142,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
                 return query;
               }
             });
-    return SubqueryAlias$.MODULE$.apply(StatementCommand.list(name.parts()), resolved);
+    return SubqueryAlias$.MODULE$.apply(CommandPlan.list(name.parts()), resolved);
   }
 
   private LogicalPlan analyzed(ViewName name, View view) {

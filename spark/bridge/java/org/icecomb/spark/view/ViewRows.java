@@ -19,7 +19,7 @@ import org.icecomb.spark.planner.Protocol.ListViews;
 import org.icecomb.spark.planner.Protocol.TableNames;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 import org.icecomb.spark.statement.StatementCatalog;
-import org.icecomb.spark.statement.StatementCommand;
+import org.icecomb.spark.statement.CommandPlan;
 import scala.Option;
 import scala.collection.JavaConverters;
 
@@ -46,7 +46,7 @@ final class ViewRows {
         pattern.isEmpty()
             ? names
             : JavaConverters.seqAsJavaList(
-                StringUtils.filterPattern(StatementCommand.list(names), pattern.get()));
+                StringUtils.filterPattern(CommandPlan.list(names), pattern.get()));
     String quoted = String.join(".", namespace);
     return shown.stream().map(name -> RowFactory.create(quoted, name, false)).toList();
   }
