@@ -6,13 +6,23 @@ import json
 import logging
 import os
 import sys
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
-from typing import TextIO
+from typing import Final, TextIO
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport import Server
+
+_FIRST_NEEDED: Final = (
+    "icecomb.catalog.loading",
+    "icecomb.format.spec.metadata_json",
+    "polars",
+    "fastavro",
+)
+"""Imported while the first request is still on its way, or the session not even begun."""
 
 
 def main() -> int:
@@ -32,11 +42,19 @@ def main() -> int:
     greeting = {"port": server.port, "protocol": PROTOCOL, "version": version("icecomb")}
     announce.write(json.dumps(greeting) + "\n")
     announce.close()
+    _prepare()
     while sys.stdin.buffer.read(4096):
         pass
     # not sys.exit: threads of unfinished requests must not keep the process alive
     sys.stderr.flush()
     os._exit(0)
+
+
+def _prepare() -> None:
+    """Import what the first request needs; if that fails, it is the request that says so."""
+    for name in _FIRST_NEEDED:
+        with suppress(ImportError, OSError):
+            import_module(name)
 
 
 def _private_stdout() -> TextIO:

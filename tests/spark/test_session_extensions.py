@@ -14,10 +14,11 @@ OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
-def run_sessions(metastore, sessions):
+def run_sessions(metastore, sessions, python=sys.executable):
     """What the statements of some sessions answer, each a list of rows or an error's text.
 
     They run one after the other in a Spark that has Iceberg's runtime; its catalog is ``ice``.
+    `python` runs the planners of catalogs that name none.
     """
     [iceberg] = (ICEBERG_JAVA_VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
     [home] = ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")
@@ -40,7 +41,7 @@ def run_sessions(metastore, sessions):
         env={
             **os.environ,
             "HADOOP_TOKEN_FILE_LOCATION": str(metastore.token_file),
-            "ICECOMB_PYTHON": sys.executable,
+            "ICECOMB_PYTHON": str(python),
         },
         input=json.dumps({"settings": settings, "sessions": sessions}),
         capture_output=True,
@@ -103,3 +104,53 @@ def test_the_extension_brings_a_catalog_and_lives_beside_icebergs_own(
     assert theirs == []
     # who has configured a catalog gets no other
     assert "not supported by v1 session catalog: lake.extension_tests" in unknown
+
+
+def test_the_planner_of_a_configured_catalog_starts_with_the_session_and_no_other(
+    metastore, iceberg_java, tmp_path
+):
+    def interpreter(name):
+        """One that notes that it was started."""
+        script = tmp_path / name
+        script.write_text(
+            f'#!/bin/sh\necho started >> "{tmp_path}/{name}.log"\nexec "{sys.executable}" "$@"\n'
+        )
+        script.chmod(0o755)
+        return str(script)
+
+    def starts(name):
+        log = tmp_path / f"{name}.log"
+        return log.read_text().count("started") if log.exists() else 0
+
+    def session(name, *statements, **conf):
+        configured = {
+            "spark.sql.catalog.ours": "org.icecomb.spark.IcecombCatalog",
+            "spark.sql.catalog.ours.uri": metastore.uri,
+            "spark.sql.catalog.ours.python": interpreter(name),
+        }
+        return {
+            "conf": {"spark.sql.extensions": OURS, **configured, **conf},
+            "statements": statements,
+        }
+
+    only_extension = {"conf": {"spark.sql.extensions": OURS}, "statements": ["SELECT 1"]}
+    later = {"spark.sql.icecomb.start-planner-ahead": "false"}
+    answers = run_sessions(
+        metastore,
+        [
+            only_extension,
+            session("at first use", "SELECT 1", **later),
+            session("unasked", "SELECT 1"),
+            session("asked", "SHOW NAMESPACES IN ours"),
+            session("asked later", "SHOW NAMESPACES IN ours", **later),
+        ],
+        interpreter("by default"),
+    )
+    assert answers[:3] == [[[[1]]]] * 3
+    assert ["default"] in answers[3][0]
+    assert answers[4] == answers[3]
+    found = {
+        name: starts(name)
+        for name in ("by default", "at first use", "unasked", "asked", "asked later")
+    }
+    assert found == {"by default": 0, "at first use": 0, "unasked": 1, "asked": 1, "asked later": 1}

@@ -1,5 +1,9 @@
 package org.icecomb.spark;
 
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -16,21 +20,30 @@ import scala.runtime.BoxedUnit;
 
 /**
  * What a session gets by {@code spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions}:
- * the statements of {@link StatementParser}, and a catalog {@code lake} where none is configured.
+ * the statements of {@link StatementParser}, and a catalog {@code lake} where none is configured. The
+ * planners of catalogs that are configured start beside the session, so that its first query finds
+ * them running.
  */
 public final class IcecombSessionExtensions
     extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
 
   private static final String CATALOGS = "spark.sql.catalog.";
   private static final String DEFAULT_CATALOG = CATALOGS + "lake";
+  private static final String AHEAD = "spark.sql.icecomb.start-planner-ahead";
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    registerCatalog(SparkContext.getOrCreate().conf());
+    SparkConf conf = SparkContext.getOrCreate().conf();
+    Set<String> configured = catalogs(conf);
+    if (configured.isEmpty()) {
+      // The planner finds out where the metastore is, as for every catalog without options.
+      conf.setIfMissing(DEFAULT_CATALOG, "org.icecomb.spark.IcecombCatalog");
+    }
     if (FittingSpark.complaint() != null) {
       extensions.injectParser(UnfitCatalog::before);
       return BoxedUnit.UNIT;
     }
+    startPlanners(conf, configured);
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
@@ -45,15 +58,30 @@ public final class IcecombSessionExtensions
   }
 
   /**
-   * Sessions copy this configuration as they begin, which is after their extensions are applied. The
-   * planner finds out where the metastore is, as for every catalog without options.
+   * The names of our catalogs. Sessions copy this configuration as they begin, which
+   * is after their extensions are applied.
    */
-  private static void registerCatalog(SparkConf conf) {
+  private static Set<String> catalogs(SparkConf conf) {
+    Set<String> found = new TreeSet<>();
     for (Tuple2<String, String> setting : conf.getAllWithPrefix(CATALOGS)) {
       if (!setting._1().contains(".") && setting._2().startsWith("org.icecomb.spark.")) {
-        return;
+        found.add(setting._1());
       }
     }
-    conf.setIfMissing(DEFAULT_CATALOG, "org.icecomb.spark.IcecombCatalog");
+    return found;
+  }
+
+  /** Who only has the extension, perhaps by the cluster's defaults, may never ask for a table. */
+  private static void startPlanners(SparkConf conf, Set<String> catalogs) {
+    if (!conf.getBoolean(AHEAD, true)) {
+      return;
+    }
+    for (String catalog : catalogs) {
+      Map<String, String> options = new HashMap<>();
+      for (Tuple2<String, String> option : conf.getAllWithPrefix(CATALOGS + catalog + ".")) {
+        options.put(option._1(), option._2());
+      }
+      PlannerSession.startAhead(options);
+    }
   }
 }

@@ -40,6 +40,15 @@ public final class PlannerSession {
     this.planner = Planner.of(python(options));
   }
 
+  /**
+   * Lets the planner of a catalog begin, and does not wait for it.
+   *
+   * @param options the catalog's
+   */
+  static void startAhead(Map<String, String> options) {
+    Planner.of(python(options)).startAhead();
+  }
+
   /** The driver's own Python if it is one, so that what users installed is what runs. */
   private static String python(Map<String, String> options) {
     if (options.containsKey("python")) {

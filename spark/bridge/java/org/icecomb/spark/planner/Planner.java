@@ -18,8 +18,8 @@ import org.icecomb.spark.planner.Protocol.Repeatable;
 import org.icecomb.spark.planner.Protocol.Request;
 
 /**
- * The way to ask the planner: one process per Python interpreter and application, started at the
- * first question and started again when it died.
+ * The way to ask the planner: one process per Python interpreter and application, started ahead or at
+ * the first question, and started again when it died.
  *
  * <p>Each request has a connection for itself while it runs, so concurrent queries do not wait for
  * each other. A {@link Repeatable} request is repeated once after a lost connection; another never is,
@@ -48,6 +48,25 @@ public final class Planner {
   /** The planner of this application that runs under the given interpreter. */
   public static Planner of(String python) {
     return PLANNERS.computeIfAbsent(python, Planner::new);
+  }
+
+  /**
+   * Starts the process in a thread of its own. Who asks meanwhile waits for it; where it cannot be
+   * started, the first question tries again, and says why.
+   */
+  public void startAhead() {
+    Thread starting =
+        new Thread(
+            () -> {
+              try {
+                giveBack(take());
+              } catch (IOException | PlannerException e) {
+                // told to whoever asks first
+              }
+            },
+            "icecomb-planner-start");
+    starting.setDaemon(true);
+    starting.start();
   }
 
   /** Makes a request; asked again when it is repeated, which may be in a new process. */
