@@ -18,9 +18,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.spark.planner.protocol import MYSELF, selection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TOKEN = "bench"  # noqa: S105 - of a process that lives for one measurement
 _MIB = 1 << 20
@@ -44,7 +47,41 @@ class Planner:
             env={**os.environ, "ICECOMB_PLANNER_TOKEN": _TOKEN},
         )
         assert self.process.stdout is not None
-        port = json.loads(self.process.stdout.readline())["port"]
+        self._port = json.loads(self.process.stdout.readline())["port"]
+        self._first = self.connected()
+
+    def ask(self, method: str, **params: Any) -> tuple[dict[str, Any], int]:
+        """See `Connection.ask`."""
+        return self._first.ask(method, **params)
+
+    def connected(self) -> Connection:
+        """One more connection."""
+        return Connection(self._port)
+
+    def load(self, table: str, catalog: str) -> dict[str, Any]:
+        """See `Connection.load`."""
+        return self._first.load(table, catalog)
+
+    def plan(self, loaded: dict[str, Any], field_ids: list[int], filters: list[Any]) -> int:
+        """See `Connection.plan`."""
+        return self._first.plan(loaded, field_ids, filters)
+
+    def peak_mib(self) -> float:
+        """Of its resident memory, until now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Connection:
+    """A connection to a planner, which answers one question at a time."""
+
+    def __init__(self, port: int) -> None:
         self._lines = socket.create_connection(("127.0.0.1", port)).makefile("rwb")
         self._lines.write(f"{_TOKEN}\n".encode())
         self._lines.flush()
@@ -65,21 +102,33 @@ class Planner:
             raise RuntimeError(answer["error"])
         return answer["result"], size + len(found)
 
-    def peak_mib(self) -> float:
-        """Of its resident memory, until now."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
+    def load(self, table: str, catalog: str) -> dict[str, Any]:
+        """A table, by its folder."""
+        loaded, _ = self.ask(
+            "load_table",
+            catalog=catalog,
+            table={"namespace": [], "name": table},
+            version=None,
+            timestamp_us=None,
+            audit={"wap_id": None, "wap_branch": None},
+        )
+        return loaded
 
-    def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+    def plan(self, loaded: dict[str, Any], field_ids: list[int], filters: list[Any]) -> int:
+        """Plan a scan; how many bytes came."""
+        _, size = self.ask(
+            "plan_scan",
+            selection=selection(loaded, filters, {}),
+            field_ids=field_ids,
+            hints={"parallelism": 2, "split_bytes": None, "open_cost_bytes": None},
+            rewrite=False,
+            limit=None,
+        )
+        return size
 
 
-def planner_alone(table: str, scan: str, repeat: int) -> None:
-    """Plan as often as asked for, in one new process."""
-    planner = Planner()
+def scan_of(planner: Planner, table: str) -> dict[str, Any]:
+    """What a scan of a table names: the catalog's handle, the table loaded, and the ids of its columns."""
     environment = {
         "metastore_uris": None,
         "application_id": "bench",
@@ -90,35 +139,36 @@ def planner_alone(table: str, scan: str, repeat: int) -> None:
     opened, _ = planner.ask(
         "open_catalog", name="b", options=options, environment=environment, identity=MYSELF
     )
-    loaded, _ = planner.ask(
-        "load_table",
-        catalog=opened["catalog"],
-        table={"namespace": [], "name": table},
-        version=None,
-        timestamp_us=None,
-        audit={"wap_id": None, "wap_branch": None},
-    )
+    loaded = planner.load(table, opened["catalog"])
+    fields = [field["metadata"]["parquet.field.id"] for field in loaded["schema"]["fields"]]
+    return {"catalog": opened["catalog"], "loaded": loaded, "field_ids": fields}
+
+
+def planner_alone(table: str, scan: str, repeat: int) -> None:
+    """Plan as often as asked for, in one new process."""
+    planner = Planner()
+    asked = scan_of(planner, table)
     begun, size, times = planner.peak_mib(), 0, []
     for _ in range(repeat):
         at = time.perf_counter()
-        _, size = planner.ask(
-            "plan_scan",
-            selection=selection(loaded, _filters(table, scan), {}),
-            field_ids=[f["metadata"]["parquet.field.id"] for f in loaded["schema"]["fields"]],
-            hints={"parallelism": 2, "split_bytes": None, "open_cost_bytes": None},
-            rewrite=False,
-            limit=None,
-        )
+        size = planner.plan(asked["loaded"], asked["field_ids"], _filters(table, scan))
         times.append(time.perf_counter() - at)
     figure("planner", table, scan, times, begin_mib=begun, peak_mib=planner.peak_mib(), bytes=size)
     planner.close()
 
 
-def with_driver(table: str, scan: str, repeat: int) -> None:
-    """Plan in Spark, until its tasks are known; nothing is read."""
+def folder_session(warehouse: Path) -> SparkSession:
+    """A Spark whose catalog `lake` is a folder."""
     import icecomb.spark
 
-    spark = icecomb.spark.session("lake", type="hadoop", warehouse=str(Path(table).parent))
+    options = {"type": "hadoop", "warehouse": str(warehouse)}
+    conf = {f"spark.sql.catalog.lake.{key}": value for key, value in options.items()}
+    return icecomb.spark.session("lake", **conf)
+
+
+def with_driver(table: str, scan: str, repeat: int) -> None:
+    """Plan in Spark, until its tasks are known; nothing is read."""
+    spark = folder_session(Path(table).parent)
     memory = spark._jvm.java.lang.management.ManagementFactory
     pools = [p for p in memory.getMemoryPoolMXBeans() if str(p.getType()) == "Heap memory"]
 
@@ -159,6 +209,11 @@ def figure(measure: str, table: str, scan: str, times: list[float], **more: floa
 def _expected(table: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((Path(table) / "expected.json").read_text())
     return found
+
+
+def bounds_of(table: str) -> list[Any]:
+    """The filter that the bounds of few files pass."""
+    return _filters(table, "bounds")
 
 
 def _filters(table: str, scan: str) -> list[Any]:
