@@ -51,6 +51,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.TableExists, tables.table_exists),
             _served(protocol.LoadTable, tables.load_table),
             _served(protocol.CreateTable, tables.create_table),
+            _served(protocol.CreateTableLike, tables.create_table_like),
             _served(protocol.StageTable, tables.stage_table),
             _served(protocol.AlterTable, tables.alter_table),
             _served(protocol.DropTable, tables.drop_table),

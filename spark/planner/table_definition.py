@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.format.spec.table_property import DATA_FORMAT, RESERVED_PROPERTIES
+from icecomb.format.spec.table_property import (
+    DATA_FORMAT,
+    DATA_PATH,
+    ENTRY_PROPERTIES,
+    FOLDER_STORAGE_PATH,
+    GC_ENABLED,
+    METADATA_PATH,
+    NAME_MAPPING,
+    OBJECT_STORE_PATH,
+    RESERVED_PROPERTIES,
+)
 from icecomb.spark.partitioning import partition_spec
 from icecomb.spark.planner.table_name import identifier
 from icecomb.spark.schema import iceberg_schema
@@ -14,7 +24,9 @@ from icecomb.spark.schema import iceberg_schema
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
-    from icecomb.spark.planner.protocol import TableDefinition
+    from icecomb.format.spec.sort import SortOrder
+    from icecomb.spark.planner.protocol import TableDefinition, TableName
+    from icecomb.spark.planner.states import TableState
 
 STATEMENTS: Final = {
     "sort-order": "ALTER TABLE … WRITE ORDERED BY",
@@ -30,6 +42,24 @@ _OPTION_COPY: Final = "option."
 # SHOW TBLPROPERTIES and SHOW CREATE TABLE show it of every table
 _SHOWN_FORMAT: Final = ("format", "iceberg/")
 _FORMAT_VERSION: Final = "format-version"
+# where a table's files are, whether they may be those of others, and how columns are found in files
+# without ids: what is said about the files of one table is not true of another one's; the owner is
+# who makes the table
+_OF_OWN_FILES: Final = (
+    RESERVED_PROPERTIES
+    | ENTRY_PROPERTIES
+    | {
+        DATA_PATH.key,
+        FOLDER_STORAGE_PATH.key,
+        OBJECT_STORE_PATH.key,
+        METADATA_PATH.key,
+        NAME_MAPPING.key,
+        GC_ENABLED.key,
+        "migrated",
+        "snapshot",
+        "owner",
+    }
+)
 
 
 def parsed_definition(
@@ -53,6 +83,40 @@ def parsed_definition(
         unsorted,
         _own_properties(properties) | _data_format(properties),
     )
+
+
+def copied_definition(
+    table: TableName, source: TableState, given: Mapping[str, str]
+) -> tuple[
+    tuple[str, ...], Schema, str | None, PartitionSpec | None, SortOrder | None, dict[str, str]
+]:
+    """What CREATE TABLE … LIKE makes: the arguments of `Catalog.create_table`.
+
+    The columns with their comments and identifier fields, the partitions, the write order, the
+    format version and the properties are those of the source, as in Iceberg Java's
+    ``createTableLike``; left out is what is true of the source's own files only. A metadata table,
+    and a version whose columns are not today's, give their columns alone.
+
+    Args:
+        table: The new table's name.
+        source: The table that it is to be like.
+        given: Properties of the statement, which win; ``provider`` and ``location`` among them.
+
+    Raises:
+        UnsupportedError: See `parsed_definition`.
+        ValidationError: See `parsed_definition`.
+    """
+    name, location = identifier(table), given.get("location")
+    own = _own_properties(given) | _data_format(given)
+    metadata = source.metadata
+    if source.metadata_table is not None:
+        return name, source.schema, location, None, None, own
+    copied = {
+        key: value for key, value in metadata.properties.items() if key not in _OF_OWN_FILES
+    } | {_FORMAT_VERSION: str(metadata.format_version)}
+    if source.schema.schema_id != metadata.current_schema_id:
+        return name, source.schema, location, None, None, copied | own
+    return name, source.schema, location, metadata.spec(), metadata.sort_order(), copied | own
 
 
 def check_has_no_statement(key: str) -> None:

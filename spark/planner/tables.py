@@ -15,6 +15,7 @@ from icecomb.spark.planner.metadata_columns import partition_struct
 from icecomb.spark.planner.protocol import (
     AlterTable,
     CreateTable,
+    CreateTableLike,
     Done,
     Dropped,
     DropTable,
@@ -31,7 +32,7 @@ from icecomb.spark.planner.protocol import (
 from icecomb.spark.planner.selectors import at_time, at_version
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates
-from icecomb.spark.planner.table_definition import parsed_definition
+from icecomb.spark.planner.table_definition import copied_definition, parsed_definition
 from icecomb.spark.planner.table_name import identifier, is_place, named
 from icecomb.spark.schema import spark_schema
 
@@ -75,6 +76,13 @@ class Tables:
         """See `CreateTable`."""
         catalog = self._catalogs[request.catalog]
         table = catalog.create_table(*parsed_definition(request.definition))
+        return described(self._states.pin(request.catalog, table))
+
+    def create_table_like(self, request: CreateTableLike) -> TableDescription:
+        """See `CreateTableLike`."""
+        source = self._states.find(request.source)
+        catalog = self._catalogs[request.catalog]
+        table = catalog.create_table(*copied_definition(request.table, source, request.properties))
         return described(self._states.pin(request.catalog, table))
 
     def stage_table(self, request: StageTable) -> TableDescription:

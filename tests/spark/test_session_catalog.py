@@ -68,18 +68,6 @@ def test_hive_and_iceberg_tables_stand_side_by_side_on_another_spark(other_spark
     name = f"side_by_side_{minor.replace('.', '_')}"
     run = other_spark(minor).sql
     check(run, FILE, "spark_catalog", name)
-    # these Sparks make the table without asking a catalog, of an entry that only Iceberg can read
-    run(f"CREATE DATABASE {name}")
-    run(f"CREATE TABLE {name}.ours (id INT) USING iceberg")
-    run(f"CREATE TABLE {name}.plain (id INT) STORED AS PARQUET")
-    run(f"CREATE TABLE {name}.plain2 LIKE {name}.plain")
-    run(f"USE {name}")
-    for source in ("ours", f"{name}.ours"):
-        with pytest.raises(AssertionError, match="USING iceberg AS SELECT"):
-            run(f"CREATE TABLE {name}.ours2 LIKE {source}")
-    run("USE default")
-    run(f"DROP TABLE {name}.ours")
-    run(f"DROP DATABASE {name} CASCADE")
 
 
 def test_icebergs_own_session_catalog_answers_the_same(iceberg_java):

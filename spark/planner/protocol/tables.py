@@ -137,6 +137,23 @@ class CreateTable(Unrepeatable):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateTableLike(Unrepeatable):
+    """Makes an empty table like one that there is. Answer: `TableDescription`.
+
+    Args:
+        catalog: The new table's catalog.
+        table: Its name.
+        source: The state of the table that it is to be like, of any catalog.
+        properties: What the statement says, over those of the source.
+    """
+
+    catalog: str
+    table: TableName
+    source: Reference
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class StageTable(Repeatable):
     """Begins a table that `CommitStaged` makes or replaces. Answer: `TableDescription`.
 

@@ -51,8 +51,8 @@ MSCK REPAIR TABLE lake.db.t;
 --! hint: .*add_files|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE
 ANALYZE TABLE lake.db.t COMPUTE STATISTICS;
 --! hint: leave it out|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE
-CREATE TABLE lake.db.other LIKE lake.db.t;
---! hint: CREATE TABLE|PARSE_SYNTAX_ERROR
+CREATE TABLE lake.db.other LIKE lake.db.nothing;
+--! TABLE_OR_VIEW_NOT_FOUND|PARSE_SYNTAX_ERROR
 CREATE TABLE lake.db.other (id INT, k STRING) CLUSTERED BY (id) SORTED BY (k) INTO 4 BUCKETS;
 --! sorted_bucket
 SELECT * FROM lake.db.t;

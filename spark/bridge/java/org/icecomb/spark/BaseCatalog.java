@@ -31,6 +31,7 @@ import org.icecomb.spark.planner.Protocol.AlterNamespace;
 import org.icecomb.spark.planner.Protocol.AlterTable;
 import org.icecomb.spark.planner.Protocol.CreateNamespace;
 import org.icecomb.spark.planner.Protocol.CreateTable;
+import org.icecomb.spark.planner.Protocol.CreateTableLike;
 import org.icecomb.spark.planner.Protocol.Done;
 import org.icecomb.spark.planner.Protocol.DropNamespace;
 import org.icecomb.spark.planner.Protocol.DropTable;
@@ -150,6 +151,27 @@ abstract class BaseCatalog
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
     TableDefinition definition = definition(table, schema, partitions, properties);
     return described(table, catalog -> new CreateTable(catalog, definition));
+  }
+
+  @Override
+  public Table createLike(
+      Identifier table,
+      StructType columns,
+      Transform[] partitions,
+      Map<String, String> properties,
+      Table source) {
+    if (!(source instanceof IcecombTable known)) {
+      return createTable(table, columns, partitions, properties);
+    }
+    if (!known.handle().session().isBeside(session)) {
+      throw SparkErrors.unsupported(
+          "CREATE TABLE … LIKE " + known + ": its catalog is served by another Python",
+          "give both catalogs the same option python");
+    }
+    return described(
+        table,
+        catalog ->
+            new CreateTableLike(catalog, name(table), known.handle().reference(), properties));
   }
 
   /** CREATE TABLE … AS SELECT: the table appears with its rows, or not at all. */

@@ -99,6 +99,10 @@ abstract class BaseSessionCatalog
     return ours.session();
   }
 
+  final TableCatalog sparks() {
+    return sparks;
+  }
+
   private SupportsNamespaces namespaces() {
     return (SupportsNamespaces) sparks;
   }
@@ -304,6 +308,22 @@ abstract class BaseSessionCatalog
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     return catalogFor(properties).createTable(table, schema, partitions, properties);
+  }
+
+  @Override
+  public boolean makesLike(String provider, Table source) {
+    return provider == null ? source instanceof IcecombTable : makesOurs(provider);
+  }
+
+  @Override
+  public Table createLike(
+      Identifier table,
+      StructType columns,
+      Transform[] partitions,
+      Map<String, String> properties,
+      Table source)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return ours.createLike(table, columns, partitions, properties, source);
   }
 
   @Override

@@ -8,10 +8,10 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.statement.ExtensionOrder;
-import org.icecomb.spark.statement.LikeCheck;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.RefusedStatements;
 import org.icecomb.spark.statement.StatementParser;
+import org.icecomb.spark.statement.TablesLike;
 import org.icecomb.spark.view.ViewCheck;
 import org.icecomb.spark.view.ViewRelations;
 import scala.Tuple2;
@@ -47,13 +47,13 @@ public final class IcecombSessionExtensions
     extensions.injectParser(StatementParser::over);
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
+    extensions.injectResolutionRule(TablesLike::new);
     if (SparkVersion.hasViews()) {
       extensions.injectCheckRule(ViewCheck::new);
     } else {
       extensions.injectResolutionRule(ViewRelations::new);
     }
     extensions.injectCheckRule(ExtensionOrder::new);
-    extensions.injectCheckRule(LikeCheck::new);
     return BoxedUnit.UNIT;
   }
 

@@ -114,6 +114,11 @@ public final class PlannerSession {
     }
   }
 
+  /** Whether the same process serves another catalog, and knows what that hands out. */
+  boolean isBeside(PlannerSession other) {
+    return planner == other.planner;
+  }
+
   String[] defaultNamespace() {
     return opened().defaultNamespace().toArray(new String[0]);
   }

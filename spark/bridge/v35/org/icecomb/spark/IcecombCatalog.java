@@ -10,6 +10,8 @@ import org.icecomb.spark.planner.Protocol.ViewDescription;
 /** A catalog: {@code spark.sql.catalog.lake=org.icecomb.spark.IcecombCatalog}. */
 public final class IcecombCatalog extends CatalogWithViews {
 
+  static final boolean LIKE_IN_SQL = false;
+
   @Override
   public View createView(
       Identifier view,

@@ -24,6 +24,11 @@ public final class SparkVersion {
     return false;
   }
 
+  /** Whether CREATE TABLE … LIKE of Spark's own SQL asks catalogs. */
+  public static boolean hasLike() {
+    return IcecombCatalog.LIKE_IN_SQL;
+  }
+
   /** Whether Spark's own SQL has views of other catalogs. */
   public static boolean hasViews() {
     return CatalogWithViews.IN_SQL;

@@ -9,6 +9,8 @@ import org.icecomb.spark.planner.Protocol.ViewDescription;
 /** A catalog: {@code spark.sql.catalog.lake=org.icecomb.spark.IcecombCatalog}. */
 public final class IcecombCatalog extends CatalogWithProcedures {
 
+  static final boolean LIKE_IN_SQL = false;
+
   @Override
   public View createView(ViewInfo wanted) {
     ViewDescription definition = described(wanted);

@@ -120,6 +120,10 @@ public final class Protocol {
 
   public record CreateTable(String catalog, TableDefinition definition) implements Unrepeatable {}
 
+  public record CreateTableLike(
+      String catalog, TableName table, JsonNode source, Map<String, String> properties)
+      implements Unrepeatable {}
+
   public record StageTable(String catalog, String operation, TableDefinition definition)
       implements Repeatable {}
 

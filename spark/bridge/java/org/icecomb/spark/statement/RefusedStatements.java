@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableLocation;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.rows.RowsTable;
@@ -48,12 +47,6 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
       "ALTER TABLE %1$s WRITE ORDERED BY … keeps values together, so that files are left out; Bloom "
           + "filters are the property write.parquet.bloom-filter-enabled.column.…";
   private static final String NO_SERDE = ": files of an Iceberg table are read without a SerDe";
-
-  private static final Refusal LIKE =
-      new Refusal(
-          "CREATE TABLE … LIKE into %s: an Iceberg table is not made of another one's entry",
-          "CREATE TABLE … AS SELECT * FROM … LIMIT 0, or run what SHOW CREATE TABLE of the other one "
-              + "says under the new name, without its LOCATION");
 
   private static final Map<String, Refusal> REFUSALS =
       Map.ofEntries(
@@ -135,17 +128,6 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
    * @param session whose statements are looked at, as Spark makes its rules; nothing is asked of it
    */
   public RefusedStatements(SparkSession session) {}
-
-  /** What CREATE TABLE … LIKE becomes whose new table would be ours. */
-  static LogicalPlan like(String table) {
-    return new StatementCommand(
-        "CreateTableLike",
-        table,
-        new StructType(),
-        running -> {
-          throw LIKE.about(table);
-        });
-  }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {

@@ -6,13 +6,14 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Set;
-import java.util.function.Predicate;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
+import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.icecomb.spark.SparkErrors;
@@ -78,9 +79,9 @@ public final class StatementParser implements InvocationHandler {
       if (called != null && isOurs(called.procedure())) {
         return plan(called, method, arguments);
       }
-      String made = LikeStatement.target(substituted);
-      if (made != null && isOurs(made, StatementCatalog::keepsViews)) {
-        return RefusedStatements.like(made);
+      LikeStatement like = SparkVersion.hasLike() ? null : LikeStatement.find(substituted);
+      if (like != null && isOurs(like.target())) {
+        return plan(like, method, arguments);
       }
       if (!SparkVersion.hasViews() && call(method, arguments) instanceof LogicalPlan plan) {
         return new ViewStatements(session).rewritten(plan);
@@ -123,16 +124,39 @@ public final class StatementParser implements InvocationHandler {
         : called;
   }
 
-  private boolean isOurs(String name) {
-    return isOurs(name, catalog -> true);
+  private Object plan(LikeStatement statement, Method method, Object[] arguments)
+      throws Throwable {
+    Object[] framed = arguments.clone();
+    framed[0] = statement.frame();
+    Object read;
+    try {
+      read = call(method, framed);
+    } catch (ParseException e) {
+      throw e.withCommand((String) arguments[0]);
+    }
+    LogicalPlan clauses =
+        read instanceof ExplainCommand explain ? explain.logicalPlan() : (LogicalPlan) read;
+    TableLike like =
+        new TableLike(
+            session,
+            parts(statement.target()),
+            parts(statement.source()),
+            (CreateTableLikeCommand) clauses);
+    if (!like.isOurs()) {
+      return call(method, arguments);
+    }
+    return read instanceof ExplainCommand explain
+        ? new ExplainCommand(like.command(), explain.mode())
+        : like.command();
   }
 
-  private boolean isOurs(String name, Predicate<StatementCatalog> which) {
+  private List<String> parts(String name) throws ParseException {
+    return JavaConverters.seqAsJavaList(delegate.parseMultipartIdentifier(name));
+  }
+
+  private boolean isOurs(String name) {
     try {
-      StatementCatalog found =
-          StatementCatalog.find(
-              session, JavaConverters.seqAsJavaList(delegate.parseMultipartIdentifier(name)));
-      return found != null && which.test(found);
+      return StatementCatalog.find(session, parts(name)) != null;
     } catch (Exception e) {
       // Spark says what is wrong with the name
       return false;
