@@ -38,7 +38,6 @@ _PROVIDER: Final = "provider"
 # what Spark says about a new table beside the user's own properties; owner and comment stay
 # properties
 _SPARKS_OWN: Final = frozenset({_PROVIDER, "location", "external", "is_managed_location"})
-_OPTION_COPY: Final = "option."
 # SHOW TBLPROPERTIES and SHOW CREATE TABLE show it of every table
 _SHOWN_FORMAT: Final = ("format", "iceberg/")
 _FORMAT_VERSION: Final = "format-version"
@@ -169,8 +168,6 @@ def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
         shown = key in RESERVED_PROPERTIES - {_FORMAT_VERSION} or (
             key == name and value.startswith(prefix)
         )
-        # Spark says what OPTIONS has twice, and what ROW FORMAT has only so
-        copied = key.startswith(_OPTION_COPY) and key.removeprefix(_OPTION_COPY) in properties
-        if not shown and not copied and key not in _SPARKS_OWN:
+        if not shown and key not in _SPARKS_OWN:
             own[key] = value
     return own

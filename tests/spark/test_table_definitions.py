@@ -45,9 +45,13 @@ def test_older_names_of_transforms_and_file_formats_mean_what_they_mean_to_icebe
         "ROW FORMAT DELIMITED FIELDS TERMINATED BY ',' STORED AS TEXTFILE",
         "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'",
         "PARTITIONED BY (k) CLUSTERED BY (id) INTO 4 BUCKETS",
+        "USING iceberg OPTIONS (a 'b', 'write.target-file-size-bytes' = '1048576')",
+        "USING iceberg OPTIONS (a 'b') TBLPROPERTIES (c 'd', 'option.c' 'd', 'option.e' 'f')",
     ],
 )
-def test_clauses_of_hive_mean_what_they_mean_to_iceberg_java(spark, catalog, iceberg_java, clauses):
+def test_clauses_of_hive_and_options_mean_what_they_mean_to_iceberg_java(
+    spark, catalog, iceberg_java, clauses
+):
     for run, name in ((spark.sql, "lake"), (iceberg_java.sql, "ice")):
         run(f"CREATE TABLE {name}.{NAMESPACE}.of_hive_{name} (id INT, k STRING) {clauses}")
     ours, theirs = (load(catalog, f"of_hive_{name}").metadata for name in ("lake", "ice"))
@@ -55,6 +59,7 @@ def test_clauses_of_hive_mean_what_they_mean_to_iceberg_java(spark, catalog, ice
         spark.sql(f"DROP TABLE lake.{NAMESPACE}.of_hive_{name}")
     assert ours.spec() == theirs.spec()
     assert dict(ours.properties) == dict(theirs.properties)
+    assert ("option.a" in ours.properties) == ("OPTIONS" in clauses)
 
 
 def test_buckets_that_are_sorted_are_refused_as_by_iceberg_java(spark, iceberg_java):
@@ -70,7 +75,7 @@ def test_what_show_create_table_prints_makes_the_same_table_again(spark, catalog
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT NOT NULL COMMENT 'the ''key''', `a.b` STRING, ts TIMESTAMP, "
         "n TIMESTAMP_NTZ, s STRUCT<x: INT NOT NULL COMMENT 'in', y: ARRAY<MAP<STRING, DATE>>>) "
-        "USING iceberg PARTITIONED BY (s.x, days(ts), bucket(4, id), truncate(3, `a.b`), bucket(2, n)) "
+        "USING iceberg OPTIONS (o 'p') PARTITIONED BY (s.x, days(ts), bucket(4, id), truncate(3, `a.b`), bucket(2, n)) "
         "COMMENT 'it''s shown' TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'quote'='it''s')"
     )
     spark.sql(f"INSERT INTO {name} VALUES (1, 'x', NULL, NULL, NULL)")

@@ -66,7 +66,7 @@ def _tasks(plan):
 def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, catalog):
     properties = catalog.load_table(("planner_tests", name)).properties
     assert (properties["a"], properties["owner"]) == ("b", "me")
-    assert not {"provider", "option.a", "location"} & set(properties)
+    assert not {"provider", "location"} & set(properties)
 
 
 def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):

@@ -20,7 +20,7 @@ def properties(**given):
 def test_what_spark_says_beside_the_users_properties_is_left_out():
     assert properties(
         provider="iceberg", location="/t", owner="me", comment="c", option_x="1", x="1"
-    ) == {"owner": "me", "comment": "c", "x": "1"}
+    ) == {"owner": "me", "comment": "c", "option.x": "1", "x": "1"}
 
 
 def test_options_of_row_format_are_kept_as_iceberg_java_keeps_them():
