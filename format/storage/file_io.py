@@ -1,7 +1,9 @@
 """Files of a table, by location: read, create without overwriting, rename, delete, list.
 
-A location is the text that stands in table metadata: `/x`, `file:/x`, `file:///x`. It is never
-normalised, decoded or escaped, because other engines compare locations as text.
+A location is the text that stands in table metadata: `/x`, `file:/x`, `hdfs://nn/x`. It is never
+normalised, decoded or escaped, because other engines compare locations as text. Without a scheme
+it is in the file system of `fs.defaultFS`, as for Hadoop's programs, which is the local one unless
+the settings say otherwise.
 Every file is immutable: nothing here changes or replaces a file that exists, unless
 `FileIO.prepare` is told to, and a new file is visible under its name only when it is complete.
 
@@ -14,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -243,16 +246,26 @@ class FileIO:
         """The same storage as Arrow's interface, and the path of `location` in it."""
         return self._of(location).filesystem(location)
 
+    @cached_property
+    def _default_scheme(self) -> str:
+        from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
+
+        return default_scheme(hadoop_properties(self.properties))
+
     def _of(self, location: str) -> FileSystem:
         match = _SCHEME.match(location)
-        scheme = match[1].lower() if match else "file"
+        scheme = match[1].lower() if match else self._default_scheme
         system = self._open.get(scheme)
         if system is None:
             factory = _FILE_SYSTEMS.get(scheme)
             if factory is None:
+                known = f"known schemes: {', '.join(sorted(_FILE_SYSTEMS))}"
                 raise UnsupportedError(
                     f"No file system serves {scheme}: locations, such as {location}",
-                    hint=f"known schemes: {', '.join(sorted(_FILE_SYSTEMS))}",
+                    hint=known
+                    if match
+                    else f"fs.defaultFS says that it is there: write file://{location} for a local "
+                    f"file; {known}",
                     path=location,
                 )
             system = self._open.setdefault(scheme, factory(self.properties))

@@ -2,7 +2,8 @@
 
 In metadata a location stays as it was written. Before files are added, or deleted, it matters that
 `/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file, as are `hdfs:///x` and `hdfs://nn/x`
-where `nn` is the cluster of `fs.defaultFS`. Links between folders are not followed.
+where `nn` is the cluster of `fs.defaultFS`, which is that of `/x`, too, then. Links between folders
+are not followed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PARTS: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
-_LOCAL: Final = re.compile(r"(?:file:.*)?", re.IGNORECASE)
+_LOCAL: Final = re.compile(r"file:.*", re.IGNORECASE)
 _HDFS: Final = re.compile(r"(?:hdfs|webhdfs|swebhdfs|viewfs):.*", re.IGNORECASE)
 _DOTS: Final = r"/\.{1,2}(?:/|$)"
 
@@ -54,22 +55,30 @@ def plain_locations(
     prefixes, paths = pc.struct_field(parts, "prefix"), pc.struct_field(parts, "path")
     out = locations.cast(pa.string())
     for prefix in prefixes.unique().to_pylist():
-        if _LOCAL.fullmatch(prefix):
+        meant = prefix or _default(properties)
+        if _LOCAL.fullmatch(meant):
             start = ""
-        elif not _HDFS.fullmatch(prefix):
+        elif not _HDFS.fullmatch(meant):
             continue
         else:
-            start = _cluster(prefix, properties, any_cluster=any_cluster)
+            start = _cluster(meant, properties, any_cluster=any_cluster)
         rows = pc.equal(prefixes, prefix)
         chosen = paths.filter(rows)
-        if prefix.lower().startswith("viewfs:"):
+        if meant.lower().startswith("viewfs:"):
             plain = pa.array(
-                [_mounted(prefix + p, properties, any_cluster) for p in chosen.to_pylist()]
+                [_mounted(meant + p, properties, any_cluster) for p in chosen.to_pylist()]
             )
         else:
             plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
         out = pc.replace_with_mask(out, rows, plain.cast(out.type))
     return out
+
+
+def _default(properties: Mapping[str, str]) -> str:
+    """What stands before a path without a scheme, for Hadoop's programs."""
+    from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
+
+    return f"{default_scheme(hadoop_properties(properties))}:"
 
 
 def _plain_paths(paths: pa.Array) -> pa.Array:

@@ -6,9 +6,11 @@ import getpass
 import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate, open_table
@@ -204,6 +206,85 @@ def test_file_system_tables_are_shared_with_iceberg_java(hdfs, iceberg_java):
     assert ids(iceberg_java.sql("SELECT id FROM ice_hdfs.db.ours")) == [4, 5, 6]
     by_path = open_table(ours.location(), **hdfs.client_settings)
     assert by_path.scan().count() == 3
+
+
+@pytest.fixture
+def plain_catalogs(spark, hdfs, iceberg_java):
+    """One warehouse that is named without a scheme, for Spark with us, for Iceberg Java, and for us."""
+    warehouse = f"/warehouse/{uuid.uuid4().hex}"
+    user = {**hdfs.client_settings, "hdfs.user": getpass.getuser()}
+    prefix = "spark.sql.catalog.on_default"
+    options = {"python": sys.executable, "type": "hadoop", "warehouse": warehouse}
+    spark.conf.set(prefix, CATALOG_CLASS)
+    for key, value in {**options, **user}.items():
+        spark.conf.set(f"{prefix}.{key}", value)
+    iceberg_java.sql("SET spark.sql.catalog.on_default=org.apache.iceberg.spark.SparkCatalog")
+    for key, value in {
+        "type": "hadoop",
+        "warehouse": warehouse,
+        "cache-enabled": "false",
+        **{f"hadoop.{key}": value for key, value in hdfs.client_settings.items()},
+    }.items():
+        iceberg_java.sql(f"SET `{prefix}.{key}`={value}")
+    yield load_catalog("files", type="hadoop", warehouse=warehouse, **user)
+    for key in [key for key in spark.conf.getAll if key.startswith(prefix)]:
+        spark.conf.unset(key)
+
+
+def test_locations_without_a_scheme_are_in_the_default_file_system_for_everybody(
+    plain_catalogs, spark, hdfs, iceberg_java
+):
+    files, warehouse = plain_catalogs, plain_catalogs.properties["warehouse"]
+    spark.sql("CREATE NAMESPACE on_default.db")
+    spark.sql(
+        "CREATE TABLE on_default.db.t (id BIGINT, k STRING) USING iceberg PARTITIONED BY (k) "
+        "TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
+    )
+    spark.sql("INSERT INTO on_default.db.t SELECT id, concat('k', id % 2) FROM range(20)")
+    table = files.load_table("db.t")
+    assert table.location() == f"{warehouse}/db/t"
+    table.append(pa.table({"id": pa.array([100], pa.int64()), "k": ["k1"]}))
+    paths = [task.file.file_path for task in table.scan().plan_files()]
+    assert paths
+    assert not Path(warehouse).exists()
+    settings = {**files.properties, "type": "hadoop", "warehouse": f"{hdfs.uri}{warehouse}"}
+    on_hdfs = load_catalog("hdfs", **settings)
+    assert [each[-1] for each in on_hdfs.list_tables("db")] == ["t"]
+    assert all(on_hdfs.io.exists(f"{hdfs.uri}{path}") for path in paths)
+    # delete files of each, and rows by each
+    spark.sql("DELETE FROM on_default.db.t WHERE id = 3")
+    table.refresh().delete("id = 5")
+    iceberg_java.sql("DELETE FROM on_default.db.t WHERE id = 7")
+    iceberg_java.sql("INSERT INTO on_default.db.t VALUES (200, 'k0')")
+    expected = sorted({*range(20), 100, 200} - {3, 5, 7})
+    query = "SELECT id FROM on_default.db.t"
+    assert ids(spark.sql(query).collect()) == expected
+    assert ids(iceberg_java.sql(query)) == expected
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == expected
+    # files that are taken in by a path without a scheme are those on HDFS, whatever lies at it here
+    folder = f"{warehouse}/outside"
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": pa.array([300], pa.int64())}), sink)
+    files.io.create(f"{hdfs.uri}{folder}/k=k9/a.parquet", sink.getvalue().to_pybytes())
+    spark.sql(
+        f"CALL on_default.system.add_files(table => 'db.t', source_table => '`parquet`.`{folder}`')"
+    )
+    expected.append(300)
+    assert ids(spark.sql(query).collect()) == expected
+    assert ids(iceberg_java.sql(query)) == expected
+    with pytest.raises(Exception, match="already"):
+        table.refresh().add_files([f"{hdfs.uri}{folder}/k=k9/a.parquet"])
+    for location in (f"{warehouse}/db/t", f"{hdfs.uri}{warehouse}/db/t"):
+        assert by_path_rows(location, files.properties) == expected
+    assert ids(spark.sql(f"SELECT id FROM on_default.`{warehouse}/db/t`").collect()) == expected
+    spark.sql("DROP TABLE on_default.db.t PURGE")
+    assert not files.io.is_folder(f"{hdfs.uri}{warehouse}/db/t")
+    spark.sql("DROP NAMESPACE on_default.db")
+
+
+def by_path_rows(location, properties):
+    settings = {k: v for k, v in properties.items() if k not in {"type", "warehouse"}}
+    return sorted(open_table(location, **settings).scan().to_arrow()["id"].to_pylist())
 
 
 def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):

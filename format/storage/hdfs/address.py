@@ -22,6 +22,7 @@ SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 _LOCATION: Final = re.compile(
     r"(?P<scheme>[A-Za-z]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)", re.DOTALL
 )
+_SCHEME: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.\-]*):")
 _HTTP_PORT: Final = "9870"
 _HTTPS_PORT: Final = "9871"
 _DEEPEST_MOUNT: Final = 8
@@ -58,6 +59,16 @@ def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
         stated = read_site_files([folder / "core-site.xml", folder / "hdfs-site.xml"])
         found = {name: resolve(stated, name, os.environ) for name in stated}
     return {**found, **properties}
+
+
+def default_scheme(properties: Mapping[str, str]) -> str:
+    """The scheme of locations that have none, as Hadoop's programs take them; lower case.
+
+    Args:
+        properties: See `hadoop_properties`; without `fs.defaultFS` such locations are local.
+    """
+    match = _SCHEME.match(properties.get("fs.defaultFS", ""))
+    return match[1].lower() if match else "file"
 
 
 def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddress:

@@ -54,6 +54,29 @@ def test_an_unknown_scheme_is_named(location):
         FileIO().read(location)
 
 
+def test_a_path_without_a_scheme_is_where_fs_defaultfs_says(tmp_path, monkeypatch):
+    (tmp_path / "x").write_bytes(b"here")
+    place = str(tmp_path / "x")
+    for default in ("file:///", "", "FILE:/"):
+        assert FileIO({"fs.defaultFS": default}).read(place) == b"here"
+    with pytest.raises(UnsupportedError, match="s3a") as refused:
+        FileIO({"fs.defaultFS": "s3a://bucket"}).read(place)
+    assert f"write file://{place} for a local file" in refused.value.hint
+    assert FileIO({"fs.defaultFS": "s3a://bucket"}).read(f"file://{place}") == b"here"
+    # nobody listens there: it is not the local file that is read
+    nowhere = "hdfs://127.0.0.1:2"
+    with pytest.raises(FileIOError):
+        FileIO({"fs.defaultFS": nowhere, "dfs.namenode.http-address": "127.0.0.1:2"}).read(place)
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.defaultFS</name><value>s3a://bucket</value></property>"
+        "</configuration>"
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with pytest.raises(UnsupportedError, match="s3a"):
+        FileIO().read(place)
+    assert FileIO({"fs.defaultFS": "file:///"}).read(place) == b"here"
+
+
 def test_a_stream_that_ends_in_an_error_leaves_nothing(tmp_path):
     io = FileIO()
     with pytest.raises(FileNotFoundError, match="elsewhere"), io.create_stream(str(tmp_path / "x")):

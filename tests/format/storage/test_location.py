@@ -33,10 +33,17 @@ def no_site_files(monkeypatch):
             ],
         ),
         ({}, ["hdfs://nn:8020/a/x", "HDFS://nn:8020/a//x"]),
-        (ONE_NODE, ["hdfs://nn:8020/a/x", "hdfs:///a/x", "hdfs:/a/x", "webhdfs://nn:9870/a/x"]),
-        (PAIR, ["hdfs://ns/warehouse/x", "viewfs://home/lake/x", "viewfs:/lake//x"]),
+        (
+            ONE_NODE,
+            [
+                *("hdfs://nn:8020/a/x", "hdfs:///a/x", "hdfs:/a/x", "webhdfs://nn:9870/a/x"),
+                *("/a/x", "//a//x", "/a/b/../x"),
+            ],
+        ),
+        (PAIR, ["hdfs://ns/warehouse/x", "viewfs://home/lake/x", "viewfs:/lake//x", "/lake/x"]),
+        ({"fs.defaultFS": "file:///"}, ["/a/x", "file:/a//x"]),
     ],
-    ids=["local", "without settings", "one name node", "mounted"],
+    ids=["local", "without settings", "one name node", "mounted", "local by name"],
 )
 def test_all_spellings_of_one_file_are_one(properties, spellings):
     one = {plain_texts([each], properties)[0] for each in spellings}
@@ -50,6 +57,14 @@ def test_different_files_stay_different():
     found = plain_locations(pa.array(different, pa.large_string()), {}).to_pylist()
     assert len(set(found)) == len(different)
     assert plain_locations(pa.array([], pa.string()), {}).to_pylist() == []
+
+
+def test_a_path_without_a_scheme_is_no_local_file_where_the_default_is_elsewhere():
+    for properties in (ONE_NODE, PAIR):
+        assert len(set(plain_texts(["/lake/x", "file:/lake/x"], properties))) == 2
+        found = set(plain_texts(["/lake/x", "file:/lake/x"], properties, any_cluster=True))
+        assert len(found) == 2
+    assert plain_texts(["/lake/x"], {"fs.defaultFS": "s3a://b"}) == ["/lake/x"]
 
 
 def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():

@@ -3,6 +3,8 @@ package org.icecomb.spark;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.CommonConfigurationKeysPublic;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -47,7 +49,10 @@ final class HadoopSettings {
     return conf;
   }
 
-  /** What the planner's file systems and metastore clients are told: no defaults of Hadoop's own. */
+  /**
+   * What the planner's file systems and metastore clients are told: of Hadoop's own defaults only
+   * where a location without a scheme is, for tasks open it there.
+   */
   static Map<String, String> stated(Configuration conf) {
     Map<String, String> found = new TreeMap<>();
     for (Map.Entry<String, String> entry : conf) {
@@ -59,6 +64,9 @@ final class HadoopSettings {
         }
       }
     }
+    found.put(
+        CommonConfigurationKeysPublic.FS_DEFAULT_NAME_KEY,
+        FileSystem.getDefaultUri(conf).toString());
     return found;
   }
 
