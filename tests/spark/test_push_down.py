@@ -102,6 +102,90 @@ def test_filters_that_partitions_decide_are_not_evaluated_on_rows(spark, where, 
     assert sorted(answer(spark, query)) == [[i] for i in ids]
 
 
+FUNCTIONS = [
+    # what is asked, and the same in a way that only rows can answer
+    ("{f}.bucket(4, id) = 3", "{f}.bucket(4, id) + 0 = 3"),
+    ("{f}.bucket(4, id) IN (0, 2) AND id > 1", "{f}.bucket(4, id) + 0 IN (0, 2) AND id > 1"),
+    ("{f}.bucket(4, CAST(k AS INT)) <=> 1", "{f}.bucket(4, CAST(k AS INT)) + 0 <=> 1"),
+    ("NOT {f}.truncate(2, s) = 'a0'", "NOT concat({f}.truncate(2, s), '') = 'a0'"),
+    ("{f}.truncate(10, id) >= 20", "{f}.truncate(10, id) + 0 >= 20"),
+    ("{f}.truncate(10, p) = 10.0", "{f}.truncate(10, p) + 0 = 10.0"),
+    ("{f}.days(ts) < DATE '2026-01-03'", "date_add({f}.days(ts), 0) < DATE '2026-01-03'"),
+    (
+        "{f}.hours(n) = 490900 OR {f}.years(d) = 57",
+        "{f}.hours(n) + 0 = 490900 OR {f}.years(d) + 0 = 57",
+    ),
+    ("{f}.months(d) IN (672, 673) OR k IS NULL", "{f}.months(d) + 0 IN (672, 673) OR k IS NULL"),
+    ("{f}.years(n) <> 56", "{f}.years(n) + 0 <> 56"),
+    ("{f}.bucket(4, b) = 1", "{f}.bucket(4, b) + 0 = 1"),
+    ("{f}.days(ts) IS NULL", "date_add({f}.days(ts), 0) IS NULL"),
+    ("{f}.bucket(k, id) = 1", "{f}.bucket(k, id) + 0 = 1"),
+]
+
+
+def test_functions_in_filters_leave_out_files_on_spark_3_5_and_answer_as_rows_do(other_spark):
+    """Iceberg's ReplaceStaticInvoke: Spark 3.5 has made calls of code of them, which no table is told."""
+    run = other_spark("3.5").sql
+    name, functions = "lake.push_down_35.t", "lake.system"
+    run("CREATE NAMESPACE lake.push_down_35")
+    run(
+        f"CREATE TABLE {name} (id BIGINT, k SMALLINT, s STRING, p DECIMAL(9, 1), ts TIMESTAMP, "
+        "n TIMESTAMP_NTZ, d DATE, b BINARY) "
+        "PARTITIONED BY (bucket(4, id), days(ts), truncate(10, p), truncate(2, s), months(d))"
+    )
+    run(
+        f"INSERT INTO {name} SELECT id, IF(id % 5 = 4, NULL, id % 4 + 1), concat('a', id), id + 0.5, "
+        "IF(id % 7 = 6, NULL, timestamp_micros(1767225600000000 + id * 21600000000)), "
+        "to_timestamp_ntz(timestamp_micros(1767225600000000 + id * 3600000000)), "
+        "date_add(DATE '2026-01-01', CAST(id * 20 AS INT)), CAST(s AS BINARY) "
+        "FROM (SELECT id, concat('b', id) AS s FROM range(0, 40))"
+    )
+    for where, on_rows in FUNCTIONS:
+        asked, expected = (text.format(f=functions) for text in (where, on_rows))
+        rows = run(f"SELECT id FROM {name} WHERE {expected} ORDER BY id")
+        assert run(f"SELECT id FROM {name} WHERE {asked} ORDER BY id") == rows, where
+    [[text]] = run(f"EXPLAIN SELECT id FROM {name} WHERE {functions}.bucket(4, id) = 3 AND id > 1")
+    assert "bucket" in text.split("BatchScan")[-1]
+    assert "bucket" not in text.split("BatchScan")[0], "partitions decide it, not rows"
+    [[counted]] = run(f"EXPLAIN SELECT count(*) FROM {name} WHERE {functions}.bucket(4, id) = 3")
+    assert "LocalTableScan" in counted
+    for where, on_rows in FUNCTIONS[:3] + FUNCTIONS[5:8]:
+        asked, expected = (text.format(f=functions) for text in (where, on_rows))
+        left = run(f"SELECT id FROM {name} WHERE NOT coalesce({expected}, false) ORDER BY id")
+        run(f"DELETE FROM {name} WHERE {asked}")
+        assert run(f"SELECT id FROM {name} ORDER BY id") == left, where
+    run(f"DROP TABLE {name}")
+    run("DROP NAMESPACE lake.push_down_35")
+
+
+def test_deletes_by_functions_drop_whole_files_on_spark_3_5(other_spark):
+    run, name = other_spark("3.5").sql, "lake.push_down_files.t"
+    run("CREATE NAMESPACE lake.push_down_files")
+    run(f"CREATE TABLE {name} (id BIGINT, x INT) PARTITIONED BY (bucket(4, id))")
+    run(f"INSERT INTO {name} SELECT id, 0 FROM range(40)")
+    expected = run(f"SELECT id FROM {name} WHERE lake.system.bucket(4, id) + 0 <> 1 ORDER BY id")
+    assert 0 < len(expected) < 40
+    run(f"DELETE FROM {name} WHERE lake.system.bucket(4, id) = 1")
+    assert run(f"SELECT id FROM {name} ORDER BY id") == expected
+    query = f"SELECT operation FROM {name}.snapshots ORDER BY committed_at DESC LIMIT 1"
+    assert run(query) == [["delete"]]
+    run(f"UPDATE {name} SET x = 1 WHERE lake.system.bucket(4, id) = 2 AND id > 9")
+    changed = (
+        f"SELECT id FROM {name} WHERE lake.system.bucket(4, id) + 0 = 2 AND id > 9 ORDER BY id"
+    )
+    assert run(f"SELECT id FROM {name} WHERE x = 1 ORDER BY id") == run(changed)
+    assert run(f"SELECT id FROM {name} ORDER BY id") == expected
+    run(
+        f"MERGE INTO {name} t USING (SELECT id FROM range(40)) s ON t.id = s.id "
+        "AND lake.system.bucket(4, t.id) = 3 WHEN MATCHED THEN UPDATE SET x = 7"
+    )
+    merged = f"SELECT id FROM {name} WHERE lake.system.bucket(4, id) + 0 = 3 ORDER BY id"
+    assert run(f"SELECT id FROM {name} WHERE x = 7 ORDER BY id") == run(merged)
+    assert run(f"SELECT id FROM {name} ORDER BY id") == expected
+    run(f"DROP TABLE {name}")
+    run("DROP NAMESPACE lake.push_down_files")
+
+
 def test_a_limit_reads_the_files_it_needs_and_cached_plans_are_told_apart(spark):
     part = f"(SELECT * FROM {SALES} LIMIT 1)"
     query = f"SELECT (SELECT count(*) FROM {part}), (SELECT count(*) FROM (SELECT * FROM {SALES} LIMIT 5))"

@@ -7,6 +7,7 @@ import java.util.TreeSet;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.icecomb.spark.functions.FilterFunctions;
 import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.RefusedStatements;
@@ -48,6 +49,9 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
+    if (!SparkVersion.pushesFunctions()) {
+      extensions.injectOptimizerRule(FilterFunctions::new);
+    }
     if (SparkVersion.hasViews()) {
       extensions.injectCheckRule(ViewCheck::new);
     } else {

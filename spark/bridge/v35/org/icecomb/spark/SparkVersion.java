@@ -19,6 +19,11 @@ public final class SparkVersion {
     return false;
   }
 
+  /** Whether Spark hands functions in filters to tables, though it calls their code itself. */
+  public static boolean pushesFunctions() {
+    return false;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return false;

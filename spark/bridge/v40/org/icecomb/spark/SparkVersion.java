@@ -19,6 +19,11 @@ public final class SparkVersion {
     return true;
   }
 
+  /** Whether Spark hands functions in filters to tables, though it calls their code itself. */
+  public static boolean pushesFunctions() {
+    return true;
+  }
+
   /** Whether Spark's own SQL has CALL. */
   public static boolean hasCall() {
     return true;

@@ -51,6 +51,17 @@ public final class PartitionFunctions {
     return kind == null ? null : new Unbound(name.toLowerCase(Locale.ROOT), kind);
   }
 
+  /** The function that a class computes for values of a type; null where it is for others. */
+  static BoundFunction of(Class<?> code, DataType source) {
+    for (Map.Entry<String, Kind> each : KINDS.entrySet()) {
+      BoundFunction found = BoundFunction.of(each.getKey(), each.getValue(), source);
+      if (found != null && found.getClass() == code) {
+        return found;
+      }
+    }
+    return null;
+  }
+
   /** Whether a function of this canonical name is one of these, bound to a type. */
   public static boolean isOurs(String canonicalName) {
     return canonicalName != null && canonicalName.startsWith(BoundFunction.CANONICAL_PREFIX);
