@@ -371,15 +371,33 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
     place = absolute(location).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)
     folder = re.sub(r"(/metadata)?/[^/]+$", "", place) if is_file else place
-    root, _, name = folder.rpartition("/")
-    catalog = HadoopCatalog("path", {**properties, "warehouse": root or "/"})
-    identifier = (name,)
+    catalog, identifier = catalog_of(folder, properties)
     pointer: MetadataPointer
     if is_file:
         pointer = StaticPointer(catalog.io, place)
     else:
         pointer = HadoopPointer(catalog.io, folder, folder, properties)
     return Table(identifier, pointer.load(), catalog.io, pointer, catalog)
+
+
+def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalog, Identifier]:
+    """The catalog in whose warehouse a folder is a table, and what the table is called there.
+
+    Args:
+        folder: Of a file-system table, or of one that is to be made.
+        properties: As a catalog's.
+
+    Raises:
+        ValidationError: it is a metadata file, or the root.
+    """
+    place = absolute(folder).rstrip("/")
+    root, _, name = place.rpartition("/")
+    if not name or place.endswith(METADATA_SUFFIXES):
+        raise ValidationError(
+            f"{folder} cannot be the folder of a table",
+            hint="name a folder below another one; a metadata file can only be read",
+        )
+    return HadoopCatalog("path", {**properties, "warehouse": root or "/"}), (name,)
 
 
 def absolute(location: str) -> str:

@@ -107,6 +107,22 @@ class Catalogs:
 
         return open_path(name[0], dict(catalog.properties))
 
+    def home(self, handle: str, name: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
+        """The catalog that makes and drops a table, and the table's name in it.
+
+        For a place that is a file-system catalog of its own, with the properties of this one: such
+        a table is what is in its folder.
+
+        Raises:
+            ValidationError: No table can be there.
+        """
+        catalog = self[handle]
+        if len(name) > 1:
+            return catalog, name
+        from icecomb.catalog.hadoop.catalog import catalog_of
+
+        return catalog_of(name[0], dict(catalog.properties))
+
     def engine(self, handle: str) -> dict[str, str]:
         """What snapshots say about the application that made them."""
         return dict(self._engines.get(handle, {}))

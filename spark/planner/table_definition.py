@@ -18,7 +18,7 @@ from icecomb.format.spec.table_property import (
     RESERVED_PROPERTIES,
 )
 from icecomb.spark.partitioning import partition_spec
-from icecomb.spark.planner.table_name import identifier
+from icecomb.spark.planner.table_name import name_or_place
 from icecomb.spark.schema import iceberg_schema
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def parsed_definition(
 ) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
     """What a catalog makes tables of: the arguments of `Catalog.create_table`.
 
+    The name may be a place, which `Catalogs.home` has the name of.
+
     Raises:
         UnsupportedError: The statement says USING something else, or a format that Spark tables
             are not written in.
@@ -75,7 +77,7 @@ def parsed_definition(
     schema = iceberg_schema(definition.schema)
     unsorted = None
     return (
-        identifier(definition.table),
+        name_or_place(definition.table),
         schema,
         properties.get("location"),
         partition_spec(definition.partitioning, schema),
@@ -105,7 +107,7 @@ def copied_definition(
         UnsupportedError: See `parsed_definition`.
         ValidationError: See `parsed_definition`.
     """
-    name, location = identifier(table), given.get("location")
+    name, location = name_or_place(table), given.get("location")
     own = _own_properties(given) | _data_format(given)
     metadata = source.metadata
     if source.metadata_table is not None:

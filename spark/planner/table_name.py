@@ -38,11 +38,27 @@ def named(table: TableName) -> Named:
 
 
 def identifier(table: TableName) -> tuple[str, ...]:
-    """The name of a table that a statement makes, changes or drops.
+    """The name in a catalog of a table or view that a statement makes, changes or drops.
 
     Raises:
         NoSuchNamespaceError: It has too few levels, or too many.
         UnsupportedError: It names something below a table, or a table by its place.
+    """
+    name = name_or_place(table)
+    if is_place(name):
+        raise UnsupportedError(
+            f"{table.name} is a folder: a table there cannot be renamed, and no view can be there",
+            hint="name a table or view of the catalog",
+        )
+    return name
+
+
+def name_or_place(table: TableName) -> tuple[str, ...]:
+    """The name, or the place alone, of a table that a statement makes, changes or drops.
+
+    Raises:
+        NoSuchNamespaceError: It has too few levels, or too many.
+        UnsupportedError: It names something below a table.
     """
     meant = named(table)
     if meant.selector is not None:
@@ -51,13 +67,6 @@ def identifier(table: TableName) -> tuple[str, ...]:
             f"{'.'.join(meant.identifier)}: it cannot be created, altered or dropped",
             hint="name the table itself; branches and tags are made and dropped with "
             "ALTER TABLE … CREATE BRANCH, DROP BRANCH, CREATE TAG, DROP TAG",
-        )
-    if is_place(meant.identifier):
-        raise UnsupportedError(
-            f"The table in the folder {table.name} cannot be created, altered or dropped by its "
-            "place",
-            hint="do it in a catalog, or from Python with a file-system catalog (type=hadoop); "
-            "rows can be written to it",
         )
     return meant.identifier
 

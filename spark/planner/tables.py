@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
 from icecomb.format.spec.table_property import DATA_FORMAT
@@ -33,8 +33,11 @@ from icecomb.spark.planner.selectors import at_time, at_version
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.table_definition import copied_definition, parsed_definition
-from icecomb.spark.planner.table_name import identifier, is_place, named
+from icecomb.spark.planner.table_name import identifier, is_place, name_or_place, named
 from icecomb.spark.schema import spark_schema
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
 
 
 class Tables:
@@ -74,34 +77,36 @@ class Tables:
 
     def create_table(self, request: CreateTable) -> TableDescription:
         """See `CreateTable`."""
-        catalog = self._catalogs[request.catalog]
-        table = catalog.create_table(*parsed_definition(request.definition))
-        return described(self._states.pin(request.catalog, table))
+        definition = parsed_definition(request.definition)
+        name = definition[0]
+        catalog, own = self._catalogs.home(request.catalog, name)
+        return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def create_table_like(self, request: CreateTableLike) -> TableDescription:
         """See `CreateTableLike`."""
         source = self._states.find(request.source)
-        catalog = self._catalogs[request.catalog]
-        table = catalog.create_table(*copied_definition(request.table, source, request.properties))
-        return described(self._states.pin(request.catalog, table))
+        definition = copied_definition(request.table, source, request.properties)
+        name = definition[0]
+        catalog, own = self._catalogs.home(request.catalog, name)
+        return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def stage_table(self, request: StageTable) -> TableDescription:
         """See `StageTable`."""
-        catalog = self._catalogs[request.catalog]
+        definition = parsed_definition(request.definition)
+        name = definition[0]
+        catalog, own = self._catalogs.home(request.catalog, name)
         begin = {
             "create": catalog.create_table_transaction,
             "replace": catalog.replace_table_transaction,
             "create_or_replace": catalog.create_or_replace_table_transaction,
         }[request.operation]
-        definition = parsed_definition(request.definition)
-        return described(self._staged.add(request.catalog, definition[0], begin(*definition)))
+        return described(self._staged.add(request.catalog, name, begin(own, *definition[1:])))
 
     def drop_table(self, request: DropTable) -> Dropped:
         """See `DropTable`."""
         try:
-            self._catalogs[request.catalog].drop_table(
-                identifier(request.table), purge_requested=request.purge
-            )
+            catalog, own = self._catalogs.home(request.catalog, name_or_place(request.table))
+            catalog.drop_table(own, purge_requested=request.purge)
         except NoSuchTableError as error:
             if type(error) is not NoSuchTableError:
                 raise
@@ -117,9 +122,13 @@ class Tables:
 
     def alter_table(self, request: AlterTable) -> TableDescription:
         """See `AlterTable`."""
-        table = self._catalogs[request.catalog].load_table(identifier(request.table))
+        name = name_or_place(request.table)
+        table = self._catalogs.load_table(request.catalog, name)
         alter_table(table, request.changes)
-        return described(self._states.pin(request.catalog, table))
+        return self._described(request.catalog, name, table)
+
+    def _described(self, catalog: str, name: tuple[str, ...], table: Table) -> TableDescription:
+        return described(replace(self._states.pin(catalog, table), identifier=name))
 
 
 def described(state: TableState) -> TableDescription:

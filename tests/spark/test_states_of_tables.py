@@ -374,9 +374,14 @@ def test_tables_are_read_and_written_as_a_source_of_that_name(
     assert spark.read.format(name).load(f"{place}#files").count() == 2
     assert spark.sql(f"SELECT count(*) FROM lake.`{place}`").collect() == [(2,)]
     assert read(in_folder.metadata_location) == []
+    four.write.format(name).save(f"{place}_new")
+    four.write.format(name).mode("ignore").save(f"{place}_new")
+    assert read(f"{place}_new") == ['[4, "d"]']
+    four.write.format(name).mode("overwrite").save(f"{place}_new")
+    assert read(f"{place}_new") == ['[4, "d"]']
     for refused in (
         lambda: four.write.format(name).mode("append").save(in_folder.metadata_location),
-        lambda: four.write.format(name).save(f"{place}_new"),
+        lambda: four.write.format(name).save(place),
         lambda: spark.read.format(name).load(f"{place}_none"),
         lambda: spark.read.format(name).load(f"lake.{table}_none"),
         lambda: spark.read.format(name).load(),

@@ -400,13 +400,21 @@ def test_a_table_is_read_and_written_by_its_place(planner, story, tmp_path):
         for p in (place, f"{place}x")
     }
     assert [exists[p]["exists"] for p in exists] == [True, False]
-    with pytest.raises(UnsupportedError, match="by its place"):
+    with pytest.raises(UnsupportedError, match="cannot be renamed"):
+        planner.ask(
+            "rename_table",
+            catalog=planner.catalog,
+            table={"namespace": [], "name": place},
+            target={"namespace": [], "name": f"{place}2"},
+        )
+    with pytest.raises(ValidationError, match="cannot be dropped without its files"):
         planner.ask(
             "drop_table",
             catalog=planner.catalog,
             table={"namespace": [], "name": place},
             purge=False,
         )
+    assert table.refresh().scan().count() == 0
     # a metadata file is a state of its table for ever
     alone = load(planner, {"namespace": [], "name": story.table.metadata_location})
     assert rows(planner, alone) == 2
