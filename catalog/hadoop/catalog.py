@@ -74,7 +74,7 @@ class HadoopCatalog(Catalog):
                 f"Catalog {name} has no warehouse",
                 hint="name the folder of its tables: warehouse=/data/warehouse",
             )
-        self._root = absolute(warehouse).rstrip("/")
+        self._root = absolute(warehouse, properties).rstrip("/")
         self.io = FileIO(self.properties)
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
@@ -167,7 +167,7 @@ class HadoopCatalog(Catalog):
         parts = self._free_name(identifier)
         folder = self._folder(parts)
         location = definition.location
-        if location is not None and absolute(location).rstrip("/") != folder:
+        if location is not None and absolute(location, self.properties).rstrip("/") != folder:
             raise ValidationError(
                 f"{'.'.join(parts)} cannot be at {location}: the place of a file-system table "
                 f"follows from its name, {folder}",
@@ -189,7 +189,8 @@ class HadoopCatalog(Catalog):
 
     def new_location(self, table: Table, location: str) -> str:
         """See `Catalog.new_location`: a file-system table stays where it is."""
-        if absolute(checked_text("location", location)).rstrip("/") != table.location().rstrip("/"):
+        wanted = absolute(checked_text("location", location), self.properties).rstrip("/")
+        if wanted != table.location().rstrip("/"):
             raise ValidationError(
                 f"{'.'.join(table.name())} cannot be moved to {location}: a file-system table "
                 f"stays in its folder, {table.location()}",
@@ -211,7 +212,9 @@ class HadoopCatalog(Catalog):
         from icecomb.format.spec.metadata_file import read_metadata
 
         parts = self._free_name(identifier)
-        return self._make(parts, read_metadata(self.io, absolute(metadata_location)))
+        return self._make(
+            parts, read_metadata(self.io, absolute(metadata_location, self.properties))
+        )
 
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
         """Not possible: the name of a file-system table is its folder.
@@ -368,7 +371,7 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
         NoSuchIcebergTableError: it is a table of a catalog with a server.
         FileMissingError: there is no such metadata file.
     """
-    place = absolute(location).rstrip("/")
+    place = absolute(location, properties).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)
     folder = re.sub(r"(/metadata)?/[^/]+$", "", place) if is_file else place
     catalog, identifier = catalog_of(folder, properties)
@@ -390,7 +393,7 @@ def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalo
     Raises:
         ValidationError: it is a metadata file, or the root.
     """
-    place = absolute(folder).rstrip("/")
+    place = absolute(folder, properties).rstrip("/")
     root, _, name = place.rpartition("/")
     if not name or place.endswith(METADATA_SUFFIXES):
         raise ValidationError(
@@ -400,11 +403,21 @@ def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalo
     return HadoopCatalog("path", {**properties, "warehouse": root or "/"}), (name,)
 
 
-def absolute(location: str) -> str:
-    """A location as it is; a relative path from the working directory, or from ``~``."""
+def absolute(location: str, properties: Mapping[str, str]) -> str:
+    """A location as it is; a relative path from the working directory, or from ``~``.
+
+    Such a path is local, and says so where one without a scheme would not be.
+    """
     if _SCHEME.match(location):
         return location
-    return os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps the text
+    path = os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps the text
+    if location.startswith("/"):
+        return path
+    from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
+
+    if default_scheme(hadoop_properties(properties)) == "file":
+        return path
+    return f"file://{path}"
 
 
 def _readable(pointer: HadoopPointer) -> TableMetadata | None:

@@ -179,6 +179,24 @@ def test_a_relative_warehouse_is_below_the_working_directory(tmp_path, monkeypat
     assert catalog.create_table("t", ROWS.schema).location() == str(tmp_path / "lake" / "t")
 
 
+def test_a_relative_warehouse_is_local_beside_the_settings_of_a_cluster(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:2</value>"
+        "</property></configuration>"
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    catalog = load_catalog("files", type="hadoop", warehouse="lake")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    assert table.location() == f"file://{tmp_path}/lake/db/t"
+    monkeypatch.chdir(tmp_path / "lake/db")
+    assert open_table("./t").scan().count() == 1
+    with pytest.raises(FileIOError):
+        open_table(f"{tmp_path}/lake/db/t")
+
+
 @pytest.mark.parametrize(
     "hint", [None, b"", b"1", b"2", b" 3\n", b"4", b"999999999999999999999", b"-1", b"x", b"\xff\x00", b"v3"],
     ids=repr,
