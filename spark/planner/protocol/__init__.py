@@ -119,7 +119,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 17
+PROTOCOL: Final = 18
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

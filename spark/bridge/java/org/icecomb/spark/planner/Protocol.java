@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 17;
+  static final int VERSION = 18;
 
   private Protocol() {}
 
