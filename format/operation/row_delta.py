@@ -61,9 +61,13 @@ class RowDelta(MergingProducer):
         return self
 
     def validate_deleted_files(self) -> Self:
-        """Let `validate_data_files_exist` also refuse files that a `delete` snapshot removed."""
+        """Let `validate_data_files_exist` also refuse files that a `delete` snapshot removed.
+
+        That data files to remove are gone is a conflict then, too. Delete files to remove may be
+        gone: others have replaced them by such as delete the same rows, or more.
+        """
         self._validate_deleted_files = True
-        self._require_removed()
+        self.filters[_DATA].require_paths = True
         return self
 
     def validate_no_conflicting_data_files(self) -> Self:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions, live_mask
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
@@ -196,24 +197,24 @@ class MergeOnRead(RowLevelChange):
             target.branch,
             case_sensitive=target.case_sensitive,
         )
-        operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
-        for file in added:
-            operation.add_rows(file)
-        for file in deletes:
-            operation.add_deletes(file)
+        operation.validate_from_snapshot(target.snapshot_id())
+        delta = PositionDelta(
+            rows,
+            added,
+            deletes,
+            self._referenced,
+            replaces_rows=self._replaces_rows,
+            serializable=self.serializable,
+        )
+        delta.add_to(operation)
         for file in self.removed:
             operation.remove_rows(file)
-        operation.validate_data_files_exist(self._referenced)
         gone = {file.file_path for file in self.removed}
         operation.validate_data_files_exist(
             file.file_path for file in self._relied_on if file.file_path not in gone
         )
-        if self._replaces_rows or self.removed:
+        if self.removed:
             operation.validate_deleted_files()
-        if self._replaces_rows:
-            operation.validate_no_conflicting_delete_files()
-        if self.serializable:
-            operation.validate_no_conflicting_data_files()
         return WrittenChange(operation, target.metadata.schema(), added, deletes, len(self.removed))
 
     def abort(self, problem: BaseException) -> None:

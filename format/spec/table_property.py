@@ -312,7 +312,7 @@ COMMAND_DISTRIBUTION_MODE: Final = {
     command: choice(
         f"write.{command}.distribution-mode",
         ("none", "hash", "range"),
-        f"How Spark distributes the rows of {command.upper()}.",
+        f"How Spark distributes the rows of a {command.upper()} merge-on-read; by default hash.",
     )
     for command in _COMMANDS
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
+from icecomb.format.rows.deletes.position_delete import only_target
+from icecomb.format.spec.partition import partition_key
 from icecomb.spark.planner.protocol import (
     DeleteFile,
+    DeletePlace,
     EqualityDeletes,
     KeyColumns,
     PositionDeleteFiles,
@@ -18,6 +21,7 @@ from icecomb.spark.schema import spark_struct
 
 if TYPE_CHECKING:
     from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.hadoop_locations import HadoopLocations
     from icecomb.spark.planner.states import TableState
 
@@ -92,3 +96,38 @@ class ReadDeleteFiles:
 def position_delete_files(task: FileScanTask) -> list[DataFile]:
     """The position delete files of a task."""
     return [f for f in task.delete_files if f.content is DataFileContent.POSITION_DELETES]
+
+
+def own_deletes(task: FileScanTask) -> list[DataFile]:
+    """The position delete files of a task that are about no other data file."""
+    path = task.file.file_path
+    return [f for f in position_delete_files(task) if only_target(f) == path]
+
+
+class DeletePlaces:
+    """Where position deletes of data files go: each into the partition of its data file."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        self._known: dict[tuple[Any, ...], tuple[int, str]] = {}
+
+    def of(self, task: FileScanTask, told: str) -> DeletePlace:
+        """The place for a task's file.
+
+        Args:
+            task: The whole file.
+            told: Spark's name for it.
+        """
+        file = task.file
+        key = (file.spec_id, *partition_key(file.partition))
+        if key not in self._known:
+            spec = self._metadata.spec_by_id(file.spec_id)
+            folder = spec.partition_to_path(file.partition, self._metadata.schema_of(spec))
+            self._known[key] = len(self._known), f"{folder}/" if folder else ""
+        number, folder = self._known[key]
+        return DeletePlace(
+            file=None if told == file.file_path else file.file_path,
+            partition=number,
+            folder=folder,
+            has_own=bool(own_deletes(task)),
+        )

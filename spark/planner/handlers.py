@@ -76,6 +76,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.LatestOffset, streams.latest_offset),
             _served(protocol.PlanStream, streams.plan_stream),
             _served(protocol.ReadRows, metadata_rows.read_rows),
+            _served(protocol.PlanChange, writes.plan_change),
             _served(protocol.BeginWrite, writes.begin_write),
             _served(protocol.CommitWrite, writes.commit_write),
             _served(protocol.AbortWrite, writes.abort_write),

@@ -12,10 +12,22 @@ from icecomb.format.rows.metadata_columns import PARTITION
 from icecomb.format.rows.scan_task import FileScanTask, ScanTaskGroup
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.spark.planner.delete_files import ReadDeleteFiles, position_delete_files
+from icecomb.spark.planner.delete_files import (
+    DeletePlaces,
+    ReadDeleteFiles,
+    own_deletes,
+    position_delete_files,
+)
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.metadata_columns import PartitionValues
-from icecomb.spark.planner.protocol import FileEntry, FileRange, PlannedFile, PlanScan, ScanPage
+from icecomb.spark.planner.protocol import (
+    DeleteEntry,
+    FileEntry,
+    FileRange,
+    PlannedFile,
+    PlanScan,
+    ScanPage,
+)
 from icecomb.spark.planner.states import TableState
 from icecomb.spark.planner.values import partition_types, value_to_json
 
@@ -28,6 +40,9 @@ if TYPE_CHECKING:
 
 _MOST_POSITIONS: Final = 1 << 20
 """Some MiB of plan: beyond that, tasks read the delete files themselves, once an executor."""
+
+CHANGED_ROWS: Final = "rows"
+"""What a statement changes that deletes rows by position."""
 
 _PAGE_MEMBERS: Final = 2_000
 _PAGE_CHARACTERS: Final = 1 << 20
@@ -54,12 +69,14 @@ class PlannedFiles:
         self.positions = positions
         self._metadata = state.metadata
         self._split_size = split_size
-        self._rewrite = request.rewrite
+        self._has_entries = request.changes is not None
         self._locations = HadoopLocations(state.io.properties)
         self._delete_files = ReadDeleteFiles(state, self._locations)
         self._constants = _Constants(state, request.field_ids)
         asked = PARTITION.field_id in request.field_ids
         self._partitions = PartitionValues(state.metadata) if asked else None
+        by_position = request.changes == CHANGED_ROWS
+        self._delete_places = DeletePlaces(state.metadata) if by_position else None
         self._types: dict[int, list[IcebergType]] = {}
         # by identity: the parts that are not read yet hold their file
         self._parts: dict[int, _Parts] = {}
@@ -140,7 +157,8 @@ class PlannedFiles:
             ),
             equality_deletes=by_value,
             partition=None if self._partitions is None else self._partitions.of(file),
-            entry=self._entry(task) if self._rewrite else None,
+            entry=self._entry(task) if self._has_entries else None,
+            delete_place=self._delete_places.of(task, path) if self._delete_places else None,
         )
 
     def _entry(self, task: FileScanTask) -> FileEntry:
@@ -154,6 +172,10 @@ class PlannedFiles:
             rows=file.record_count,
             size=file.file_size_in_bytes,
             has_deletes=bool(task.delete_files),
+            own_deletes=tuple(
+                DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)
+                for f in (own_deletes(task) if self._delete_places else ())
+            ),
         )
 
 

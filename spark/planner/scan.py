@@ -56,7 +56,7 @@ class Scans:
         state = self._states.find(selection.reference)
         options = ReadOptions.of(selection)
         if state.metadata_table == CHANGES:
-            if request.rewrite:
+            if request.changes:
                 raise UnsupportedError(
                     f"The changes of table {state.name} cannot be changed",
                     hint="change rows of the table itself",
@@ -74,7 +74,7 @@ class Scans:
                 )
             )
         scan = _scan(state, selection, options)
-        if request.rewrite:
+        if request.changes:
             _check_is_whole(state, options)
         begun = time.monotonic()
         metrics = PlanningMetrics()

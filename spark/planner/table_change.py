@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.audit import Place
 from icecomb.spark.planner.predicates import exact_filter, row_filter
 from icecomb.spark.planner.values import partition_types, value_from_json
+from icecomb.spark.planner.written_files import delete_file
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
-    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
-    from icecomb.spark.planner.protocol import FileEntry, Replaced, WriteState
+    from icecomb.spark.planner.protocol import (
+        DeleteEntry,
+        Delta,
+        FileEntry,
+        Replaced,
+        WriteState,
+        WrittenDeletes,
+    )
     from icecomb.spark.planner.states import TableState
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
 OVERWRITE_PARTITIONS: Final = "overwrite_partitions"
 REPLACE_FILES: Final = "replace_files"
+CHANGE_ROWS: Final = "change_rows"
 
 
 def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> None:
@@ -113,6 +123,97 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
     return _guarded(change, table, str(write.command), files)
 
 
+def change_rows(  # noqa: PLR0917 - a write and what it deletes
+    table: Table,
+    state: TableState,
+    write: WriteState,
+    delta: Delta,
+    files: Sequence[DataFile],
+    summary: Mapping[str, str],
+) -> SnapshotProducer | None:
+    """Add rows, and delete others by their positions, as UPDATE, DELETE or MERGE wants it.
+
+    Args:
+        table: The table as it is now.
+        state: The table as the statement read it.
+        write: What began the write.
+        delta: The filters that the statement planned its files by, and what it deletes.
+        files: The new data files.
+        summary: More keys of the snapshot's summary.
+
+    Raises:
+        CommitFailedError: The statement did not keep the number of rows, or deletes what it has
+            not read.
+        ValidationError: Others contradicted the change meanwhile.
+    """
+    from icecomb.format.expressions.expression import AlwaysFalse
+    from icecomb.format.operation.row_delta import RowDelta
+    from icecomb.format.row_changes.position_delta import PositionDelta
+
+    if not delta.deletes and not files:
+        return None
+    if write.command == "update":
+        deleted = sum(deletes.deleted for deletes in delta.deletes)
+        _check_kept(state, deleted, sum(file.record_count for file in files))
+    entries = {entry.path: entry for entry in delta.files}
+    written = [
+        delete_file(state.metadata, write, deletes, _only_partition(state, deletes, entries))
+        for deletes in delta.deletes
+    ]
+    place = Place.of(write)
+    change = RowDelta(table.io, summary, place.branch, stage_only=place.is_staged)
+    change.validate_from_snapshot(state.snapshot_id)
+    rows = (
+        # what reads nothing of the table depends on nothing that others do to it
+        AlwaysFalse()
+        if delta.filters is None
+        else row_filter(delta.filters, state.schema, case_sensitive=True)
+    )
+    PositionDelta(
+        rows,
+        files,
+        written,
+        entries.keys(),
+        replaces_rows=write.command != "delete",
+        serializable=_is_serializable(table, str(write.command)),
+    ).add_to(change)
+    for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
+        for own in entries[path].own_deletes:
+            change.remove_deletes(_own_deletes(state, entries[path], own))
+    return change
+
+
+def _only_partition(
+    state: TableState, deletes: WrittenDeletes, entries: Mapping[str, FileEntry]
+) -> FileEntry:
+    """One of the data files of a delete file: all are in its partition.
+
+    Raises:
+        CommitFailedError: They are not, or one was not read: its rows would come back.
+    """
+    found = [entries.get(path) for path in deletes.files]
+    places = {(entry.spec_id, entry.partition) for entry in found if entry is not None}
+    if None in found or len(places) != 1 or found[0] is None:
+        raise CommitFailedError(
+            f"Table {state.name}: the delete file {deletes.file.path} is about data files that the "
+            "statement has not read, or of several partitions",
+            hint="nothing was changed; please report it with the statement",
+            table=state.name,
+        )
+    return found[0]
+
+
+def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataFile:
+    """A delete file that a plan named: what a change needs to find it in the table."""
+    return replace(
+        _data_file(state, entry),
+        content=DataFileContent.POSITION_DELETES,
+        file_path=own.path,
+        record_count=own.rows,
+        file_size_in_bytes=own.size,
+    )
+
+
 def _overwrite_since(
     table: Table, write: WriteState, snapshot_id: int | None, summary: Mapping[str, str]
 ) -> OverwriteFiles:
@@ -143,8 +244,6 @@ def _is_serializable(table: Table, command: str) -> bool:
 
 def _data_file(state: TableState, entry: FileEntry) -> DataFile:
     """The file that a plan named: what a change needs to find it in the table."""
-    from icecomb.format.manifests.manifest import DataFile
-
     types = partition_types(state.metadata, entry.spec_id)
     return DataFile(
         file_path=entry.path,
@@ -162,7 +261,10 @@ def _check_row_count(
     if any(entry.has_deletes for entry in read):
         return
     before = sum(entry.rows for entry in read)
-    after = sum(file.record_count for file in files)
+    _check_kept(state, before, sum(file.record_count for file in files))
+
+
+def _check_kept(state: TableState, before: int, after: int) -> None:
     if before != after:
         raise CommitFailedError(
             f"Table {state.name}: UPDATE read {before} rows and wrote {after}",

@@ -14,6 +14,7 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.operation.summary import snapshot_texts
+from icecomb.format.rows.write.file_options import delete_properties
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -34,6 +35,7 @@ from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
 from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.delta import Layout, delete_instructions, delta_layout, planned_change
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import (
@@ -45,6 +47,8 @@ from icecomb.spark.planner.protocol import (
     DataLocation,
     Done,
     PartitionColumn,
+    PlanChange,
+    PlannedChange,
     SortField,
     WriteInstructions,
     WriteState,
@@ -54,9 +58,11 @@ from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.table_change import (
     APPEND,
+    CHANGE_ROWS,
     OVERWRITE,
     OVERWRITE_PARTITIONS,
     REPLACE_FILES,
+    change_rows,
     check_same_table,
     overwrite,
     overwrite_partitions,
@@ -104,7 +110,7 @@ class Writes:
         metadata, options = state.metadata, _lowered(request.options)
         _check_writable(state, request, options)
         place = place_of(request.audit, metadata, branch_of(state, options))
-        if request.operation == REPLACE_FILES:
+        if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
             if options.get("branch", state.branch) != state.branch:
                 raise UnsupportedError(
@@ -121,6 +127,16 @@ class Writes:
         sort_order = metadata.sort_order()
         sorted_rows = bool(sort_order.fields)
         hashed = DISTRIBUTION_MODE.of(properties, options.get("distribution-mode"), default="hash")
+        in_order = (*ordering, *_sort_fields(sort_order, schema))
+        layout = Layout(
+            distribution=() if hashed == "none" else tuple(partitioning),
+            ordering=in_order if sorted_rows or not fanout else (),
+        )
+        deletes = None
+        if request.operation == CHANGE_ROWS:
+            layout = delta_layout(metadata, str(request.command), options, partitioning, in_order)
+            of_deletes = _writer_settings(options, delete_properties(properties))
+            deletes = delete_instructions(state, options, of_deletes)
         location = _data_location(metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
@@ -147,18 +163,27 @@ class Writes:
             partition=tuple(_partition_columns(spec, schema)),
             location=replace(location, root=told),
             operation_id=str(uuid.uuid4()),
-            distribution=() if hashed == "none" else tuple(partitioning),
-            ordering=(
-                (*ordering, *_sort_fields(sort_order, schema)) if sorted_rows or not fanout else ()
-            ),
-            fanout=fanout and not sorted_rows,
+            distribution=layout.distribution,
+            ranges=layout.ranges,
+            ordering=layout.ordering,
+            fanout=fanout and not layout.ordering,
             target_file_bytes=TARGET_FILE_BYTES.of(
                 properties, options.get("target-file-size-bytes")
             ),
             writer=_writer_settings(options, properties),
             metrics=modes,
             footer_metadata={"iceberg.schema": _schema_text(schema)},
+            deletes=deletes,
         )
+
+    def plan_change(self, request: PlanChange) -> PlannedChange:
+        """See `PlanChange`.
+
+        Raises:
+            ConfigurationError: The mode is unknown, or the table's format version cannot have it.
+            UnsupportedError: A column of the table hides what says where a row is.
+        """
+        return planned_change(self._states.find(request.reference), request)
 
     def commit_write(self, request: CommitWrite) -> Done:
         """See `CommitWrite`.
@@ -239,7 +264,7 @@ class Writes:
         from icecomb.format.operation.overwrite import MergeAppend
 
         write, replaced = request.write, request.replaced
-        names_columns = write.operation in {OVERWRITE, REPLACE_FILES}
+        names_columns = write.operation in {OVERWRITE, REPLACE_FILES, CHANGE_ROWS}
         check_same_table(table, write.uuid, write.schema_id if names_columns else None)
         files = data_files(table.metadata, write, request.files)
         summary = self._summary(write)
@@ -250,6 +275,9 @@ class Writes:
         if write.operation == REPLACE_FILES and replaced is not None:
             state = self._states.find(replaced.reference)
             return replace_files(table, state, write, replaced, files, summary)
+        if write.operation == CHANGE_ROWS and request.delta is not None:
+            state = self._states.find(request.delta.reference)
+            return change_rows(table, state, write, request.delta, files, summary)
         if write.operation != APPEND:
             raise ValueError(f"a write cannot {write.operation}")
         place = Place.of(write)
@@ -290,13 +318,8 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
-    file_format = DATA_FORMAT.of(state.metadata.properties, options.get("write-format"))
-    if file_format != "parquet":
-        raise UnsupportedError(
-            f"Table {state.name} is to be written as {file_format}; Spark writes Parquet here",
-            hint=f"set {DATA_FORMAT} to parquet",
-        )
-    _check_elements(state)
+    if request.operation != CHANGE_ROWS or request.command != "delete":
+        _check_rows(state, options)
     if "validate-from-snapshot-id" in options:
         raise UnsupportedError(
             "The write option validate-from-snapshot-id is not there yet",
@@ -309,6 +332,17 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
             hint="use writeTo(…).overwritePartitions(), or set "
             "spark.sql.sources.partitionOverwriteMode to dynamic",
         )
+
+
+def _check_rows(state: TableState, options: Mapping[str, str]) -> None:
+    """Refuse to write rows in another format, or that Spark cannot write."""
+    file_format = DATA_FORMAT.of(state.metadata.properties, options.get("write-format"))
+    if file_format != "parquet":
+        raise UnsupportedError(
+            f"Table {state.name} is to be written as {file_format}; Spark writes Parquet here",
+            hint=f"set {DATA_FORMAT} to parquet",
+        )
+    _check_elements(state)
 
 
 def _check_elements(state: TableState) -> None:

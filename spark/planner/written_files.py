@@ -6,9 +6,10 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -18,16 +19,23 @@ from icecomb.format.rows.data_metrics import (
     data_file,
     ids_of_values,
 )
+from icecomb.format.rows.deletes.position_delete_writer import referring
+from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.parquet.statistics import reliable_zeros
 from icecomb.format.spec import single_value
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
-from icecomb.spark.planner.values import value_from_json
+from icecomb.spark.planner.values import partition_types, value_from_json
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.schema import Schema
-    from icecomb.spark.planner.protocol import WriteState, WrittenFile
+    from icecomb.spark.planner.protocol import FileEntry, WriteState, WrittenDeletes, WrittenFile
+
+POSITION_DELETES: Final = Schema((DELETE_FILE_PATH, DELETE_FILE_POS))
+"""The columns of position delete files."""
+
+_FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
 def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
@@ -68,6 +76,29 @@ def data_files(
         )
         for file in files
     ]
+
+
+def delete_file(
+    metadata: TableMetadata, write: WriteState, deletes: WrittenDeletes, of: FileEntry
+) -> DataFile:
+    """A new file of position deletes.
+
+    Args:
+        metadata: The table.
+        write: What began the write.
+        deletes: What the task says of it.
+        of: A data file that it is about: all such files are in one partition.
+    """
+    file = deletes.file
+    types = partition_types(metadata, of.spec_id)
+    made = data_file(
+        _named(file.path, write),
+        file.size,
+        _metrics(file, POSITION_DELETES, dict.fromkeys(POSITION_DELETES.field_ids, _FULL)),
+        metadata.spec_by_id(of.spec_id),
+        tuple(map(value_from_json, types, of.partition)),
+    )
+    return referring(replace(made, content=DataFileContent.POSITION_DELETES))
 
 
 def _named(path: str, write: WriteState) -> str:

@@ -121,7 +121,7 @@ class Connection:
             selection=selection(loaded, filters, {}),
             field_ids=field_ids,
             hints={"parallelism": 2, "split_bytes": None, "open_cost_bytes": None},
-            rewrite=False,
+            changes=None,
             limit=None,
         )
         return size

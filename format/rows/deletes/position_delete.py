@@ -62,7 +62,7 @@ class PositionDeletes:
         return np.unique(np.concatenate(positions))
 
     def _from_file(self, path: str, delete_file: DataFile) -> Positions:
-        if _only_target(delete_file) == path:
+        if only_target(delete_file) == path:
             return _read_positions(self._io, delete_file)
         with self._lock:
             turn = self._reading.setdefault(delete_file.file_path, Lock())
@@ -102,7 +102,7 @@ def _count(by_path: Mapping[str, Positions]) -> int:
     return sum(len(p) for p in by_path.values())
 
 
-def _only_target(delete_file: DataFile) -> str | None:
+def only_target(delete_file: DataFile) -> str | None:
     """The data file all rows of a delete file are about, if its metrics prove that."""
     if delete_file.referenced_data_file is not None:
         return delete_file.referenced_data_file

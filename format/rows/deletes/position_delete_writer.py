@@ -16,7 +16,7 @@ import pyarrow as pa
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.data_metrics import MetricsConfig, MetricsKind, MetricsMode
-from icecomb.format.rows.deletes.position_delete import Positions
+from icecomb.format.rows.deletes.position_delete import Positions, only_target
 from icecomb.format.rows.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POS,
@@ -148,7 +148,7 @@ class PositionDeleteWriter:
         except BaseException as problem:
             self._io.delete([f.file_path for f in writer.abort(problem)])
             raise
-        self._done += [_referring(f) for f in written]
+        self._done += [referring(f) for f in written]
 
     def _open(self, file: DataFile) -> OpenDataFile:
         spec = self._metadata.spec_by_id(file.spec_id)
@@ -200,10 +200,6 @@ def _struct(rows: pa.Table, field: pa.Field) -> pa.StructArray:
     return pa.StructArray.from_arrays(batch.columns, fields=fields)
 
 
-def _referring(file: DataFile) -> DataFile:
+def referring(file: DataFile) -> DataFile:
     """The file with the one data file that all its deletes refer to, if so."""
-    number = DELETE_FILE_PATH.field_id
-    lower = (file.lower_bounds or {}).get(number)
-    if lower is None or lower != (file.upper_bounds or {}).get(number):
-        return file
-    return replace(file, referenced_data_file=lower.decode())
+    return replace(file, referenced_data_file=only_target(file))

@@ -4,8 +4,8 @@ A request's class is named as its method: `PlanScan` is ``plan_scan``. The bridg
 messages as records, in ``Protocol.java``; a test compares the two. What only one side can read
 travels through the other as `Any`: Spark's schemas, filters and transforms have modules of their
 own on both sides (`predicates`, `partitioning`, `alterations`; ``Condition``, ``Transforms``,
-``Changes``), and `Reference`, `WriteState` and `FileEntry` are the planner's own words, which the
-bridge hands back as it got them.
+``Changes``), and `Reference`, `WriteState`, `FileEntry` and its `DeleteEntry` are the planner's own
+words, which the bridge hands back as it got them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from icecomb.spark.planner.protocol.scans import (
     AggregateFunction,
     DecidedFilters,
     DecideFilters,
+    DeleteEntry,
     DeleteFile,
+    DeletePlace,
     EqualityDeletes,
     FileEntry,
     FileRange,
@@ -109,17 +111,22 @@ from icecomb.spark.planner.protocol.writes import (
     CommitStaged,
     CommitWrite,
     DataLocation,
+    DeleteInstructions,
     DeleteWhere,
+    Delta,
     PartitionColumn,
+    PlanChange,
+    PlannedChange,
     Possible,
     Replaced,
     SortField,
     WriteInstructions,
     WriteState,
+    WrittenDeletes,
     WrittenFile,
 )
 
-PROTOCOL: Final = 18
+PROTOCOL: Final = 19
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -146,8 +153,12 @@ __all__ = [
     "DataLocation",
     "DecideFilters",
     "DecidedFilters",
+    "DeleteEntry",
     "DeleteFile",
+    "DeleteInstructions",
+    "DeletePlace",
     "DeleteWhere",
+    "Delta",
     "Done",
     "DropNamespace",
     "DropTable",
@@ -179,8 +190,10 @@ __all__ = [
     "OpenedCatalog",
     "OpenedStream",
     "PartitionColumn",
+    "PlanChange",
     "PlanScan",
     "PlanStream",
+    "PlannedChange",
     "PlannedFile",
     "PositionDeleteFiles",
     "Possible",
@@ -215,5 +228,6 @@ __all__ = [
     "ViewExists",
     "WriteInstructions",
     "WriteState",
+    "WrittenDeletes",
     "WrittenFile",
 ]

@@ -52,14 +52,15 @@ class PlanScan(Repeatable):
         selection: Of which rows.
         field_ids: The columns to read, and `_partition` by its reserved id.
         hints: About partitions.
-        rewrite: Whether the files may be replaced, see `Replaced`.
+        changes: What a statement changes that reads this: ``files`` where it replaces them (see
+            `Replaced`), ``rows`` where it deletes rows by position (see `Delta`), else None.
         limit: How many rows are enough; None for all. Spark cuts the rows itself.
     """
 
     selection: Selection
     field_ids: tuple[int, ...]
     hints: SplitHints
-    rewrite: bool
+    changes: str | None
     limit: int | None
 
 
@@ -126,6 +127,21 @@ class Aggregated(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteEntry(Message):
+    """A file of position deletes, as the table has it.
+
+    Args:
+        path: The table's name for it.
+        rows: How many it holds.
+        size: In bytes.
+    """
+
+    path: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class FileEntry(Message):
     """A file that a statement reads and may replace, as the table has it.
 
@@ -136,6 +152,8 @@ class FileEntry(Message):
         rows: How many it holds, deleted ones included.
         size: In bytes.
         has_deletes: Whether some of its rows are deleted.
+        own_deletes: The files of position deletes that are about no other data file; only where
+            rows of it may be deleted by position.
     """
 
     path: str
@@ -144,6 +162,7 @@ class FileEntry(Message):
     rows: int
     size: int
     has_deletes: bool
+    own_deletes: tuple[DeleteEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +221,23 @@ class PositionDeleteFiles(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class DeletePlace(Message):
+    """Where position deletes of a data file go.
+
+    Args:
+        file: What they call the data file, the table's name for it, where Spark has another.
+        partition: The number of its partition, the same for files of one partition of one spec.
+        folder: The folders of that partition, each with a slash at its end.
+        has_own: Whether there are delete files about no other data file, which new ones replace.
+    """
+
+    file: str | None
+    partition: int
+    folder: str
+    has_own: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedFile(Message):
     """A file of a plan, named by its place in the list.
 
@@ -215,7 +251,8 @@ class PlannedFile(Message):
         equality_deletes: What deletes rows of it by their values.
         partition: The value of `_partition` by field name, where it was asked for; null in a table
             without partitions.
-        entry: What the bridge hands back when the file is replaced; only where that was asked for.
+        entry: What the bridge hands back when the file is changed; only where that was asked for.
+        delete_place: Where deletes of its rows go; only where `PlanScan.changes` is ``rows``.
     """
 
     path: str
@@ -227,6 +264,7 @@ class PlannedFile(Message):
     equality_deletes: tuple[EqualityDeletes, ...]
     partition: Mapping[str, Any] | None
     entry: FileEntry | None
+    delete_place: DeletePlace | None
 
 
 @dataclass(frozen=True, slots=True)

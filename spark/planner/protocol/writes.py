@@ -12,13 +12,42 @@ from icecomb.spark.planner.protocol.tables import Audit, Reference
 
 
 @dataclass(frozen=True, slots=True)
+class PlanChange(Repeatable):
+    """Asks how a statement changes rows. Answer: `PlannedChange`.
+
+    Args:
+        reference: The table's state.
+        command: ``delete``, ``update`` or ``merge``.
+    """
+
+    reference: Reference
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange(Message):
+    """How a statement changes rows.
+
+    Args:
+        merge_on_read: Whether their files stay, and position deletes say which rows are gone;
+            else the files are written anew.
+        metadata_columns: What Spark is to keep of rows that go, besides their file and position:
+            `WriteInstructions.distribution` and `WriteInstructions.ordering` may name it.
+    """
+
+    merge_on_read: bool
+    metadata_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BeginWrite(Repeatable):
     """Asks how rows are to be written. Answer: `WriteInstructions`.
 
     Args:
         reference: The table's state.
-        operation: ``append``, ``overwrite``, ``overwrite_partitions`` or ``replace_files``.
-        command: Of ``replace_files``: ``delete``, ``update`` or ``merge``.
+        operation: ``append``, ``overwrite``, ``overwrite_partitions``, ``replace_files`` or
+            ``change_rows``.
+        command: Of the last two: ``delete``, ``update`` or ``merge``.
         filters: Of ``overwrite``: which rows go.
         options: Of the write.
         audit: The session's settings.
@@ -117,6 +146,25 @@ class SortField(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteInstructions(Message):
+    """How the tasks write position deletes.
+
+    Args:
+        schema: The columns of the files, with ids.
+        by_file: Whether a file is about one data file; else about all those of a partition.
+        target_file_bytes: Where a file is full.
+        writer: Settings of the Parquet writer.
+        metrics: Metrics modes by field id.
+    """
+
+    schema: Any
+    by_file: bool
+    target_file_bytes: int
+    writer: Mapping[str, str]
+    metrics: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class WriteInstructions(Message):
     """How the tasks write.
 
@@ -127,12 +175,14 @@ class WriteInstructions(Message):
         location: Where files go.
         operation_id: Part of every file's name.
         distribution: Transforms to cluster the rows by.
+        ranges: The order whose ranges make the tasks, instead of `distribution`.
         ordering: The order of the rows in a task.
         fanout: Whether a task keeps files of several partitions open.
         target_file_bytes: Where a file is full.
         writer: Settings of the Parquet writer.
         metrics: Metrics modes by field id.
         footer_metadata: Keys for the footers.
+        deletes: Of ``change_rows``: how deletes are written.
     """
 
     write: WriteState
@@ -141,12 +191,14 @@ class WriteInstructions(Message):
     location: DataLocation
     operation_id: str
     distribution: tuple[Any, ...]
+    ranges: tuple[SortField, ...]
     ordering: tuple[SortField, ...]
     fanout: bool
     target_file_bytes: int
     writer: Mapping[str, str]
     metrics: Mapping[str, str]
     footer_metadata: Mapping[str, str]
+    deletes: DeleteInstructions | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +240,54 @@ class Replaced(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenDeletes(Message):
+    """A new file of position deletes, as the task that wrote it says.
+
+    Args:
+        file: The file, without a partition: that is its data files'.
+        files: The data files that it deletes rows of, by the table's names.
+        deleted: How many of its rows the statement has deleted; the others were deleted before.
+        replaces: Whether it has all that the delete files about its data file alone have.
+    """
+
+    file: WrittenFile
+    files: tuple[str, ...]
+    deleted: int
+    replaces: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delta(Message):
+    """The rows that UPDATE, DELETE or MERGE deletes by position.
+
+    Args:
+        reference: The state that was read.
+        filters: What its files were chosen by; None where Spark found that none need be read.
+        files: The data files that lose rows.
+        deletes: The new delete files.
+    """
+
+    reference: Reference
+    filters: tuple[Any, ...] | None
+    files: tuple[FileEntry, ...]
+    deletes: tuple[WrittenDeletes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
-    """Commits a write; nothing is committed when nothing changes. Answer: `Done`."""
+    """Commits a write; nothing is committed when nothing changes. Answer: `Done`.
+
+    Args:
+        write: What began it.
+        files: The new data files.
+        replaced: Of ``replace_files``: the files they stand for.
+        delta: Of ``change_rows``: the rows that go.
+    """
 
     write: WriteState
     files: tuple[WrittenFile, ...]
     replaced: Replaced | None
+    delta: Delta | None
 
 
 @dataclass(frozen=True, slots=True)

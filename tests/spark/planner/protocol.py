@@ -21,7 +21,7 @@ NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
     "begin_write": {"command": None, "filters": [], "options": {}, "audit": NO_AUDIT},
-    "commit_write": {"replaced": None},
+    "commit_write": {"replaced": None, "delta": None},
     "commit_staged": {"write": None, "files": []},
     "delete_where": {"audit": NO_AUDIT},
 }
@@ -54,7 +54,7 @@ class Planner:
         return self.ask("load_table", **{"catalog": self.catalog, "table": named(name), **more})
 
     def plan(
-        self, table, *filters, columns=None, rewrite=False, settings=None, limit=None, **options
+        self, table, *filters, columns=None, changes=None, settings=None, limit=None, **options
     ):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
@@ -62,7 +62,7 @@ class Planner:
             selection=selection(table, filters, options, settings),
             field_ids=[f["metadata"]["parquet.field.id"] for f in fields],
             hints=NO_HINTS,
-            rewrite=rewrite,
+            changes=changes,
             limit=limit,
         )
 

@@ -252,7 +252,7 @@ def test_options_that_are_no_numbers_or_name_nothing_are_refused(planner, story)
 
 def test_rows_are_not_replaced_by_what_options_read(planner, story):
     with pytest.raises(UnsupportedError, match="cannot read others by read options"):
-        planner.plan(planner.load(story.name), rewrite=True, branch="side")
+        planner.plan(planner.load(story.name), changes="files", branch="side")
 
 
 def test_options_of_streams_and_unknown_ones_say_nothing_to_a_query(planner, story):

@@ -31,7 +31,7 @@ def table(planner, catalog):  # the planner has made the namespace
 def begin(planner, table, operation, **more):
     """The table as a statement sees it, the files it reads, and its write."""
     loaded = planner.load(table.identifier[-1])
-    entries = [file["entry"] for file in planner.plan(loaded, rewrite=True)["files"]]
+    entries = [file["entry"] for file in planner.plan(loaded, changes="files")["files"]]
     begun = planner.ask(
         "begin_write",
         reference=loaded["reference"],

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -28,10 +29,13 @@ import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.Protocol.CanDeleteWhere;
 import org.icecomb.spark.planner.Protocol.DeleteWhere;
 import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.PlanChange;
+import org.icecomb.spark.planner.Protocol.PlannedChange;
 import org.icecomb.spark.planner.Protocol.Possible;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
+import org.icecomb.spark.write.RowLevelDelta;
 import org.icecomb.spark.write.RowLevelRewrite;
 import org.icecomb.spark.write.TableWriteBuilder;
 
@@ -128,7 +132,14 @@ public final class IcecombTable
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    return () -> new RowLevelRewrite(handle, info.command());
+    return () -> {
+      String command = info.command().name().toLowerCase(Locale.ROOT);
+      PlannedChange change =
+          handle.ask(new PlanChange(handle.reference(), command), PlannedChange.class);
+      return change.mergeOnRead()
+          ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
+          : new RowLevelRewrite(handle, info.command());
+    };
   }
 
   /** The state that this object is pinned to. */

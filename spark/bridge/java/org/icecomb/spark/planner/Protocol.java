@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 18;
+  static final int VERSION = 19;
 
   private Protocol() {}
 
@@ -150,7 +150,7 @@ public final class Protocol {
       Selection selection,
       List<Integer> fieldIds,
       SplitHints hints,
-      boolean rewrite,
+      String changes,
       Integer limit)
       implements Repeatable {}
 
@@ -174,6 +174,9 @@ public final class Protocol {
 
   public record PositionDeleteFiles(String path, List<Integer> files) {}
 
+  public record DeletePlace(String file, int partition, String folder, boolean hasOwn)
+      implements Serializable {}
+
   public record PlannedFile(
       String path,
       String format,
@@ -183,7 +186,8 @@ public final class Protocol {
       PositionDeleteFiles positionDeleteFiles,
       List<EqualityDeletes> equalityDeletes,
       Map<String, JsonNode> partition,
-      JsonNode entry) {}
+      JsonNode entry,
+      DeletePlace deletePlace) {}
 
   public record FileRange(int file, long start, long length) {}
 
@@ -249,6 +253,10 @@ public final class Protocol {
 
   // Writes
 
+  public record PlanChange(JsonNode reference, String command) implements Repeatable {}
+
+  public record PlannedChange(boolean mergeOnRead, List<String> metadataColumns) {}
+
   public record BeginWrite(
       JsonNode reference,
       String operation,
@@ -266,6 +274,13 @@ public final class Protocol {
 
   public record SortField(JsonNode transform, String direction, String nulls) {}
 
+  public record DeleteInstructions(
+      JsonNode schema,
+      boolean byFile,
+      long targetFileBytes,
+      Map<String, String> writer,
+      Map<String, String> metrics) {}
+
   public record WriteInstructions(
       JsonNode write,
       JsonNode schema,
@@ -273,12 +288,14 @@ public final class Protocol {
       DataLocation location,
       String operationId,
       JsonNode distribution,
+      List<SortField> ranges,
       List<SortField> ordering,
       boolean fanout,
       long targetFileBytes,
       Map<String, String> writer,
       Map<String, String> metrics,
-      Map<String, String> footerMetadata) {}
+      Map<String, String> footerMetadata,
+      DeleteInstructions deletes) {}
 
   public record WrittenFile(
       String path,
@@ -290,10 +307,19 @@ public final class Protocol {
 
   public record Replaced(JsonNode reference, JsonNode filters, List<JsonNode> files) {}
 
+  public record WrittenDeletes(
+      WrittenFile file, List<String> files, long deleted, boolean replaces) {}
+
+  /**
+   * @param deletes {@link WrittenDeletes}, as the text that their tasks made of them
+   */
+  public record Delta(
+      JsonNode reference, JsonNode filters, List<JsonNode> files, JsonNode deletes) {}
+
   /**
    * @param files {@link WrittenFile}s, as the text that their tasks made of them
    */
-  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced)
+  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced, Delta delta)
       implements Unrepeatable {}
 
   public record AbortWrite(JsonNode write, List<String> files) implements Repeatable {}

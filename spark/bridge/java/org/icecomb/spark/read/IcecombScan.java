@@ -199,9 +199,9 @@ class IcecombScan
     return new HashSet<>(table.ask(request, NarrowedScan.class).files());
   }
 
-  /** Whether the files that are read may be replaced. */
-  boolean isRewrite() {
-    return false;
+  /** What a statement changes that reads this: {@code files}, {@code rows}, or null for nothing. */
+  String changes() {
+    return null;
   }
 
   /** The tasks of the plan, also of files that are not read. */
@@ -221,6 +221,11 @@ class IcecombScan
   }
 
   final PartitionReaderFactory readers(boolean vectorized, Integer batchRows, JsonNode mapping) {
+    return UserReaderFactory.of(table.user(), ownReaders(vectorized, batchRows, mapping));
+  }
+
+  /** The readers for tasks that have the statement's user already. */
+  final ColumnarReaderFactory ownReaders(boolean vectorized, Integer batchRows, JsonNode mapping) {
     SparkSession spark = SparkSession.active();
     SQLConf conf = spark.sessionState().conf();
     Configuration hadoop = table.session().hadoop();
@@ -228,16 +233,14 @@ class IcecombScan
     Broadcast<SerializableConfiguration> broadcast =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new SerializableConfiguration(hadoop));
-    return UserReaderFactory.of(
-        table.user(),
-        new ColumnarReaderFactory(
-            broadcast,
-            ReadSettings.of(conf, batchRows),
-            vectorized,
-            required,
-            dataColumns,
-            conditionsOnRows(),
-            mapping == null || mapping.isNull() ? null : Json.text(mapping)));
+    return new ColumnarReaderFactory(
+        broadcast,
+        ReadSettings.of(conf, batchRows),
+        vectorized,
+        required,
+        dataColumns,
+        conditionsOnRows(),
+        mapping == null || mapping.isNull() ? null : Json.text(mapping));
   }
 
   @Override
@@ -275,7 +278,7 @@ class IcecombScan
             spark.sparkContext().defaultParallelism(),
             conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
-        isRewrite(),
+        changes(),
         limit);
   }
 

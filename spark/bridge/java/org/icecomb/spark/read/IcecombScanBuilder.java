@@ -109,6 +109,11 @@ public class IcecombScanBuilder
     return new RewriteScan(table, required, pushed.conditions(), options);
   }
 
+  /** The scan for a statement that deletes rows by their positions. */
+  final DeltaScan buildDelta() {
+    return new DeltaScan(table, required, pushed.conditions(), options);
+  }
+
   private Selection selection(List<Condition> conditions) {
     return table.selection(Condition.toJson(conditions), options);
   }

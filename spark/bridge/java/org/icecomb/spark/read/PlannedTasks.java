@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
+import org.icecomb.spark.planner.Protocol.DeletePlace;
 import org.icecomb.spark.planner.Protocol.FileRange;
 import org.icecomb.spark.planner.Protocol.KeyColumns;
 import org.icecomb.spark.planner.Protocol.PlannedFile;
@@ -26,14 +27,16 @@ final class PlannedTasks implements Consumer<ScanPage> {
 
   /**
    * @param entry what the planner is told of it
+   * @param deletePlace where deletes of its rows go, or null where none are written
+   * @param task the file with what is deleted of it, where new deletes stand for these, or null
    */
-  record ReplaceableFile(String path, String entry) {}
+  record ChangeableFile(String path, String entry, DeletePlace deletePlace, FileTask task) {}
 
   private final StructType columns;
   private final StructType partition;
   private final List<List<FileTask>> groups = new ArrayList<>();
   private final List<List<JsonNode>> groupingKeys = new ArrayList<>();
-  private final List<ReplaceableFile> replaceable = new ArrayList<>();
+  private final List<ChangeableFile> changeable = new ArrayList<>();
 
   /** What later pages may name. */
   private List<FileTask> files = new ArrayList<>();
@@ -65,10 +68,14 @@ final class PlannedTasks implements Consumer<ScanPage> {
   }
 
   private void add(PlannedFile file) {
-    files.add(FileTask.whole(file, this));
+    FileTask whole = FileTask.whole(file, this);
+    files.add(whole);
     JsonNode entry = file.entry();
     if (entry != null && !entry.isNull()) {
-      replaceable.add(new ReplaceableFile(file.path(), Json.text(entry)));
+      DeletePlace place = share(file.deletePlace());
+      boolean own = place != null && place.hasOwn();
+      changeable.add(
+          new ChangeableFile(file.path(), Json.text(entry), place, own ? whole : null));
     }
   }
 
@@ -123,9 +130,9 @@ final class PlannedTasks implements Consumer<ScanPage> {
     return groups.size();
   }
 
-  /** The files that may be replaced, if that was asked for. */
-  List<ReplaceableFile> replaceable() {
-    return replaceable;
+  /** The files that may be changed, if that was asked for. */
+  List<ChangeableFile> changeable() {
+    return changeable;
   }
 
   // What files are made of

@@ -80,6 +80,10 @@ final class PositionDeletes {
     }
   }
 
+  long[] positions() {
+    return positions;
+  }
+
   /** Index of the first deleted position that is not before the given one. */
   private int firstFrom(long position) {
     int index = Arrays.binarySearch(positions, position);

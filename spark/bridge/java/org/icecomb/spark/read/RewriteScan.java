@@ -1,7 +1,6 @@
 package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -17,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.read.PlannedTasks.ReplaceableFile;
+import org.icecomb.spark.read.PlannedTasks.ChangeableFile;
 
 /**
  * The files that UPDATE, DELETE or MERGE writes anew, each with all its live rows.
@@ -25,7 +24,7 @@ import org.icecomb.spark.read.PlannedTasks.ReplaceableFile;
  * <p>Filters only choose files here. Before the files are read, Spark runs a query of its own that
  * finds which of them hold rows that change at all, and names these.
  */
-public final class RewriteScan extends IcecombScan {
+public final class RewriteScan extends ChangeScan {
 
   private List<String> read = List.of();
 
@@ -34,18 +33,7 @@ public final class RewriteScan extends IcecombScan {
       StructType required,
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
-    super(table, required, conditions, options, null);
-    if (readsMetadata(MetadataColumns.DELETED)) {
-      // A scan that reads it hands out deleted rows, which would be written anew.
-      throw new UnsupportedOperationException(
-          "A statement that changes rows of " + table.name() + " cannot ask for _deleted\n"
-              + "  hint: select the rows by other columns: those that are deleted are not changed");
-    }
-  }
-
-  /** What the planner chose the files by. */
-  public ArrayNode fileConditions() {
-    return conditionsJson();
+    super(table, required, conditions, options);
   }
 
   /** The files that the statement replaces: exactly those that its tasks were given to read. */
@@ -56,9 +44,9 @@ public final class RewriteScan extends IcecombScan {
   @Override
   public InputPartition[] planInputPartitions() {
     read =
-        tasks().replaceable().stream()
+        tasks().changeable().stream()
             .filter(file -> isRead(file.path()))
-            .map(ReplaceableFile::entry)
+            .map(ChangeableFile::entry)
             .toList();
     return super.planInputPartitions();
   }
@@ -72,7 +60,7 @@ public final class RewriteScan extends IcecombScan {
   @Override
   Set<String> files(Predicate[] predicates) {
     Set<String> planned =
-        tasks().replaceable().stream().map(ReplaceableFile::path).collect(Collectors.toSet());
+        tasks().changeable().stream().map(ChangeableFile::path).collect(Collectors.toSet());
     Set<String> touched = null;
     for (Predicate predicate : predicates) {
       Set<String> named = files(predicate);
@@ -109,23 +97,12 @@ public final class RewriteScan extends IcecombScan {
   }
 
   @Override
-  boolean isRewrite() {
-    return true;
+  String changes() {
+    return "files";
   }
 
   @Override
   List<Condition> conditionsOnRows() {
     return List.of();
-  }
-
-  /** Never equal to another one: what it reads is what its statement replaces. */
-  @Override
-  public boolean equals(Object other) {
-    return this == other;
-  }
-
-  @Override
-  public int hashCode() {
-    return System.identityHashCode(this);
   }
 }

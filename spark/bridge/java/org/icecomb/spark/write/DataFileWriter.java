@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.WrittenFile;
 
-/** Writes one Parquet data file, and says what is in it when it is finished. */
+/** Writes one Parquet file of a table, and says what is in it when it is finished. */
 final class DataFileWriter {
 
   private static final int ROWS_BETWEEN_SIZE_CHECKS = 1_000;
@@ -50,17 +50,20 @@ final class DataFileWriter {
   }
 
   WrittenFiles.DataFile finish() throws IOException {
+    return new WrittenFiles.DataFile(location, Json.text(Json.of(finished())));
+  }
+
+  /** Finishes the file; what the planner is to be told of it. */
+  WrittenFile finished() throws IOException {
     writer.close();
     List<BlockMetaData> groups = writer.getFooter().getBlocks();
-    WrittenFile written =
-        new WrittenFile(
-            location,
-            file.length(),
-            rows,
-            key.toJson(),
-            groups.stream().map(BlockMetaData::getStartingPos).toList(),
-            ColumnMetrics.toJson(groups, settings.metrics()));
-    return new WrittenFiles.DataFile(location, Json.text(Json.of(written)));
+    return new WrittenFile(
+        location,
+        file.length(),
+        rows,
+        key.toJson(),
+        groups.stream().map(BlockMetaData::getStartingPos).toList(),
+        ColumnMetrics.toJson(groups, settings.metrics()));
   }
 
   /** Closes what is open; the caller deletes the file. */

@@ -21,9 +21,12 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
 
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    String prefix =
-        String.format(Locale.ROOT, "%05d-%d-%s", partitionId, taskId, settings.operationId());
-    return new TaskWriter(this, prefix);
+    return new TaskWriter(this, filePrefix(partitionId, taskId));
+  }
+
+  /** What the names of a task's files begin with. */
+  String filePrefix(int partitionId, long taskId) {
+    return String.format(Locale.ROOT, "%05d-%d-%s", partitionId, taskId, settings.operationId());
   }
 
   /**
@@ -88,7 +91,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       for (PartitionKey key : new ArrayList<>(open.keySet())) {
         finish(key);
       }
-      return new WrittenFiles(new ArrayList<>(finished));
+      return new WrittenFiles(new ArrayList<>(finished), List.of());
     }
 
     /** Leaves no file behind, finished or not. */

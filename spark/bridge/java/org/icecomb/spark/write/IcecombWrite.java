@@ -1,14 +1,12 @@
 package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.util.RawValue;
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -25,7 +23,6 @@ import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
-import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AbortWrite;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
@@ -35,7 +32,7 @@ import org.icecomb.spark.planner.Protocol.WriteInstructions;
  *
  * <p>Files of a failed write are deleted, unless the commit may have happened after all.
  */
-final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
+class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   private final TableHandle table;
   private final WriteInstructions instructions;
@@ -48,10 +45,8 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
     /**
      * @param write names the write to the planner
-     * @param files what the planner is to be told of the files
-     * @param paths where they are
      */
-    void commit(JsonNode write, ArrayNode files, List<String> paths);
+    void commit(JsonNode write, FinishedFiles finished);
   }
 
   /**
@@ -71,6 +66,9 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
   /** Rows of a partition go to one task, so that each partition gets few files. */
   @Override
   public Distribution requiredDistribution() {
+    if (!instructions.ranges().isEmpty()) {
+      return Distributions.ordered(Transforms.ordering(instructions.ranges()));
+    }
     JsonNode distribution = instructions.distribution();
     return distribution.isEmpty()
         ? Distributions.unspecified()
@@ -94,6 +92,11 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
   @Override
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    return UserWriterFactory.of(table.user(), rowWriters());
+  }
+
+  /** The writers of rows, for tasks that have the statement's user already. */
+  final DataFileWriterFactory rowWriters() {
     SparkSession spark = SparkSession.active();
     String calendar =
         spark.sessionState().conf().getConfString("spark.sql.parquet.datetimeRebaseModeInWrite");
@@ -103,12 +106,12 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
               + "Iceberg tables misread; set it to CORRECTED");
     }
     WriteSettings settings = WriteSettings.of(instructions);
-    return UserWriterFactory.of(
-        table.user(),
-        new DataFileWriterFactory(
-            JavaSparkContext.fromSparkContext(spark.sparkContext())
-                .broadcast(new SerializableConfiguration(configuration(spark, settings))),
-            settings));
+    return new DataFileWriterFactory(broadcast(spark, settings), settings);
+  }
+
+  final Broadcast<SerializableConfiguration> broadcast(SparkSession spark, WriteSettings settings) {
+    return JavaSparkContext.fromSparkContext(spark.sparkContext())
+        .broadcast(new SerializableConfiguration(configuration(spark, settings)));
   }
 
   /** Spark's own preparation, then what must not depend on the session's settings. */
@@ -134,20 +137,11 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
 
   @Override
   public void commit(WriterCommitMessage[] messages) {
-    ArrayNode files = Json.array();
-    List<String> paths = new ArrayList<>();
-    for (WriterCommitMessage message : messages) {
-      if (message instanceof WrittenFiles written) {
-        for (WrittenFiles.DataFile file : written.files()) {
-          files.addRawValue(new RawValue(file.json()));
-          paths.add(file.path());
-        }
-      }
-    }
+    FinishedFiles finished = FinishedFiles.of(messages);
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      commit.commit(instructions.write(), files, paths);
+      commit.commit(instructions.write(), finished);
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);
@@ -159,12 +153,7 @@ final class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite 
     if (commitUnknown) {
       return;
     }
-    List<String> paths = new ArrayList<>();
-    for (WriterCommitMessage message : messages) {
-      if (message instanceof WrittenFiles written) {
-        written.files().forEach(file -> paths.add(file.path()));
-      }
-    }
+    List<String> paths = FinishedFiles.of(messages).paths();
     table.session().cleanUp(catalog -> new AbortWrite(instructions.write(), paths));
   }
 }

@@ -2,7 +2,6 @@ package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
@@ -13,7 +12,6 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Done;
-import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /** Asks the planner how rows are to be written into a table. */
@@ -28,9 +26,14 @@ public class IcecombWriteBuilder implements WriteBuilder {
   }
 
   @Override
-  public final Write build() {
+  public Write build() {
+    return new IcecombWrite(table, instructions(), this::commit);
+  }
+
+  /** What the planner says of the write. */
+  final WriteInstructions instructions() {
     BeginWrite request = begin(info.options().asCaseSensitiveMap());
-    return new IcecombWrite(table, table.ask(request, WriteInstructions.class), this::commit);
+    return table.ask(request, WriteInstructions.class);
   }
 
   /** What the write is to do. */
@@ -54,15 +57,12 @@ public class IcecombWriteBuilder implements WriteBuilder {
    * Commits the files of a write.
    *
    * @param write names the write to the planner
-   * @param files what the planner is to be told of them
-   * @param paths where they are
    */
-  protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
-    commit(write, files, (Replaced) null);
+  protected void commit(JsonNode write, FinishedFiles finished) {
+    commit(new CommitWrite(write, finished.files(), null, null));
   }
 
-  /** Commits the files of a write, in place of those that were read. */
-  final void commit(JsonNode write, ArrayNode files, Replaced replaced) {
-    table.session().ask(catalog -> new CommitWrite(write, files, replaced), Done.class);
+  final void commit(CommitWrite request) {
+    table.session().ask(catalog -> request, Done.class);
   }
 }

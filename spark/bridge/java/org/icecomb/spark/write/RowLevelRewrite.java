@@ -1,8 +1,6 @@
 package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -15,6 +13,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
@@ -81,10 +80,10 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
     /** Which files were read is known only when they were. */
     @Override
-    protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
+    protected void commit(JsonNode write, FinishedFiles finished) {
       Replaced replaced =
           new Replaced(table.reference(), read.fileConditions(), read.replacedFiles());
-      commit(write, files, replaced);
+      commit(new CommitWrite(write, finished.files(), replaced, null));
     }
   }
 }

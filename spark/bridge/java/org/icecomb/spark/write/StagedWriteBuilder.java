@@ -11,14 +11,14 @@ import org.icecomb.spark.TableHandle;
 /** A write into a table that is still being made, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
 
-  private final IcecombWrite.Commit keep;
+  private final Keeping keep;
 
   /**
    * @param keep keeps the files until the table is committed
    */
   public StagedWriteBuilder(TableHandle table, LogicalWriteInfo info, Keeping keep) {
     super(table, info);
-    this.keep = keep::keep;
+    this.keep = keep;
   }
 
   /** Keeps the files of a write. */
@@ -40,7 +40,7 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
   }
 
   @Override
-  protected void commit(JsonNode write, ArrayNode files, List<String> paths) {
-    keep.commit(write, files, paths);
+  protected void commit(JsonNode write, FinishedFiles finished) {
+    keep.keep(write, finished.files(), finished.paths());
   }
 }

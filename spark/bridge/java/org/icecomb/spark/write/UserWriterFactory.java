@@ -28,16 +28,34 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
     }
   }
 
-  private record Writer(TaskUser user, DataWriter<InternalRow> writer)
-      implements DataWriter<InternalRow> {
+  /** A writer in the name of a user. */
+  static class Writer implements DataWriter<InternalRow> {
+
+    private final TaskUser user;
+    private final DataWriter<InternalRow> writer;
+
+    Writer(TaskUser user, DataWriter<InternalRow> writer) {
+      this.user = user;
+      this.writer = writer;
+    }
+
+    /** Work that has no result. */
+    @FunctionalInterface
+    interface Step {
+      void run() throws IOException;
+    }
+
+    final void run(Step step) throws IOException {
+      user.run(
+          () -> {
+            step.run();
+            return null;
+          });
+    }
 
     @Override
     public void write(InternalRow row) throws IOException {
-      user.run(
-          () -> {
-            writer.write(row);
-            return null;
-          });
+      run(() -> writer.write(row));
     }
 
     @Override
@@ -47,11 +65,7 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
 
     @Override
     public void abort() throws IOException {
-      user.run(
-          () -> {
-            writer.abort();
-            return null;
-          });
+      run(writer::abort);
     }
 
     @Override

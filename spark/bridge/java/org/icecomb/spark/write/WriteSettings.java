@@ -7,6 +7,7 @@ import java.util.Map;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol;
+import org.icecomb.spark.planner.Protocol.DeleteInstructions;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
@@ -49,5 +50,20 @@ record WriteSettings(
         instructions.writer(),
         instructions.metrics(),
         instructions.footerMetadata());
+  }
+
+  /** How position deletes are written; which folders they go to depends on their data files. */
+  static WriteSettings ofDeletes(WriteInstructions instructions) {
+    DeleteInstructions deletes = instructions.deletes();
+    return new WriteSettings(
+        Schemas.parse(deletes.schema()),
+        List.of(),
+        new DataLocation(instructions.location()),
+        instructions.operationId(),
+        instructions.fanout(),
+        deletes.targetFileBytes(),
+        deletes.writer(),
+        deletes.metrics(),
+        Map.of());
   }
 }

@@ -1,0 +1,67 @@
+package org.icecomb.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.convert.Condition;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.DeletePlace;
+import org.icecomb.spark.read.PlannedTasks.ChangeableFile;
+
+/** The rows that UPDATE, DELETE or MERGE may delete by their positions: read as in a query. */
+public final class DeltaScan extends ChangeScan {
+
+  DeltaScan(
+      TableHandle table,
+      StructType required,
+      List<Condition> conditions,
+      CaseInsensitiveStringMap options) {
+    super(table, required, conditions, options);
+  }
+
+  @Override
+  String changes() {
+    return "rows";
+  }
+
+  /** What the tasks that write deletes are told of the files that rows were read of. */
+  public ChangedFiles changedFiles() {
+    Map<String, DeletePlace> places = new HashMap<>();
+    Map<String, FileTask> deleted = new HashMap<>();
+    for (ChangeableFile file : tasks().changeable()) {
+      places.put(file.path(), file.deletePlace());
+      if (file.deletePlace().hasOwn()) {
+        deleted.put(file.path(), file.task());
+      }
+    }
+    return new ChangedFiles(places, deleted, deleted.isEmpty() ? null : ownReaders());
+  }
+
+  private ColumnarReaderFactory ownReaders() {
+    return ownReaders(plan().vectorized(), plan().batchRows(), plan().nameMapping());
+  }
+
+  /** What the planner is told of files that lose rows. */
+  public List<JsonNode> entries(Collection<String> paths) {
+    Set<String> wanted = new HashSet<>(paths);
+    List<JsonNode> entries = new ArrayList<>();
+    for (ChangeableFile file : tasks().changeable()) {
+      if (wanted.remove(file.path())) {
+        entries.add(Json.parse(file.entry()));
+      }
+    }
+    if (!wanted.isEmpty()) {
+      throw new IllegalStateException(
+          "A statement deletes rows of files that it did not plan to read: " + wanted);
+    }
+    return entries;
+  }
+}

@@ -1,0 +1,40 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.util.RawValue;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.icecomb.spark.planner.Json;
+
+/**
+ * The files of all tasks of a write.
+ *
+ * @param files what the planner is to be told of the data files
+ * @param deletes what it is to be told of the delete files
+ * @param changed the data files that these are about, by Spark's names
+ * @param paths where all files are
+ */
+record FinishedFiles(ArrayNode files, ArrayNode deletes, Set<String> changed, List<String> paths) {
+
+  static FinishedFiles of(WriterCommitMessage[] messages) {
+    FinishedFiles all =
+        new FinishedFiles(Json.array(), Json.array(), new LinkedHashSet<>(), new ArrayList<>());
+    for (WriterCommitMessage message : messages) {
+      if (message instanceof WrittenFiles written) {
+        for (WrittenFiles.DataFile file : written.files()) {
+          all.files.addRawValue(new RawValue(file.json()));
+          all.paths.add(file.path());
+        }
+        for (WrittenFiles.DeleteFile file : written.deletes()) {
+          all.deletes.addRawValue(new RawValue(file.json()));
+          all.changed.addAll(file.changed());
+          all.paths.add(file.path());
+        }
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,192 @@
+package org.icecomb.spark.write;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.DeletePlace;
+import org.icecomb.spark.planner.Protocol.WrittenDeletes;
+import org.icecomb.spark.planner.Protocol.WrittenFile;
+
+/**
+ * Writes the position deletes of one task, each file sorted by data file and position.
+ *
+ * <p>Positions are held until the files are written: where rows come sorted, those of one data file
+ * or partition, else all. Deletes of a data file that has delete files of its own are
+ * written together with these, so that new files stand for the old ones.
+ */
+final class PositionDeleteWriter {
+
+  private final PositionDeltaWriterFactory factory;
+  private final WriteSettings settings;
+  private final String filePrefix;
+  private final Map<Object, Unit> open = new HashMap<>();
+  private final List<WrittenFiles.DeleteFile> finished = new ArrayList<>();
+  private final List<Path> created = new ArrayList<>();
+  private DataFileWriter writing;
+  private UTF8String currentFile;
+  private Unit currentUnit;
+  private Positions current;
+
+  /** What goes into one file, or into several where one is full. */
+  private static final class Unit {
+
+    private final DeletePlace place;
+
+    /** By the table's names, in the order of their bytes. */
+    private final TreeMap<UTF8String, Deleted> files = new TreeMap<>();
+
+    Unit(DeletePlace place) {
+      this.place = place;
+    }
+  }
+
+  /**
+   * @param path Spark's name for the data file
+   */
+  private record Deleted(String path, Positions positions) {}
+
+  PositionDeleteWriter(PositionDeltaWriterFactory factory, String filePrefix) {
+    this.factory = factory;
+    this.settings = factory.deletes();
+    this.filePrefix = filePrefix;
+  }
+
+  void delete(UTF8String file, long position) throws IOException {
+    if (!file.equals(currentFile)) {
+      turnTo(file.clone());
+    }
+    current.add(position);
+  }
+
+  private void turnTo(UTF8String file) throws IOException {
+    String path = file.toString();
+    DeletePlace place = factory.files().value().place(path);
+    Object key = factory.byFile() ? file : (Object) place.partition();
+    Unit unit = open.get(key);
+    if (unit == null) {
+      if (currentUnit != null && !settings.fanout()) {
+        finishAll();
+      }
+      unit = new Unit(place);
+      open.put(key, unit);
+    }
+    currentFile = file;
+    currentUnit = unit;
+    UTF8String name = place.file() == null ? file : UTF8String.fromString(place.file());
+    current =
+        unit.files.computeIfAbsent(name, each -> new Deleted(path, new Positions()))
+            .positions();
+  }
+
+  List<WrittenFiles.DeleteFile> finish() throws IOException {
+    finishAll();
+    return List.copyOf(finished);
+  }
+
+  private void finishAll() throws IOException {
+    for (Unit unit : open.values()) {
+      write(unit);
+    }
+    open.clear();
+    currentFile = null;
+    currentUnit = null;
+    current = null;
+  }
+
+  private void write(Unit unit) throws IOException {
+    Part part = null;
+    InternalRow row = new GenericInternalRow(2);
+    for (Map.Entry<UTF8String, Deleted> entry : unit.files.entrySet()) {
+      long[] fresh = entry.getValue().positions().sorted();
+      long[] before =
+          factory.byFile() ? factory.files().value().deletedBefore(entry.getValue().path()) : null;
+      row.update(0, entry.getKey());
+      for (long position : before == null ? fresh : together(fresh, before)) {
+        if (part == null) {
+          part = new Part(unit.place, before != null);
+        }
+        row.setLong(1, position);
+        part.write(row, entry, before == null || Arrays.binarySearch(fresh, position) >= 0);
+        if (writing.isFull()) {
+          part.finish();
+          part = null;
+        }
+      }
+    }
+    if (part != null) {
+      part.finish();
+    }
+  }
+
+  private static long[] together(long[] fresh, long[] before) {
+    Positions all = new Positions();
+    all.addAll(before);
+    all.addAll(fresh);
+    return all.sorted();
+  }
+
+  /** A file that is being written. */
+  private final class Part {
+
+    private final String location;
+    private final boolean replaces;
+    private final List<String> names = new ArrayList<>();
+    private final List<String> paths = new ArrayList<>();
+    private Deleted last;
+    private long deleted;
+
+    Part(DeletePlace place, boolean replaces) throws IOException {
+      String name =
+          String.format(
+              Locale.ROOT, "%s-%05d-deletes.parquet", filePrefix, created.size() + 1);
+      location = settings.location().of(place.folder(), name);
+      this.replaces = replaces;
+      Path path = new Path(location);
+      created.add(path);
+      Configuration conf = factory.hadoop().value().value();
+      PartitionKey none = PartitionKey.of(List.of(), null);
+      writing = new DataFileWriter(conf, settings, path, location, none);
+    }
+
+    void write(InternalRow row, Map.Entry<UTF8String, Deleted> file, boolean isNew)
+        throws IOException {
+      if (last != file.getValue()) {
+        last = file.getValue();
+        names.add(file.getKey().toString());
+        paths.add(last.path());
+      }
+      writing.write(row);
+      deleted += isNew ? 1 : 0;
+    }
+
+    void finish() throws IOException {
+      WrittenFile file = writing.finished();
+      writing = null;
+      WrittenDeletes written = new WrittenDeletes(file, names, deleted, replaces);
+      finished.add(
+          new WrittenFiles.DeleteFile(location, Json.text(Json.of(written)), List.copyOf(paths)));
+    }
+  }
+
+  /** Leaves no file behind, finished or not. */
+  void abort() throws IOException {
+    if (writing != null) {
+      writing.abandon();
+      writing = null;
+    }
+    for (Path path : created) {
+      path.getFileSystem(factory.hadoop().value().value()).delete(path, false);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package org.icecomb.spark.write;
+
+import java.util.function.Supplier;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
+import org.icecomb.spark.read.ChangedFiles;
+import org.icecomb.spark.read.MetadataColumns;
+
+/** Tasks write data files and files of position deletes, the planner makes one commit of them. */
+final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, DeltaBatchWrite {
+
+  private final TableHandle table;
+  private final WriteInstructions instructions;
+  private final StructType rowId;
+  private final Supplier<ChangedFiles> files;
+
+  /**
+   * @param rowId how Spark says where a row is that goes
+   * @param files the data files that rows may go of; asked when they are planned
+   */
+  PositionDeltaWrite(
+      TableHandle table,
+      WriteInstructions instructions,
+      StructType rowId,
+      Supplier<ChangedFiles> files,
+      Commit commit) {
+    super(table, instructions, commit);
+    this.table = table;
+    this.instructions = instructions;
+    this.rowId = rowId;
+    this.files = files;
+  }
+
+  @Override
+  public DeltaBatchWrite toBatch() {
+    return this;
+  }
+
+  @Override
+  public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    SparkSession spark = SparkSession.active();
+    WriteSettings deletes = WriteSettings.ofDeletes(instructions);
+    return UserDeltaWriterFactory.of(
+        table.user(),
+        new PositionDeltaWriterFactory(
+            rowWriters(),
+            broadcast(spark, deletes),
+            deletes,
+            instructions.deletes().byFile(),
+            JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(files.get()),
+            rowId.fieldIndex(MetadataColumns.FILE),
+            rowId.fieldIndex(MetadataColumns.POSITION)));
+  }
+}

@@ -1,0 +1,83 @@
+package org.icecomb.spark.write;
+
+import java.io.IOException;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.util.SerializableConfiguration;
+import org.icecomb.spark.read.ChangedFiles;
+
+/**
+ * Makes the writers of a change on the executors.
+ *
+ * @param rows makes the writers of new rows
+ * @param hadoop how delete files are written
+ * @param byFile whether a delete file is about one data file; else about all of a partition
+ * @param fileOrdinal where the data file stands in a row's id
+ * @param positionOrdinal where the position stands in it
+ */
+record PositionDeltaWriterFactory(
+    DataFileWriterFactory rows,
+    Broadcast<SerializableConfiguration> hadoop,
+    WriteSettings deletes,
+    boolean byFile,
+    Broadcast<ChangedFiles> files,
+    int fileOrdinal,
+    int positionOrdinal)
+    implements DeltaWriterFactory {
+
+  @Override
+  public DeltaWriter<InternalRow> createWriter(int partitionId, long taskId) {
+    return new TaskWriter(
+        this,
+        rows.createWriter(partitionId, taskId),
+        new PositionDeleteWriter(this, rows.filePrefix(partitionId, taskId)));
+  }
+
+  private record TaskWriter(
+      PositionDeltaWriterFactory factory,
+      DataWriter<InternalRow> rows,
+      PositionDeleteWriter deletes)
+      implements DeltaWriter<InternalRow> {
+
+    @Override
+    public void delete(InternalRow metadata, InternalRow id) throws IOException {
+      deletes.delete(
+          id.getUTF8String(factory.fileOrdinal()), id.getLong(factory.positionOrdinal()));
+    }
+
+    @Override
+    public void update(InternalRow metadata, InternalRow id, InternalRow row) {
+      throw new UnsupportedOperationException("An updated row is deleted and inserted");
+    }
+
+    @Override
+    public void insert(InternalRow row) throws IOException {
+      rows.write(row);
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+      WrittenFiles written = (WrittenFiles) rows.commit();
+      return new WrittenFiles(written.files(), deletes.finish());
+    }
+
+    /** Leaves no file behind, finished or not. */
+    @Override
+    public void abort() throws IOException {
+      try {
+        rows.abort();
+      } finally {
+        deletes.abort();
+      }
+    }
+
+    @Override
+    public void close() throws IOException {
+      rows.close();
+    }
+  }
+}

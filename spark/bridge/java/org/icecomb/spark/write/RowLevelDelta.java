@@ -1,0 +1,126 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.SupportsDelta;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.CommitWrite;
+import org.icecomb.spark.planner.Protocol.Delta;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
+import org.icecomb.spark.read.ChangedFiles;
+import org.icecomb.spark.read.DeltaScan;
+import org.icecomb.spark.read.DeltaScanBuilder;
+import org.icecomb.spark.read.MetadataColumns;
+
+/**
+ * UPDATE, DELETE or MERGE that leaves files as they are: Spark says which rows go, by file and
+ * position, and which come, and one commit adds the deletes and the rows. An updated row goes and
+ * comes.
+ */
+public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
+
+  private final TableHandle table;
+  private final Command command;
+  private final List<String> metadataColumns;
+  private DeltaScan scan;
+
+  /**
+   * @param metadataColumns what Spark is to keep of rows that go
+   */
+  public RowLevelDelta(TableHandle table, Command command, List<String> metadataColumns) {
+    this.table = table;
+    this.command = command;
+    this.metadataColumns = metadataColumns;
+  }
+
+  @Override
+  public Command command() {
+    return command;
+  }
+
+  @Override
+  public String description() {
+    return "icecomb " + command + " of " + table.name();
+  }
+
+  @Override
+  public NamedReference[] rowId() {
+    return new NamedReference[] {
+      Expressions.column(MetadataColumns.FILE), Expressions.column(MetadataColumns.POSITION)
+    };
+  }
+
+  @Override
+  public NamedReference[] requiredMetadataAttributes() {
+    return metadataColumns.stream().map(Expressions::column).toArray(NamedReference[]::new);
+  }
+
+  @Override
+  public boolean representUpdateAsDeleteAndInsert() {
+    return true;
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new DeltaScanBuilder(table, options, built -> scan = built);
+  }
+
+  @Override
+  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new Builder(info, scan);
+  }
+
+  private final class Builder extends IcecombWriteBuilder implements DeltaWriteBuilder {
+
+    private final LogicalWriteInfo info;
+
+    /** Null where Spark found out that no row of the table can change. */
+    private final DeltaScan read;
+
+    Builder(LogicalWriteInfo info, DeltaScan read) {
+      super(table, info);
+      this.info = info;
+      this.read = read;
+    }
+
+    @Override
+    public DeltaWrite build() {
+      WriteInstructions instructions = instructions();
+      return new PositionDeltaWrite(
+          table,
+          instructions,
+          info.rowIdSchema().orElseThrow(),
+          () -> read == null ? ChangedFiles.NONE : read.changedFiles(),
+          this::commit);
+    }
+
+    @Override
+    protected BeginWrite begin(Map<String, String> options) {
+      String statement = command.name().toLowerCase(Locale.ROOT);
+      return begin("change_rows", statement, Json.array(), options);
+    }
+
+    @Override
+    protected void commit(JsonNode write, FinishedFiles finished) {
+      Delta delta =
+          new Delta(
+              table.reference(),
+              read == null ? null : read.fileConditions(),
+              read == null ? List.of() : read.entries(finished.changed()),
+              finished.deletes());
+      commit(new CommitWrite(write, finished.files(), null, delta));
+    }
+  }
+}

@@ -1,0 +1,164 @@
+"""DELETE, UPDATE and MERGE of Spark on tables that are merged on read."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from pyspark.errors import PySparkException
+
+NAMESPACE = "merge_on_read_tests"
+NUMBERS = itertools.count(1)
+MODES = ", ".join(f"'write.{c}.mode'='merge-on-read'" for c in ("delete", "update", "merge"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(spark):
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+
+
+@pytest.fixture
+def name(spark):
+    """A name that is free."""
+    table = f"lake.{NAMESPACE}.t{next(NUMBERS)}"
+    yield table
+    spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+@pytest.fixture
+def orders(spark, name):
+    """Ten rows in two partitions, two files each."""
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, k STRING, x DOUBLE) USING iceberg PARTITIONED BY (k) "
+        f"TBLPROPERTIES ({MODES})"
+    )
+    for first in (0, 5):
+        spark.sql(
+            f"INSERT INTO {name} SELECT id, IF(id % 2 = 0, 'even', 'odd'), id / 2 "
+            f"FROM range({first}, {first + 5})"
+        )
+    return name
+
+
+def load(catalog, name):
+    return catalog.load_table(name.removeprefix("lake."))
+
+
+def java(name):
+    return f"ice.{name.removeprefix('lake.')}"
+
+
+def found(spark, name, columns="*", order="id"):
+    return [
+        list(row) for row in spark.sql(f"SELECT {columns} FROM {name} ORDER BY {order}").collect()
+    ]
+
+
+def summary(catalog, name):
+    snapshot = load(catalog, name).current_snapshot()
+    return {**snapshot.summary, "operation": snapshot.operation}
+
+
+def deletes(catalog, name):
+    """The live files of position deletes."""
+    return load(catalog, name).inspect.delete_files().to_pylist()
+
+
+def data_files(catalog, name):
+    return {f["file_path"]: f for f in load(catalog, name).inspect.data_files().to_pylist()}
+
+
+def test_a_delete_with_a_subquery_writes_deletes_and_no_data(spark, catalog, iceberg_java, orders):
+    before = data_files(catalog, orders)
+    spark.sql(f"DELETE FROM {orders} WHERE id IN (SELECT id + 1 FROM {orders} WHERE id % 4 = 1)")
+    expected = [[0], [1], [3], [4], [5], [7], [8], [9]]
+    assert found(spark, orders, "id") == expected
+    made = summary(catalog, orders)
+    assert made["operation"] == "delete"
+    assert (made["added-position-deletes"], made["added-delete-files"]) == ("2", "2")
+    assert "added-data-files" not in made
+    assert "deleted-data-files" not in made
+    assert data_files(catalog, orders) == before
+    assert iceberg_java.sql(f"SELECT id FROM {java(orders)} ORDER BY id") == expected
+    for each in deletes(catalog, orders):
+        of = before[each["referenced_data_file"]]
+        assert (each["partition"], each["spec_id"]) == (of["partition"], of["spec_id"])
+        assert each["file_path"].startswith(of["file_path"].rpartition("/")[0] + "/")
+        bounds = each["readable_metrics"] or {}
+        assert each["file_path"].endswith("-deletes.parquet"), bounds
+
+
+def test_an_update_deletes_and_adds_the_rows_it_changes(spark, catalog, iceberg_java, orders):
+    spark.sql(f"UPDATE {orders} SET x = x + 100, k = 'moved' WHERE id BETWEEN 1 AND 2")
+    expected = [[i, "moved" if i in (1, 2) else ("odd" if i % 2 else "even"),
+                 i / 2 + (100 if i in (1, 2) else 0)] for i in range(10)]  # fmt: skip
+    assert found(spark, orders) == expected
+    made = summary(catalog, orders)
+    assert made["operation"] == "overwrite"
+    assert (made["added-records"], made["added-position-deletes"]) == ("2", "2")
+    assert "deleted-data-files" not in made
+    assert iceberg_java.sql(f"SELECT * FROM {java(orders)} ORDER BY id") == expected
+
+
+def test_a_merge_with_every_clause_is_one_commit(spark, catalog, iceberg_java, orders):
+    before = load(catalog, orders)
+    spark.sql(
+        f"""MERGE INTO {orders} t USING (
+            SELECT col1 AS id, col2 AS what FROM VALUES (1, 'u'), (2, 'd'), (50, 'i'), (4, 'n')
+        ) s ON t.id = s.id
+        WHEN MATCHED AND s.what = 'd' THEN DELETE
+        WHEN MATCHED AND s.what = 'u' THEN UPDATE SET t.x = -5
+        WHEN NOT MATCHED AND s.what = 'i' THEN INSERT (id, k, x) VALUES (s.id, 'odd', 0)
+        WHEN NOT MATCHED BY SOURCE AND t.k = 'odd' AND t.id > 5 THEN DELETE
+        WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN UPDATE SET t.x = 77"""
+    )
+    expected = [[0, 77], [1, -5], [3, 1.5], [4, 2], [5, 2.5], [6, 3], [8, 4], [50, 0]]
+    assert found(spark, orders, "id, x") == expected
+    assert iceberg_java.sql(f"SELECT id, x FROM {java(orders)} ORDER BY id") == expected
+    after = load(catalog, orders)
+    assert len(after.snapshots()) == len(before.snapshots()) + 1
+    made = summary(catalog, orders)
+    assert (made["added-records"], made["added-position-deletes"]) == ("3", "5")
+    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
+        spark.sql(
+            f"""MERGE INTO {orders} t USING (
+                SELECT col1 AS id, col2 AS x FROM VALUES (3, 1.0), (3, 2.0)
+            ) s ON t.id = s.id
+            WHEN MATCHED THEN UPDATE SET t.x = s.x"""
+        )
+    assert load(catalog, orders).metadata_location == after.metadata_location
+
+
+def test_new_deletes_of_a_file_stand_for_its_older_ones(spark, catalog, iceberg_java, orders):
+    for remainder in (0, 1, 2):
+        spark.sql(f"DELETE FROM {orders} WHERE id % 5 = {remainder} AND abs(id) < 5")
+    left = [[i] for i in (3, 4, 5, 6, 7, 8, 9)]
+    assert found(spark, orders, "id") == left
+    files = deletes(catalog, orders)
+    assert len({f["referenced_data_file"] for f in files}) == len(files) == 2
+    assert sorted(f["record_count"] for f in files) == [1, 2]
+    made = summary(catalog, orders)
+    assert made["removed-delete-files"] == "1"
+    assert made["total-position-deletes"] == "3"
+    assert iceberg_java.sql(f"SELECT id FROM {java(orders)} ORDER BY id") == left
+
+
+def test_deletes_of_a_partition_go_into_one_file(spark, catalog, iceberg_java, orders):
+    spark.sql(f"ALTER TABLE {orders} SET TBLPROPERTIES ('write.delete.granularity'='partition')")
+    spark.sql(f"DELETE FROM {orders} WHERE id % 5 < 2 AND abs(id) < 100")
+    left = [[i] for i in range(10) if i % 5 >= 2]
+    assert found(spark, orders, "id") == left
+    assert [f["record_count"] for f in deletes(catalog, orders)] == [2, 2]
+    assert [f["referenced_data_file"] for f in deletes(catalog, orders)] == [None, None]
+    assert iceberg_java.sql(f"SELECT id FROM {java(orders)} ORDER BY id") == left
+
+
+def test_nothing_is_committed_where_nothing_changes(spark, catalog, orders):
+    before = load(catalog, orders).metadata_location
+    spark.sql(f"DELETE FROM {orders} WHERE id % 100 = 77")
+    spark.sql(f"UPDATE {orders} SET x = 1 WHERE id = 100")
+    spark.sql(f"UPDATE {orders} SET x = 1 WHERE false")
+    spark.sql(f"UPDATE {orders} SET x = 1 WHERE id IN (SELECT id FROM {orders} WHERE id > 100)")
+    assert load(catalog, orders).metadata_location == before
+    with pytest.raises(PySparkException, match="cannot ask for _deleted"):
+        spark.sql(f"DELETE FROM {orders} WHERE _deleted AND id % 2 = 0")
