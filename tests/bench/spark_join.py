@@ -69,7 +69,7 @@ def main() -> None:
     against = [("icecomb", "iceberg"), ("icecomb", "icecomb all"), ("iceberg", "iceberg all")]
     with ExitStack() as stack:
         sparks = Sparks(given.work, _PEERS, stack)
-        compare(sparks, "star join", contestants, against, given)
+        compare(sparks, "star join", contestants, against, given, measure="spark_join")
 
 
 if __name__ == "__main__":

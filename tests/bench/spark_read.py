@@ -161,6 +161,7 @@ def compare(
     arguments: Any,
     *,
     repeat: int | None = None,
+    measure: str = "spark_read",
 ) -> Figures:
     """Run all in turn and print the line.
 
@@ -171,6 +172,7 @@ def compare(
         against: Whose figures are divided by whose.
         arguments: How often.
         repeat: How often instead.
+        measure: The benchmark.
 
     Returns:
         The figures of each, and the ratios.
@@ -187,7 +189,7 @@ def compare(
                 runs[name].append(figures)
     found = {name: medians(each) for name, each in runs.items()}
     compared = {f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in against}
-    print_line("spark_read", case=case, ratio=compared, **found)
+    print_line(measure, case=case, ratio=compared, **found)
     return {**found, "ratio": compared}
 
 
