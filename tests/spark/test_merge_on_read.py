@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -162,3 +165,78 @@ def test_nothing_is_committed_where_nothing_changes(spark, catalog, orders):
     assert load(catalog, orders).metadata_location == before
     with pytest.raises(PySparkException, match="cannot ask for _deleted"):
         spark.sql(f"DELETE FROM {orders} WHERE _deleted AND id % 2 = 0")
+
+
+def other_commit_during(spark, statement, folder, commit):
+    """Runs a statement that asks `passes(id)`; others commit while it reads."""
+    started, go = folder / "started", folder / "go"
+
+    def passes(_):
+        import time
+
+        started.touch()
+        for _each in range(3000):
+            if go.exists():
+                return True
+            time.sleep(0.1)
+        raise TimeoutError("nobody opened the gate")
+
+    spark.udf.register("passes", passes, "boolean")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(spark.sql, statement)
+        try:
+            while not started.exists() and not running.done():
+                time.sleep(0.05)
+            commit()
+        finally:
+            go.touch()
+            spark.sql("DROP TEMPORARY FUNCTION IF EXISTS passes")
+        running.result()
+
+
+def test_a_delete_goes_through_beside_a_delete_of_the_same_file(
+    spark, catalog, iceberg_java, orders, tmp_path
+):
+    spark.sql(f"DELETE FROM {orders} WHERE id % 10 = 2")
+    other_commit_during(
+        spark,
+        f"DELETE FROM {orders} WHERE passes(id) AND id = 0",
+        tmp_path,
+        lambda: spark.sql(f"DELETE FROM {orders} WHERE id % 10 = 4"),
+    )
+    left = [[1], [3], [5], [6], [7], [8], [9]]
+    assert found(spark, orders, "id") == left
+    assert iceberg_java.sql(f"SELECT id FROM {java(orders)} ORDER BY id") == left
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        (lambda table: table.delete("id = 4"), "conflicting delete file"),
+        (lambda table: table.delete("k = 'even'"), "Missing data file"),
+    ],
+)
+def test_an_update_is_refused_where_others_deleted_rows_it_may_have_read(
+    spark, catalog, orders, tmp_path, other, error
+):
+    files = set(load(catalog, orders).inspect.files()["file_path"].to_pylist())
+    with pytest.raises(PySparkException, match=error):
+        other_commit_during(
+            spark,
+            f"UPDATE {orders} SET x = -1 WHERE passes(id) AND id = 0",
+            tmp_path,
+            lambda: other(load(catalog, orders)),
+        )
+    table = load(catalog, orders)
+    assert -1 not in table.scan().to_arrow()["x"].to_pylist()
+    # what the refused statement wrote is gone
+    known = {row["file_path"] for row in table.inspect.all_files().to_pylist()} | files
+    assert written(table) == {path.rpartition("/")[2] for path in known}
+
+
+def written(table):
+    """The names of the files in a table's data folder."""
+    return {
+        path.name
+        for path in Path(table.location().removeprefix("file:"), "data").rglob("*.parquet")
+    }
