@@ -30,6 +30,9 @@ class DataFileSource(Protocol):
     def number(self, row: int, name: str) -> int:
         """A number of the file of a row by its member's name; the file is not made for that."""
 
+    def path(self, row: int) -> str:
+        """Where the file of a row is, likewise."""
+
 
 class FileScanTask:
     """A data file to read, or a part of one, with the deletes that apply and what to check.
@@ -89,6 +92,12 @@ class FileScanTask:
         if not isinstance(file, DataFile):
             file = self._file = file.data_file(self._row)
         return file
+
+    @property
+    def file_path(self) -> str:
+        """Where the data file is, which is not made for that."""
+        file = self._file
+        return file.file_path if isinstance(file, DataFile) else file.path(self._row)
 
     @property
     def file_size_in_bytes(self) -> int:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,32 +108,39 @@ class Selected:
 class _LazyFiles:
     """The chosen files of one manifest, made together when the first is asked for."""
 
-    __slots__ = ("_columns", "_files", "_numbers", "_rows")
+    __slots__ = ("_columns", "_files", "_known", "_rows")
 
     def __init__(self, columns: ManifestColumns, rows: list[int] | None) -> None:
         self._columns: ManifestColumns | None = columns
         self._rows = rows
         self._files: list[DataFile] = []
-        self._numbers: dict[str, list[int]] = {}
+        self._known: dict[str, list[Any]] = {}
 
     def number(self, row: int, name: str) -> int:
+        found: int = self._member(row, name)
+        return found
+
+    def path(self, row: int) -> str:
+        found: str = self._member(row, "file_path")
+        return found
+
+    def _member(self, row: int, name: str) -> Any:
         columns = self._columns
         if columns is None:
-            found: int = getattr(self._files[row], name)
-            return found
-        numbers = self._numbers.get(name)
-        if numbers is None:
+            return getattr(self._files[row], name)
+        values = self._known.get(name)
+        if values is None:
             array = columns.column(name)
             chosen = array if self._rows is None else array.take(integers(self._rows))
-            numbers = self._numbers[name] = chosen.to_pylist()
-        return numbers[row]
+            values = self._known[name] = chosen.to_pylist()
+        return values[row]
 
     def data_file(self, row: int) -> DataFile:
         columns = self._columns
         if columns is not None:
             self._files = columns.data_files(self._rows)
             self._columns = None
-            self._numbers = {}
+            self._known = {}
         return self._files[row]
 
 

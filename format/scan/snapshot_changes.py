@@ -1,4 +1,4 @@
-"""What a snapshot changed: the data files that it added and removed."""
+"""What a snapshot changed: the files that it added and removed, and whose rows it deleted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.scan.scan_planner import ScanPlanner
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from icecomb.format.rows.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -24,12 +29,12 @@ class SnapshotChanges:
     Attributes:
         added: Locations of data files.
         removed: The same.
-        deletes: Whether it added or removed delete files, too.
+        deletes: Locations of delete files that it added or removed.
     """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    deletes: bool
+    deletes: tuple[str, ...]
 
 
 def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> SnapshotChanges:
@@ -40,7 +45,7 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
         FileMissingError: A manifest is lost.
     """
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
-    deletes = False
+    deletes: list[str] = []
     for manifest in read_manifests(io, snapshot):
         # a list of format version 1 may not say who added a manifest
         if manifest.added_snapshot_id not in {None, snapshot.snapshot_id}:
@@ -52,11 +57,28 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
         for changed in (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED):
             paths = path.filter(pc.and_(own, pc.equal(status, changed.value))).to_pylist()
             if manifest.content is ManifestContent.DELETES:
-                deletes = deletes or bool(paths)
+                deletes += paths
             else:
                 found[changed.value] += paths
     return SnapshotChanges(
         tuple(found[ManifestEntryStatus.ADDED.value]),
         tuple(found[ManifestEntryStatus.DELETED.value]),
-        deletes,
+        tuple(deletes),
     )
+
+
+def reached_files(
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, deletes: Collection[str]
+) -> Iterator[FileScanTask]:
+    """The files of a snapshot to which some of these delete files may apply.
+
+    Args:
+        io: Reads the manifests.
+        metadata: The table.
+        snapshot: The snapshot.
+        deletes: Locations of delete files.
+    """
+    planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
+    for task in planner.plan(snapshot):
+        if any(file.file_path in deletes for file in task.delete_files):
+            yield task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,7 @@ class Scans:
                 )
             given = {key.lower(): text for key, text in selection.options.items()}
             log = Changelog(state, given)
+            log.tasks = _of_files(log.tasks, state, request)
             return (
                 yield from scan_plan(
                     state,
@@ -78,7 +79,10 @@ class Scans:
             _check_is_whole(state, options)
         begun = time.monotonic()
         metrics = PlanningMetrics()
-        tasks = deque(replace(scan, limit=request.limit).plan_files(metrics))
+        # some of the files that are enough may not be among those that are read
+        limit = request.limit if request.files is None else None
+        found = replace(scan, limit=limit).plan_files(metrics)
+        tasks = _of_files(found, state, request)
         plan = yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun))
         if not options.reports_column_statistics():
             return plan
@@ -146,6 +150,17 @@ def scan_plan(
         locality=options.is_local(on_hdfs=files.on_hdfs),
         metrics=metrics.to_json(),
     )
+
+
+def _of_files(
+    tasks: Iterable[FileScanTask], state: TableState, request: PlanScan
+) -> deque[FileScanTask]:
+    """Those of files that are read."""
+    if request.files is None:
+        return deque(tasks)
+    wanted = frozenset(request.files)
+    locations = HadoopLocations(state.io.properties)
+    return deque(task for task in tasks if locations.of(task.file_path) in wanted)
 
 
 def _taken(tasks: deque[FileScanTask]) -> Iterator[FileScanTask]:

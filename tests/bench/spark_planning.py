@@ -123,6 +123,7 @@ class Connection:
             hints={"parallelism": 2, "split_bytes": None, "open_cost_bytes": None},
             changes=None,
             limit=None,
+            files=None,
         )
         return size
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 ROWS = 60_000
@@ -120,3 +123,54 @@ def test_zeros_are_one_and_nan_is_the_greatest_in_every_file(catalog, namespace,
                 f"SELECT id FROM VALUES {listed} AS t(id, d) WHERE {where}"
             ).collect()
             assert sorted(found) == sorted(wanted), (values, where)
+
+
+@pytest.mark.parametrize("minor", ["shared", "3.5"])
+def test_files_that_a_condition_does_not_name_are_not_opened(
+    catalog, namespace, spark, other_spark, minor
+):
+    """All others are away."""
+    place = (namespace, f"named_{minor.replace('.', '_')}")
+    table = catalog.create_table(place, pa.schema([("id", pa.int64())]))
+    for number in range(14):
+        table.append(pa.table({"id": pa.array([number], pa.int64())}))
+    tasks = [task.file.file_path for task in table.scan().plan_files()]
+    paths = {pq.read_table(strip(path))["id"].to_pylist()[0]: path for path in tasks}
+    for number in (12, 13):
+        Path(strip(paths[number])).rename(strip(paths[number]) + ".away")
+
+    def ids(where):
+        query = f"SELECT id FROM lake.{'.'.join(place)} AS t WHERE {where} ORDER BY id"
+        found = spark.sql(query).collect() if minor == "shared" else other_spark(minor).sql(query)
+        return [row[0] for row in found]
+
+    quoted = [f"'{paths[number]}'" for number in range(12)]
+    assert ids(f"_file = {quoted[3]}") == [3]
+    assert ids(f"{quoted[3]} = t._FILE AND id < 4") == [3]
+    assert ids(f"_file IN ({quoted[3]}, {quoted[5]}, 'nowhere') AND _file <> {quoted[3]}") == [5]
+    assert ids(f"_file IN ({', '.join(quoted)})") == list(range(12))
+    assert ids(f"_file IN ({quoted[1]}, {quoted[2]}) AND _file IN ({quoted[2]}, {quoted[4]})") == [
+        2
+    ]
+    assert ids("_file = 'nowhere'") == []
+    count = f"SELECT count(*), max(id) FROM lake.{'.'.join(place)} WHERE _file = {quoted[7]}"
+    found = spark.sql(count).collect() if minor == "shared" else other_spark(minor).sql(count)
+    assert [list(row) for row in found] == [[1, 7]]
+    Path(strip(paths[12]) + ".away").rename(strip(paths[12]))
+    Path(strip(paths[13]) + ".away").rename(strip(paths[13]))
+    # of a condition that leaves others, too, no file is left out
+    assert ids(f"_file = {quoted[3]} OR id = 13") == [3, 13]
+    assert ids(f"NOT _file IN ({', '.join(quoted)})") == [12, 13]
+    assert ids(f"_file > {quoted[0]} OR _file <= {quoted[0]}") == list(range(14))
+    catalog.drop_table(place)
+
+
+def test_a_column_that_is_called_like_the_file_of_a_row_is_what_is_meant(catalog, namespace, spark):
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "_File": ["a", "b"]})
+    make(catalog, f"{namespace}.own_file", rows, "parquet")
+    query = f"SELECT id FROM lake.{namespace}.own_file WHERE _file = 'b'"
+    assert [row["id"] for row in spark.sql(query).collect()] == [2]
+
+
+def strip(path):
+    return path.removeprefix("file:")

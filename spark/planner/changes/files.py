@@ -23,6 +23,7 @@ from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.format.scan.snapshot_changes import reached_files
 from icecomb.spark.planner.changes.columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from icecomb.spark.planner.changes.deleted_rows import DeletedRows
 from icecomb.spark.planner.changes.snapshots import START, START_TIME, changed_snapshots
@@ -193,11 +194,8 @@ class Changelog:
 
     def _reached(self, snapshot: Snapshot, changed: Collection[str]) -> dict[str, FileScanTask]:
         """The files of a snapshot that some of these delete files may apply to."""
-        return {
-            task.file.file_path: task
-            for task in self._planner().plan(snapshot)
-            if any(file.file_path in changed for file in task.delete_files)
-        }
+        found = reached_files(self._state.io, self._state.metadata, snapshot, changed)
+        return {task.file.file_path: task for task in found}
 
     def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[str]:
         """The delete files that a commit added or removed."""

@@ -3,7 +3,7 @@
 The view is SQL over the table's versions, so that Spark reads and compares the rows. What a commit
 inserted and deleted are the rows of the files that it added and removed; where it has delete files,
 too, they are the rows (by file and position) that one of its two versions has and the other has
-not.
+not, in these files and those that the deletes reach.
 """
 
 # ruff: noqa: S608 - the SQL is built of quoted names, numbers, and texts that `_literal` makes safe
@@ -22,7 +22,11 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.scan.snapshot_changes import SnapshotChanges, snapshot_changes
+from icecomb.format.scan.snapshot_changes import (
+    SnapshotChanges,
+    reached_files,
+    snapshot_changes,
+)
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.spark.planner.changes.snapshots import (
@@ -190,8 +194,17 @@ class _Changelog:
                 if changes.removed and parent
                 else "",
             )
-        inserted = self._select(snapshot, self._not_in(parent))
-        return inserted, self._select(parent, self._not_in(snapshot))
+        files = {*changes.added, *changes.removed}
+        for version in (snapshot, parent):
+            reached = reached_files(
+                self._table.io, self._table.metadata, version, frozenset(changes.deletes)
+            )
+            files.update(task.file_path for task in reached)
+        if not files:
+            return "", ""  # delete files came and went that applied to nothing
+        where = self._in_files(sorted(files))
+        inserted = self._select(snapshot, f"{self._not_in(parent, where)} {where}")
+        return inserted, self._select(parent, f"{self._not_in(snapshot, where)} {where}")
 
     def _select(self, snapshot: Snapshot, where: str) -> str:
         """Rows of a version, as columns of the table as it is now."""
@@ -207,11 +220,9 @@ class _Changelog:
         told = map(self._locations.of, paths)
         return f"WHERE t._file IN ({', '.join(map(_literal, told))})"
 
-    def _not_in(self, other: Snapshot) -> str:
-        return (
-            f"LEFT ANTI JOIN (SELECT _file AS f, _pos AS p FROM {self._version(other)}) AS o "
-            "ON t._file = o.f AND t._pos = o.p"
-        )
+    def _not_in(self, other: Snapshot, where: str) -> str:
+        rows = f"SELECT _file AS f, _pos AS p FROM {self._version(other)} AS t {where}"
+        return f"LEFT ANTI JOIN ({rows}) AS o ON t._file = o.f AND t._pos = o.p"
 
     def _version(self, snapshot: Snapshot) -> str:
         return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"

@@ -126,7 +126,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 19
+PROTOCOL: Final = 20
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

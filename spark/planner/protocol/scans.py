@@ -50,6 +50,7 @@ class PlanScan(Repeatable):
 
     Args:
         selection: Of which rows.
+        files: Spark's names for the data files that are read; None for all.
         field_ids: The columns to read, and `_partition` by its reserved id.
         hints: About partitions.
         changes: What a statement changes that reads this: ``files`` where it replaces them (see
@@ -58,6 +59,7 @@ class PlanScan(Repeatable):
     """
 
     selection: Selection
+    files: tuple[str, ...] | None
     field_ids: tuple[int, ...]
     hints: SplitHints
     changes: str | None

@@ -54,7 +54,15 @@ class Planner:
         return self.ask("load_table", **{"catalog": self.catalog, "table": named(name), **more})
 
     def plan(
-        self, table, *filters, columns=None, changes=None, settings=None, limit=None, **options
+        self,
+        table,
+        *filters,
+        columns=None,
+        changes=None,
+        settings=None,
+        limit=None,
+        files=None,
+        **options,
     ):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
         return self.ask(
@@ -64,6 +72,7 @@ class Planner:
             hints=NO_HINTS,
             changes=changes,
             limit=limit,
+            files=files,
         )
 
     def aggregate(self, table, functions, *filters, group_by=(), settings=None, **options):

@@ -69,6 +69,18 @@ def test_a_new_table_keeps_the_user_s_properties_and_not_spark_s(planner, name, 
     assert not {"provider", "location"} & set(properties)
 
 
+def test_only_the_files_that_are_named_are_planned_whatever_the_limit(planner, name):
+    table = planner.load(name)
+    paths = sorted(task["path"] for task in _tasks(planner.plan(table)))
+    assert len(paths) == 2
+    for named_ones in ([paths[1]], paths, [], ["nowhere"]):
+        for limit in (None, 1):
+            found = planner.plan(table, files=named_ones, limit=limit)
+            expected = sorted({*named_ones} & {*paths})
+            assert sorted(task["path"] for task in _tasks(found)) == expected
+            assert found["statistics"]["rows"] == 2 * len(expected)
+
+
 def test_identity_partition_values_come_as_constants_of_the_columns_that_are_read(planner, name):
     table = planner.load(name)
     tasks = _tasks(planner.plan(table))

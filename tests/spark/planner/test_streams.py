@@ -56,6 +56,7 @@ class Query:
             "hints": NO_HINTS,
             "rewrite": False,
             "limit": None,
+            "files": None,
         }
         self.log = {} if checkpoint is None else checkpoint
         self.opened = planner.ask("open_stream", scan=self._scan, initial=self.log.get("initial"))

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 19;
+  static final int VERSION = 20;
 
   private Protocol() {}
 
@@ -148,6 +148,7 @@ public final class Protocol {
 
   public record PlanScan(
       Selection selection,
+      List<String> files,
       List<Integer> fieldIds,
       SplitHints hints,
       String changes,

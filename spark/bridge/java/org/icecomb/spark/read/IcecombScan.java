@@ -63,6 +63,7 @@ class IcecombScan
   private final StructType required;
   private final StructType dataColumns;
   private final List<Condition> conditions;
+  private final Set<String> files;
   private final CaseInsensitiveStringMap options;
   private final Integer limit;
   private ScanPlan plan;
@@ -72,17 +73,20 @@ class IcecombScan
   private final BlockLocations locations = new BlockLocations();
 
   /**
+   * @param files the data files that are read, or null for all
    * @param limit how many rows are enough, or null for all
    */
   IcecombScan(
       TableHandle table,
       StructType required,
       List<Condition> conditions,
+      Set<String> files,
       CaseInsensitiveStringMap options,
       Integer limit) {
     this.table = table;
     this.required = required;
     this.conditions = List.copyOf(conditions);
+    this.files = files;
     this.options = options;
     this.limit = limit;
     List<StructField> stored = new ArrayList<>();
@@ -101,8 +105,9 @@ class IcecombScan
 
   @Override
   public String description() {
+    String chosen = files == null ? "" : ", files: " + files.size();
     String rows = limit == null ? "" : ", limit: " + limit;
-    return "icecomb " + table.name() + " [filters: " + conditionsJson() + rows + "]";
+    return "icecomb " + table.name() + " [filters: " + conditionsJson() + chosen + rows + "]";
   }
 
   @Override
@@ -273,6 +278,7 @@ class IcecombScan
     SQLConf conf = spark.sessionState().conf();
     return new PlanScan(
         table.selection(conditionsJson(), options),
+        files == null ? null : List.copyOf(files),
         fieldIds(),
         new SplitHints(
             spark.sparkContext().defaultParallelism(),
@@ -317,6 +323,7 @@ class IcecombScan
         && required.equals(scan.required)
         && options.equals(scan.options)
         && Objects.equals(limit, scan.limit)
+        && Objects.equals(files, scan.files)
         && conditionsJson().equals(scan.conditionsJson())
         && Objects.equals(needed, scan.needed);
   }

@@ -2,6 +2,7 @@ package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
@@ -31,6 +32,7 @@ public class IcecombScanBuilder
   private final TableHandle table;
   private final CaseInsensitiveStringMap options;
   private PushedConditions pushed = PushedConditions.NONE;
+  private Set<String> files;
   private StructType required;
   private Integer limit;
   private Scan answered;
@@ -50,6 +52,7 @@ public class IcecombScanBuilder
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
     chooseFiles(predicates);
+    files = NamedFiles.of(predicates, table.schema());
     return pushed.onRows(
         conditions ->
             table
@@ -100,7 +103,7 @@ public class IcecombScanBuilder
   @Override
   public Scan build() {
     return answered == null
-        ? new IcecombScan(table, required, pushed.conditions(), options, limit)
+        ? new IcecombScan(table, required, pushed.conditions(), files, options, limit)
         : answered;
   }
 

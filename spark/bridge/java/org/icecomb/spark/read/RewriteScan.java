@@ -5,9 +5,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
-import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -63,7 +61,7 @@ public final class RewriteScan extends ChangeScan {
         tasks().changeable().stream().map(ChangeableFile::path).collect(Collectors.toSet());
     Set<String> touched = null;
     for (Predicate predicate : predicates) {
-      Set<String> named = files(predicate);
+      Set<String> named = NamedFiles.of(predicate);
       if (named == null) {
         continue;
       }
@@ -76,24 +74,6 @@ public final class RewriteScan extends ChangeScan {
       touched.retainAll(named);
     }
     return touched;
-  }
-
-  /** The files that {@code _file IN (…)} names, or null for another predicate. */
-  private static Set<String> files(Predicate predicate) {
-    Expression[] children = predicate.children();
-    if (!predicate.name().equals("IN")
-        || !(children[0] instanceof NamedReference reference)
-        || !List.of(reference.fieldNames()).equals(List.of(MetadataColumns.FILE))) {
-      return null;
-    }
-    Set<String> named = new HashSet<>();
-    for (int i = 1; i < children.length; i++) {
-      if (!(children[i] instanceof Literal<?> literal)) {
-        return null;
-      }
-      named.add(String.valueOf(literal.value()));
-    }
-    return named;
   }
 
   @Override

@@ -1,0 +1,76 @@
+package org.icecomb.spark.read;
+
+import java.util.HashSet;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.TableHandle;
+
+/** The files that conditions on {@code _file} leave. */
+final class NamedFiles {
+
+  private NamedFiles() {}
+
+  /**
+   * The files that all of these leave which are {@code _file IN (…)} or {@code _file = …}.
+   *
+   * @param schema the schema of the table: where it has a column of that name, that one is meant
+   * @return null for all files
+   */
+  static Set<String> of(Predicate[] predicates, StructType schema) {
+    for (String column : schema.fieldNames()) {
+      if (isFile(column)) {
+        return null;
+      }
+    }
+    Set<String> left = null;
+    for (Predicate predicate : predicates) {
+      Set<String> named = of(predicate);
+      if (named != null && left != null) {
+        left.retainAll(named);
+      } else if (named != null) {
+        left = named;
+      }
+    }
+    return left;
+  }
+
+  /** The files that a condition names, or null where it is of another kind. */
+  static Set<String> of(Predicate predicate) {
+    Expression[] children = predicate.children();
+    boolean equal = predicate.name().equals("=") && children.length == 2;
+    if (!equal && !predicate.name().equals("IN")) {
+      return null;
+    }
+    int column = equal && children[0] instanceof Literal<?> ? 1 : 0;
+    if (!(children[column] instanceof NamedReference reference)
+        || reference.fieldNames().length != 1
+        || !isFile(reference.fieldNames()[0])) {
+      return null;
+    }
+    Set<String> named = new HashSet<>();
+    for (int i = 0; i < children.length; i++) {
+      if (i == column) {
+        continue;
+      }
+      if (!(children[i] instanceof Literal<?> literal)
+          || !literal.dataType().equals(DataTypes.StringType)) {
+        return null;
+      }
+      if (literal.value() != null) {
+        named.add(literal.value().toString());
+      }
+    }
+    return named;
+  }
+
+  private static boolean isFile(String name) {
+    return TableHandle.isCaseSensitive()
+        ? name.equals(MetadataColumns.FILE)
+        : name.equalsIgnoreCase(MetadataColumns.FILE);
+  }
+}
