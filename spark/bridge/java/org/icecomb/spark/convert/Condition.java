@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -32,7 +34,7 @@ public sealed interface Condition extends Serializable {
    *
    * @param columns finds a column of the table in the file
    * @param weaker whether the answer may be true for more rows than the condition; never under NOT
-   * @return null where the file has no column for it
+   * @return null where the file has no column for it, or is not asked about such values
    */
   Filter onFile(FileColumns columns, boolean weaker);
 
@@ -43,6 +45,16 @@ public sealed interface Condition extends Serializable {
 
     /** Whether the file has bounds of a column of floating numbers only where it holds no NaN. */
     boolean boundsKnowNaN();
+
+    /**
+     * A value as the filters of this file have it.
+     *
+     * @param value not null, as Spark has it inside
+     * @return null if the file is not asked about this value
+     */
+    default Object literal(Object value, DataType type) {
+      return CatalystTypeConverters.convertToScala(value, type);
+    }
   }
 
   /**
@@ -106,10 +118,6 @@ public sealed interface Condition extends Serializable {
     return literal instanceof Literal<?> value
         && value.dataType().equals(term.type())
         && Values.isSupported(value.dataType());
-  }
-
-  private static Object external(Object value, DataType type) {
-    return CatalystTypeConverters.convertToScala(value, type);
   }
 
   /** What holds for every row, or for none. */
@@ -232,8 +240,11 @@ public sealed interface Condition extends Serializable {
       if (FloatingPoint.is(term.type())) {
         return FloatingPoint.in(name, values, columns, weaker);
       }
-      Object[] external = values.stream().map(value -> external(value, term.type())).toArray();
-      return new org.apache.spark.sql.sources.In(name, external);
+      Object[] literals =
+          values.stream().map(value -> columns.literal(value, term.type())).toArray();
+      return Arrays.stream(literals).allMatch(Objects::nonNull)
+          ? new org.apache.spark.sql.sources.In(name, literals)
+          : null;
     }
   }
 
@@ -291,7 +302,10 @@ public sealed interface Condition extends Serializable {
       if (FloatingPoint.is(term.type()) && value != null) {
         return FloatingPoint.compared(operator, name, value, columns, weaker);
       }
-      Object literal = external(value, term.type());
+      Object literal = value == null ? null : columns.literal(value, term.type());
+      if (value != null && literal == null) {
+        return null;
+      }
       return switch (operator) {
         case "eq" -> new org.apache.spark.sql.sources.EqualTo(name, literal);
         case "not_eq" ->

@@ -1,12 +1,19 @@
 package org.icecomb.spark.read;
 
+import java.math.BigDecimal;
+import java.sql.Date;
+import java.sql.Timestamp;
+import java.time.LocalDate;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument.TruthValue;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
+import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.EqualNullSafe;
 import org.apache.spark.sql.sources.EqualTo;
@@ -20,17 +27,26 @@ import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.icecomb.spark.convert.Condition;
 
 /**
  * Conditions as ORC asks them of its statistics, to leave out stripes and groups of rows.
  *
- * <p>Only what ORC compares as Spark does is asked: whole numbers, and text that both put in the same
- * order. Of anything else, nothing is known.
+ * <p>Only what ORC compares as Spark does is asked: whole numbers, decimals, text that both put in the
+ * same order, days and moments but those that {@link #literal} leaves out. Of anything else, nothing
+ * is known.
  */
 final class OrcConditions {
 
   private static final char FIRST_SURROGATE = '\uD800';
+  private static final long FIRST_GREGORIAN_DAY = LocalDate.of(1582, 10, 15).toEpochDay();
+  private static final long SECOND = 1_000_000;
 
   private final SearchArgument.Builder builder = SearchArgumentFactory.newBuilder();
 
@@ -81,23 +97,19 @@ final class OrcConditions {
     } else if (leaf instanceof IsNotNull is) {
       builder.startNot().isNull(is.attribute(), PredicateLeaf.Type.LONG).end();
     } else if (leaf instanceof EqualTo is && type(is.value()) != null) {
-      builder.equals(is.attribute(), type(is.value()), literal(is.value()));
+      builder.equals(is.attribute(), type(is.value()), is.value());
     } else if (leaf instanceof EqualNullSafe is && type(is.value()) != null) {
-      builder.nullSafeEquals(is.attribute(), type(is.value()), literal(is.value()));
+      builder.nullSafeEquals(is.attribute(), type(is.value()), is.value());
     } else if (leaf instanceof LessThan is && type(is.value()) != null) {
-      builder.lessThan(is.attribute(), type(is.value()), literal(is.value()));
+      builder.lessThan(is.attribute(), type(is.value()), is.value());
     } else if (leaf instanceof LessThanOrEqual is && type(is.value()) != null) {
-      builder.lessThanEquals(is.attribute(), type(is.value()), literal(is.value()));
+      builder.lessThanEquals(is.attribute(), type(is.value()), is.value());
     } else if (leaf instanceof GreaterThan is && type(is.value()) != null) {
-      builder
-          .startNot()
-          .lessThanEquals(is.attribute(), type(is.value()), literal(is.value()))
-          .end();
+      builder.startNot().lessThanEquals(is.attribute(), type(is.value()), is.value()).end();
     } else if (leaf instanceof GreaterThanOrEqual is && type(is.value()) != null) {
-      builder.startNot().lessThan(is.attribute(), type(is.value()), literal(is.value())).end();
+      builder.startNot().lessThan(is.attribute(), type(is.value()), is.value()).end();
     } else if (leaf instanceof In in && type(in.values()) != null) {
-      Object[] literals = Arrays.stream(in.values()).map(OrcConditions::literal).toArray();
-      builder.in(in.attribute(), type(in.values()), literals);
+      builder.in(in.attribute(), type(in.values()), in.values());
     } else {
       builder.literal(TruthValue.YES_NO_NULL);
     }
@@ -110,8 +122,17 @@ final class OrcConditions {
 
   /** The type to compare a literal as, or null where ORC compares otherwise than Spark. */
   private static PredicateLeaf.Type type(Object value) {
-    if (value instanceof Integer || value instanceof Long) {
+    if (value instanceof Long) {
       return PredicateLeaf.Type.LONG;
+    }
+    if (value instanceof Date) {
+      return PredicateLeaf.Type.DATE;
+    }
+    if (value instanceof Timestamp) {
+      return PredicateLeaf.Type.TIMESTAMP;
+    }
+    if (value instanceof HiveDecimalWritable) {
+      return PredicateLeaf.Type.DECIMAL;
     }
     // ORC compares UTF-16, Spark bytes of UTF-8: beyond this character they differ.
     return value instanceof String text && text.chars().allMatch(c -> c < FIRST_SURROGATE)
@@ -119,7 +140,56 @@ final class OrcConditions {
         : null;
   }
 
-  private static Object literal(Object value) {
-    return value instanceof Integer number ? Long.valueOf(number) : value;
+  /**
+   * A value as ORC compares it, exactly.
+   *
+   * @param value not null, as Spark has it inside
+   * @return null if statistics may say otherwise than rows
+   */
+  static Object literal(Object value, DataType type) {
+    if (type instanceof DateType) {
+      return day((Integer) value);
+    }
+    if (type instanceof TimestampType || type instanceof TimestampNTZType) {
+      return moment((Long) value);
+    }
+    if (type instanceof DecimalType) {
+      BigDecimal number = ((Decimal) value).toJavaBigDecimal();
+      HiveDecimal exact = HiveDecimal.create(number, false);
+      return exact == null || exact.bigDecimalValue().compareTo(number) != 0
+          ? null
+          : new HiveDecimalWritable(exact);
+    }
+    Object found = CatalystTypeConverters.convertToScala(value, type);
+    return found instanceof Integer number ? Long.valueOf(number) : found;
+  }
+
+  /**
+   * Where a file does not say which calendar it has, as those of Iceberg Java, ORC moves older days of
+   * its statistics from the Julian calendar, and never over the first Gregorian day; we take them as
+   * they are stored.
+   */
+  private static Date day(int days) {
+    if (days < FIRST_GREGORIAN_DAY) {
+      return null;
+    }
+    LocalDate day = LocalDate.ofEpochDay(days);
+    Date literal = Date.valueOf(day);
+    // A zone that moved over the date line lacks a day, which becomes the next one.
+    return literal.toLocalDate().equals(day) ? literal : null;
+  }
+
+  /**
+   * Moments move between calendars as days do. Besides, ORC stores what is less than a second before
+   * 1970 so that it is read a second later, while statistics have it in its place.
+   */
+  private static Timestamp moment(long micros) {
+    if (Math.floorDiv(micros, SECOND) < FIRST_GREGORIAN_DAY * 24 * 60 * 60
+        || -SECOND < micros && micros < SECOND) {
+      return null;
+    }
+    Timestamp literal = new Timestamp(Math.floorDiv(micros, 1000));
+    literal.setNanos((int) Math.floorMod(micros, SECOND) * 1000);
+    return literal;
   }
 }

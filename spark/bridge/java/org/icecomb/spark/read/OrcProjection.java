@@ -85,7 +85,7 @@ final class OrcProjection implements Condition.FileColumns {
     return false;
   }
 
-  /** Columns of whole numbers and of text, which ORC's statistics are asked about. */
+  /** Columns of the types that ORC's statistics are asked about. */
   @Override
   public String physicalName(String[] path, DataType literalType) {
     if (path.length != 1 || request.columns().getFieldIndex(path[0]).isEmpty()) {
@@ -102,12 +102,26 @@ final class OrcProjection implements Condition.FileColumns {
                       || literalType instanceof IntegerType
                       || literalType instanceof LongType;
               case STRING -> literalType == null || literalType instanceof StringType;
+              case DATE -> literalType == null || literalType instanceof DateType;
+              case DECIMAL -> literalType == null || literalType instanceof DecimalType;
+              // Without ids it is a file of Hive, with nanoseconds that are not read, and in the
+              // writer's zone, whose rules may have changed since.
+              case TIMESTAMP, TIMESTAMP_INSTANT ->
+                  mapping == null
+                      && (literalType == null
+                          || literalType instanceof TimestampType
+                          || literalType instanceof TimestampNTZType);
               default -> false;
             };
         return comparable ? name : null;
       }
     }
     return null;
+  }
+
+  @Override
+  public Object literal(Object value, DataType type) {
+    return OrcConditions.literal(value, type);
   }
 
   private static TypeDescription pruned(
