@@ -44,22 +44,29 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
 
     Raises:
         ConfigurationError: The mode is unknown, or the table's format version has no delete files.
-        UnsupportedError: A column of the table hides what says where a row is.
+        UnsupportedError: A column of the table hides what says in which file, or where, a row is.
     """
     from icecomb.format.row_changes.write_target import WriteTarget
 
-    if not WriteTarget(state.io, state.metadata).merges_on_read(request.command):
+    merge_on_read = WriteTarget(state.io, state.metadata).merges_on_read(request.command)
+    _check_hides_nothing(state, request.command, merge_on_read=merge_on_read)
+    if not merge_on_read:
         return PlannedChange(merge_on_read=False, metadata_columns=())
-    hidden = {_FILE, _POSITION, _SPEC_ID, PARTITION.name}
+    return PlannedChange(merge_on_read=True, metadata_columns=_partition_columns(state.metadata))
+
+
+def _check_hides_nothing(state: TableState, command: str, *, merge_on_read: bool) -> None:
+    needed = {_FILE, _POSITION, _SPEC_ID, PARTITION.name} if merge_on_read else {_FILE}
     for field in state.metadata.schema().fields:
-        if field.name.lower() in hidden:
+        name = field.name.lower()
+        if name in needed:
+            other = "" if name == _FILE else f", or set write.{command}.mode to copy-on-write"
             raise UnsupportedError(
                 f"Table {state.name}: its column {field.name} hides Spark's metadata column of "
-                "that name, by which rows are deleted merge-on-read",
-                hint=f"rename the column, or set write.{request.command}.mode to copy-on-write",
+                f"that name, which {command.upper()} needs to find rows",
+                hint=f"rename the column{other}",
                 table=state.name,
             )
-    return PlannedChange(merge_on_read=True, metadata_columns=_partition_columns(state.metadata))
 
 
 @dataclass(frozen=True, slots=True)

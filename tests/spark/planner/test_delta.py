@@ -287,12 +287,29 @@ def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table,
         Statement(planner, old, "update")
     assert "copy-on-write" in refused.value.hint
     catalog.drop_table(old.identifier)
-    hiding = catalog.create_table(
+
+
+@pytest.mark.parametrize(
+    ("column", "properties", "way_out"),
+    [
+        ("_File", MODES, "rename the column"),
+        ("_file", {}, "rename the column"),
+        ("_pos", MODES, "rename the column, or set write.merge.mode to copy-on-write"),
+        ("_pos", {}, None),
+    ],
+)
+def test_a_column_that_hides_where_rows_are_is_refused_where_that_is_asked(
+    planner, catalog, column, properties, way_out
+):
+    table = catalog.create_table(
         (*NAMESPACE, f"delta{next(NUMBERS)}"),
-        pa.schema([("id", pa.int64()), ("_File", pa.string())]),
-        properties=MODES,
+        pa.schema([("id", pa.int64()), (column, pa.string())]),
+        properties=properties,
     )
-    with pytest.raises(UnsupportedError, match="column _File hides") as refused:
-        Statement(planner, hiding, "merge")
-    assert "rename" in refused.value.hint
-    catalog.drop_table(hiding.identifier)
+    if way_out is None:
+        Statement(planner, table, "merge")
+    else:
+        with pytest.raises(UnsupportedError, match=f"column {column} hides") as refused:
+            Statement(planner, table, "merge")
+        assert refused.value.hint == way_out
+    catalog.drop_table(table.identifier)
