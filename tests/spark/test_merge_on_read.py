@@ -240,3 +240,23 @@ def written(table):
         path.name
         for path in Path(table.location().removeprefix("file:"), "data").rglob("*.parquet")
     }
+
+
+@pytest.mark.parametrize("fields", ["k", "truncate(1, k)"])
+def test_rows_whose_partition_is_null_are_changed_too(spark, name, iceberg_java, fields):
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, k STRING, x DOUBLE) USING iceberg "
+        f"PARTITIONED BY ({fields}) TBLPROPERTIES ({MODES})"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, NULL, 2), (3, NULL, 3), (4, 'b', 4)")
+    spark.sql(f"UPDATE {name} SET x = x + 10 WHERE id > 2")
+    assert found(spark, name, "id, x") == [[1, 1], [2, 2], [3, 13], [4, 14]]
+    spark.sql(
+        f"""MERGE INTO {name} t USING (SELECT col1 AS id FROM VALUES (2), (5)) s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET x = 20
+        WHEN NOT MATCHED THEN INSERT (id, k, x) VALUES (s.id, NULL, 50)"""
+    )
+    spark.sql(f"DELETE FROM {name} WHERE id > 2 AND coalesce(k, 'none') <> 'b'")
+    expected = [[1, 1], [2, 20], [4, 14]]
+    assert found(spark, name, "id, x") == expected
+    assert iceberg_java.sql(f"SELECT id, x FROM {java(name)} ORDER BY id") == expected

@@ -2,12 +2,15 @@ package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
@@ -30,6 +33,21 @@ public final class DeltaScan extends ChangeScan {
   @Override
   String changes() {
     return "rows";
+  }
+
+  /**
+   * Before a statement reads, Spark asks which partition values the rows have that it changes, and
+   * names these here as {@code column IN (…)}: a null there stands for rows that change, too.
+   */
+  @Override
+  Set<String> files(Predicate[] predicates) {
+    return super.files(
+        Arrays.stream(predicates).filter(each -> !namesNull(each)).toArray(Predicate[]::new));
+  }
+
+  private static boolean namesNull(Predicate predicate) {
+    return Arrays.stream(predicate.children())
+        .anyMatch(child -> child instanceof Literal<?> literal && literal.value() == null);
   }
 
   /** What the tasks that write deletes are told of the files that rows were read of. */
