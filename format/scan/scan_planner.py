@@ -96,6 +96,12 @@ class Selected:
         rows = range(self.count) if self.rows is None else self.rows
         return Selected(self.columns, list(rows[start:end]), self.residuals[start:end])
 
+    def some(self, places: Sequence[int]) -> Selected:
+        """The entries at these places among them."""
+        rows = range(self.count) if self.rows is None else self.rows
+        residuals = [self.residuals[place] for place in places] if self.residuals else ()
+        return Selected(self.columns, [rows[place] for place in places], residuals)
+
     def column(self, name: str) -> pa.Array:
         """A column of the chosen entries."""
         return self.chosen(self.columns.column(name))
@@ -220,7 +226,7 @@ class ScanPlanner:
             limit: Stop when the files surely hold so many matching rows.
         """
         for selected in self.selected(manifests, deletes, limit=limit):
-            yield from self._tasks(selected, deletes)
+            yield from self.tasks(selected, deletes)
 
     def selected(
         self,
@@ -358,7 +364,8 @@ class ScanPlanner:
         by_these = pc.is_in(columns.column("snapshot_id"), value_set=self._changed_by)
         return pc.and_(pc.equal(columns.column("status"), self._status), by_these)
 
-    def _tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
+    def tasks(self, selected: Selected, deletes: DeleteFileIndex) -> Iterator[FileScanTask]:
+        """The tasks of chosen entries."""
         count = selected.count
         if not count:
             return

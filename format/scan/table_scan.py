@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.plan_batch import PlannedBatches
     from icecomb.format.scan.planning_metrics import PlanningMetrics
     from icecomb.format.scan.scan_planner import ScanPlanner
+    from icecomb.format.scan.top_rows import TopRows
     from icecomb.format.spec.partition import PartitionSpec
 
 __all__ = ["FileScanTask", "ScanTaskGroup", "TableScan"]
@@ -220,6 +221,35 @@ class TableScan:
         )
         return planner.plan(snapshot, limit=self.limit)
 
+    def plan_top_files(
+        self, top: TopRows, metrics: PlanningMetrics | None = None
+    ) -> Iterator[FileScanTask]:
+        """The files that may hold the first rows of an order; whoever reads them sorts the rows.
+
+        Args:
+            top: Which rows, see `icecomb.format.scan.top_rows`.
+            metrics: As in `plan_files`.
+
+        Raises:
+            ExpressionError: The filter does not fit the schema.
+            CorruptFileError: A manifest cannot be read.
+        """
+        from icecomb.format.expressions.manifest_metrics import METRICS
+        from icecomb.format.scan.top_rows import TopFiles
+
+        field_type = top.ordered_type(self.metadata)
+        if field_type is None:
+            yield from replace(self, limit=None).plan_files(metrics)
+            return
+        planner, manifests, deletes = self._planning(METRICS, metrics)
+        selected = list(planner.selected(manifests, deletes))
+        found = sum(chosen.count for chosen in selected)
+        for chosen in TopFiles(top, field_type, deletes).needed(selected):
+            found -= chosen.count
+            yield from planner.tasks(chosen, deletes)
+        if metrics is not None:
+            metrics.skipped_data_files += found
+
     def plan_batches(self, split_size: int | None = None) -> PlannedBatches:
         """The same plan as Arrow batches, without a Python object a file: for engines.
 
@@ -393,17 +423,20 @@ class TableScan:
         )
 
     def _planning(
-        self, keep: Iterable[str] = ()
+        self, keep: Iterable[str] = (), metrics: PlanningMetrics | None = None
     ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         """What plans the scan, the manifests to look at, and what is deleted from their files.
 
         Args:
             keep: Statistics of files that are wanted.
+            metrics: What planning looks at is added to it.
         """
         from icecomb.format.scan.delete_index import DeleteFileIndex
         from icecomb.format.scan.scan_planner import ScanPlanner
 
-        planner = ScanPlanner(self.metadata, self.io, self.schema(), self.bound_filter(), keep=keep)
+        planner = ScanPlanner(
+            self.metadata, self.io, self.schema(), self.bound_filter(), keep=keep, metrics=metrics
+        )
         snapshot = self.snapshot()
         return planner, *(([], DeleteFileIndex()) if snapshot is None else planner.live(snapshot))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.planning_metrics import PlanningMetrics
+from icecomb.format.scan.top_rows import TopRows
 from icecomb.spark.planner.changes.columns import CHANGES
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
@@ -79,10 +80,7 @@ class Scans:
             _check_is_whole(state, options)
         begun = time.monotonic()
         metrics = PlanningMetrics()
-        # some of the files that are enough may not be among those that are read
-        limit = request.limit if request.files is None else None
-        found = replace(scan, limit=limit).plan_files(metrics)
-        tasks = _of_files(found, state, request)
+        tasks = _of_files(_planned(scan, request, metrics), state, request)
         plan = yield from scan_plan(state, tasks, request, ScanMetrics(metrics, begun))
         if not options.reports_column_statistics():
             return plan
@@ -150,6 +148,20 @@ def scan_plan(
         locality=options.is_local(on_hdfs=files.on_hdfs),
         metrics=metrics.to_json(),
     )
+
+
+def _planned(
+    scan: TableScan, request: PlanScan, metrics: PlanningMetrics
+) -> Iterator[FileScanTask]:
+    """The files that have as many rows as are enough."""
+    if request.files is not None:
+        # some of the files that are enough may not be among those that are read
+        return replace(scan, limit=None).plan_files(metrics)
+    top = request.top
+    if top is None:
+        return replace(scan, limit=request.limit).plan_files(metrics)
+    rows = TopRows(top.field_id, top.descending, top.nulls_first, top.count)
+    return scan.plan_top_files(rows, metrics)
 
 
 def _of_files(

@@ -124,6 +124,7 @@ class Connection:
             changes=None,
             limit=None,
             files=None,
+            top=None,
         )
         return size
 

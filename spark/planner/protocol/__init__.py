@@ -64,6 +64,7 @@ from icecomb.spark.planner.protocol.scans import (
     ScanStatistics,
     Selection,
     SplitHints,
+    TopRows,
 )
 from icecomb.spark.planner.protocol.streams import (
     LatestOffset,
@@ -126,7 +127,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 20
+PROTOCOL: Final = 21
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -224,6 +225,7 @@ __all__ = [
     "TableExists",
     "TableName",
     "TableNames",
+    "TopRows",
     "ViewDescription",
     "ViewExists",
     "WriteInstructions",

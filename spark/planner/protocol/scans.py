@@ -45,6 +45,23 @@ class Selection(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class TopRows(Message):
+    """The first rows of an order, of which all keys but the first are not told.
+
+    Args:
+        field_id: The first key, a column at the top of the schema.
+        descending: Whether the largest value comes first.
+        nulls_first: Whether nulls come before all values.
+        count: How many rows.
+    """
+
+    field_id: int
+    descending: bool
+    nulls_first: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanScan(Repeatable):
     """Asks which ranges of which files a query reads. Answer: `ScanPage`s, then `ScanPlan`.
 
@@ -56,6 +73,7 @@ class PlanScan(Repeatable):
         changes: What a statement changes that reads this: ``files`` where it replaces them (see
             `Replaced`), ``rows`` where it deletes rows by position (see `Delta`), else None.
         limit: How many rows are enough; None for all. Spark cuts the rows itself.
+        top: Which rows are enough; None for all. Spark sorts and cuts the rows itself.
     """
 
     selection: Selection
@@ -64,6 +82,7 @@ class PlanScan(Repeatable):
     hints: SplitHints
     changes: str | None
     limit: int | None
+    top: TopRows | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class Planner:
         settings=None,
         limit=None,
         files=None,
+        top=None,
         **options,
     ):
         fields = [f for f in table["schema"]["fields"] if columns is None or f["name"] in columns]
@@ -73,6 +74,7 @@ class Planner:
             changes=changes,
             limit=limit,
             files=files,
+            top=top,
         )
 
     def aggregate(self, table, functions, *filters, group_by=(), settings=None, **options):

@@ -141,6 +141,24 @@ def test_a_limit_leaves_out_the_files_behind_enough_rows(local, sales):
     assert _files(local.plan(table, BIG, limit=1)) >= 2
 
 
+def test_the_first_rows_of_an_order_leave_out_the_files_of_later_ones(local, sales):
+    table, changes = local.load("sales"), {"namespace": [*NAMESPACE, "sales"], "name": "changes"}
+    changes = local.ask("load_table", catalog=local.catalog, table=changes)
+    field = {"field_id": sales.schema().find_field("id").field_id, "nulls_first": False}
+    first, last = ({**field, "descending": each} for each in (False, True))
+    for top in (first, last):
+        planned = [_files(local.plan(table, top={**top, "count": n})) for n in (1, 2, 3, 100)]
+        assert planned == [1, 2, 3, 6]
+        assert _files(local.plan(changes, top={**top, "count": 1})) == 6
+    # files of other partitions are not counted on, and no rows that are left out later
+    assert _files(local.plan(table, DE, top={**first, "count": 2})) == 2
+    assert _files(local.plan(table, BIG, top={**last, "count": 1})) == 5
+    names = [file["path"] for file in local.plan(table)["files"]]
+    for path in names:
+        plan = local.plan(table, files=[path], top={**first, "count": 1})
+        assert [file["path"] for file in plan["files"]] == [path]
+
+
 def test_files_with_deleted_rows_are_all_planned_whatever_the_limit(local, lake):
     schema = pa.schema([("id", pa.int64())])
     table = lake.create_table(

@@ -54,9 +54,10 @@ class Query:
             ),
             "field_ids": ids,
             "hints": NO_HINTS,
-            "rewrite": False,
+            "changes": None,
             "limit": None,
             "files": None,
+            "top": None,
         }
         self.log = {} if checkpoint is None else checkpoint
         self.opened = planner.ask("open_stream", scan=self._scan, initial=self.log.get("initial"))

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 20;
+  static final int VERSION = 21;
 
   private Protocol() {}
 
@@ -146,13 +146,16 @@ public final class Protocol {
       Map<String, String> options,
       Map<String, String> settings) {}
 
+  public record TopRows(int fieldId, boolean descending, boolean nullsFirst, int count) {}
+
   public record PlanScan(
       Selection selection,
       List<String> files,
       List<Integer> fieldIds,
       SplitHints hints,
       String changes,
-      Integer limit)
+      Integer limit,
+      TopRows top)
       implements Repeatable {}
 
   public record DecideFilters(Selection selection) implements Repeatable {}

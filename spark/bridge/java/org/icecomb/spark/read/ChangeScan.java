@@ -15,7 +15,7 @@ public abstract class ChangeScan extends IcecombScan {
       StructType required,
       List<Condition> conditions,
       CaseInsensitiveStringMap options) {
-    super(table, required, conditions, null, options, null);
+    super(table, required, conditions, null, options, null, null);
     if (readsMetadata(MetadataColumns.DELETED)) {
       // A scan that reads it hands out deleted rows, which would be changed.
       throw new UnsupportedOperationException(

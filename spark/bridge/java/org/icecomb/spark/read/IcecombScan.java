@@ -66,6 +66,7 @@ class IcecombScan
   private final Set<String> files;
   private final CaseInsensitiveStringMap options;
   private final Integer limit;
+  private final FirstRows first;
   private ScanPlan plan;
   private PlannedTasks tasks;
   private Set<String> needed;
@@ -75,6 +76,7 @@ class IcecombScan
   /**
    * @param files the data files that are read, or null for all
    * @param limit how many rows are enough, or null for all
+   * @param first which rows are enough, or null for all
    */
   IcecombScan(
       TableHandle table,
@@ -82,13 +84,15 @@ class IcecombScan
       List<Condition> conditions,
       Set<String> files,
       CaseInsensitiveStringMap options,
-      Integer limit) {
+      Integer limit,
+      FirstRows first) {
     this.table = table;
     this.required = required;
     this.conditions = List.copyOf(conditions);
     this.files = files;
     this.options = options;
     this.limit = limit;
+    this.first = first;
     List<StructField> stored = new ArrayList<>();
     for (StructField field : required.fields()) {
       if (table.schema().getFieldIndex(field.name()).isDefined()) {
@@ -107,7 +111,8 @@ class IcecombScan
   public String description() {
     String chosen = files == null ? "" : ", files: " + files.size();
     String rows = limit == null ? "" : ", limit: " + limit;
-    return "icecomb " + table.name() + " [filters: " + conditionsJson() + chosen + rows + "]";
+    String top = first == null ? "" : ", first rows: " + first;
+    return "icecomb " + table.name() + " [filters: " + conditionsJson() + chosen + rows + top + "]";
   }
 
   @Override
@@ -179,7 +184,7 @@ class IcecombScan
   /** The columns by which files are partitioned, as the files of the plan are. */
   @Override
   public NamedReference[] filterAttributes() {
-    if (limit != null || stream != null) {
+    if (limit != null || first != null || stream != null) {
       // files that were planned as enough for a number of rows are all needed for it
       return new NamedReference[0];
     }
@@ -285,7 +290,8 @@ class IcecombScan
             conf.contains(SPLIT_BYTES) ? conf.filesMaxPartitionBytes() : null,
             conf.contains(OPEN_COST_BYTES) ? conf.filesOpenCostInBytes() : null),
         changes(),
-        limit);
+        limit,
+        first == null ? null : first.rows());
   }
 
   private List<Integer> fieldIds() {
@@ -324,6 +330,7 @@ class IcecombScan
         && options.equals(scan.options)
         && Objects.equals(limit, scan.limit)
         && Objects.equals(files, scan.files)
+        && Objects.equals(first, scan.first)
         && conditionsJson().equals(scan.conditionsJson())
         && Objects.equals(needed, scan.needed);
   }

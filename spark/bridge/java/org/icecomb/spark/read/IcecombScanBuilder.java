@@ -3,12 +3,14 @@ package org.icecomb.spark.read;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import java.util.Set;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -27,7 +29,8 @@ public class IcecombScanBuilder
     implements SupportsPushDownRequiredColumns,
         SupportsPushDownV2Filters,
         SupportsPushDownAggregates,
-        SupportsPushDownLimit {
+        SupportsPushDownLimit,
+        SupportsPushDownTopN {
 
   private final TableHandle table;
   private final CaseInsensitiveStringMap options;
@@ -35,6 +38,7 @@ public class IcecombScanBuilder
   private Set<String> files;
   private StructType required;
   private Integer limit;
+  private FirstRows first;
   private Scan answered;
 
   public IcecombScanBuilder(TableHandle table, CaseInsensitiveStringMap options) {
@@ -95,6 +99,13 @@ public class IcecombScanBuilder
     return true;
   }
 
+  /** Takes it for reading fewer files; Spark sorts the rows that these have, and cuts them. */
+  @Override
+  public boolean pushTopN(SortOrder[] orders, int rows) {
+    first = FirstRows.of(orders, rows, table.schema());
+    return first != null;
+  }
+
   @Override
   public boolean isPartiallyPushed() {
     return true;
@@ -103,7 +114,7 @@ public class IcecombScanBuilder
   @Override
   public Scan build() {
     return answered == null
-        ? new IcecombScan(table, required, pushed.conditions(), files, options, limit)
+        ? new IcecombScan(table, required, pushed.conditions(), files, options, limit, first)
         : answered;
   }
 
