@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.changes.changelogs import Changelogs
 from icecomb.spark.planner.deletes import Deletes
 from icecomb.spark.planner.message import Message, Request
 from icecomb.spark.planner.metadata_rows import MetadataRows
@@ -39,6 +40,7 @@ def handlers() -> dict[str, Handler]:
     metadata_rows = MetadataRows(states)
     writes = Writes(catalogs, states, staged)
     deletes = Deletes(catalogs, states)
+    changelogs = Changelogs(states)
     return dict(
         (
             _served(protocol.OpenCatalog, catalogs.open_catalog),
@@ -82,6 +84,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.AbortWrite, writes.abort_write),
             _served(protocol.CommitStaged, writes.commit_staged),
             _served(protocol.AbortStaged, writes.abort_staged),
+            _served(protocol.LoadChangelog, changelogs.load_changelog),
             _served(protocol.CanDeleteWhere, deletes.can_delete_where),
             _served(protocol.DeleteWhere, deletes.delete_where),
         )

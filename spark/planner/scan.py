@@ -12,7 +12,7 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.scan.top_rows import TopRows
-from icecomb.spark.planner.changes.columns import CHANGES
+from icecomb.spark.planner.changes.columns import CHANGELOGS
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.column_statistics import distinct_values
@@ -56,7 +56,7 @@ class Scans:
         selection = request.selection
         state = self._states.find(selection.reference)
         options = ReadOptions.of(selection)
-        if state.metadata_table == CHANGES:
+        if state.metadata_table in CHANGELOGS:
             if request.changes:
                 raise UnsupportedError(
                     f"The changes of table {state.name} cannot be changed",

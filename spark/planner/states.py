@@ -14,7 +14,7 @@ from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.spark.planner.catalogs import Catalogs
-from icecomb.spark.planner.changes.columns import CHANGES, changelog_schema
+from icecomb.spark.planner.changes.columns import CHANGELOGS, changelog_schema
 from icecomb.spark.planner.kept_metadata import KeptMetadata
 from icecomb.spark.planner.protocol import Reference, TableName
 from icecomb.spark.planner.selectors import SELECTORS, select
@@ -46,6 +46,9 @@ class TableState:
             file yet.
         branch: The branch that the table's name names, which is read and written.
         metadata_table: Which of the table's metadata tables this is.
+        changes_after: The snapshot before the first that CHANGES FROM is about; None where there is
+            none.
+        changes_until: The last of these snapshots; None where the table has none.
     """
 
     catalog: str
@@ -58,6 +61,8 @@ class TableState:
     staged: str | None = None
     branch: str | None = None
     metadata_table: str | None = None
+    changes_after: int | None = None
+    changes_until: int | None = None
 
     @property
     def name(self) -> str:
@@ -95,14 +100,14 @@ class TableState:
         """Of the snapshot in time travel, of the metadata table if it is one, else the table's."""
         if self.metadata_table is None:
             return self.scan().schema()
-        if self.metadata_table == CHANGES:
-            return changelog_schema(self.metadata.schema())
+        if self.metadata_table in CHANGELOGS:
+            return changelog_schema(self.metadata.schema(), self.metadata_table)
         return self.inspected().schema
 
     @property
     def has_files(self) -> bool:
         """Whether its rows are those of files."""
-        return self.metadata_table in {None, CHANGES}
+        return self.metadata_table in {None, *CHANGELOGS}
 
     def scan(self) -> TableScan:
         """All rows of this state."""
@@ -141,6 +146,8 @@ class TableState:
             self.staged,
             self.branch,
             self.metadata_table,
+            self.changes_after,
+            self.changes_until,
         )
 
 
@@ -204,6 +211,8 @@ class TableStates:
             ref=reference.ref,
             branch=reference.branch,
             metadata_table=reference.metadata_table,
+            changes_after=reference.changes_after,
+            changes_until=reference.changes_until,
         )
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:

@@ -1,4 +1,4 @@
-"""The table ``t.changes``: a table's columns, and what happened to the row."""
+"""The table ``t.changes`` and CHANGES FROM: a table's columns, and what happened to the row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ from typing import Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import IntegerType, LongType, NestedField, StringType
+from icecomb.format.spec.types import (
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
 
 CHANGES: Final = "changes"
 """Its name below the table's."""
+
+CHANGES_FROM: Final = "changes from"
+"""What CHANGES FROM is about; no name below a table's stands for it."""
 
 CHANGE_TYPE: Final = NestedField(
     2147483543, "_change_type", StringType(), required=True, doc="INSERT or DELETE"
@@ -20,21 +29,44 @@ CHANGE_ORDINAL: Final = NestedField(
 COMMIT_SNAPSHOT_ID: Final = NestedField(
     2147483541, "_commit_snapshot_id", LongType(), required=True, doc="Snapshot of the commit"
 )
-_COLUMNS: Final = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
+COMMIT_VERSION: Final = NestedField(
+    COMMIT_SNAPSHOT_ID.field_id,
+    "_commit_version",
+    LongType(),
+    required=True,
+    doc="Snapshot of the commit",
+)
+COMMIT_TIMESTAMP: Final = NestedField(
+    CHANGE_ORDINAL.field_id,
+    "_commit_timestamp",
+    TimestamptzType(),
+    required=True,
+    doc="Time of the commit",
+)
+CHANGELOGS: Final = {
+    CHANGES: (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID),
+    CHANGES_FROM: (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP),
+}
+"""Their own columns."""
 
 
-def changelog_schema(schema: Schema) -> Schema:
+def changelog_schema(schema: Schema, kind: str) -> Schema:
     """The columns of the table of changes of a table.
 
-    Source: ``org.apache.iceberg.ChangelogUtil``, ids of ``MetadataColumns``.
+    Source: ``org.apache.iceberg.ChangelogUtil``, ids of ``MetadataColumns``;
+    ``org.apache.spark.sql.connector.catalog.Changelog``.
+
+    Args:
+        schema: The table's.
+        kind: One of `CHANGELOGS`.
 
     Raises:
         ValidationError: A column of the table has the name of one of them.
     """
-    for column in _COLUMNS:
+    for column in CHANGELOGS[kind]:
         if schema.contains(column.name):
             raise ValidationError(
                 f"A table with a column {column.name} has no table of changes",
                 hint="rename the column",
             )
-    return Schema(*schema.fields, *_COLUMNS, schema_id=schema.schema_id)
+    return Schema(*schema.fields, *CHANGELOGS[kind], schema_id=schema.schema_id)

@@ -24,9 +24,15 @@ from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
-from icecomb.spark.planner.changes.columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from icecomb.spark.planner.changes.columns import CHANGELOGS, CHANGES_FROM
 from icecomb.spark.planner.changes.deleted_rows import DeletedRows
-from icecomb.spark.planner.changes.snapshots import START, START_TIME, changed_snapshots
+from icecomb.spark.planner.changes.snapshots import (
+    END,
+    RANGE_OPTIONS,
+    START,
+    START_TIME,
+    changed_snapshots,
+)
 from icecomb.spark.planner.values import value_to_json
 
 if TYPE_CHECKING:
@@ -47,24 +53,28 @@ class FileChange:
         file: The file.
         kind: ``INSERT`` or ``DELETE``.
         ordinal: The place of the commit among those of the changelog.
-        snapshot_id: The commit.
+        snapshot: The commit.
         rows: The positions of these rows; None for all that are left of the file.
     """
 
     file: DataFile
     kind: str
     ordinal: int
-    snapshot_id: int
+    snapshot: Snapshot
     rows: npt.NDArray[np.int64] | None
 
-    def constants(self) -> dict[str, Any]:
-        """The values of the changelog's own columns, by field id as text."""
-        values = (
-            (CHANGE_TYPE, self.kind),
-            (CHANGE_ORDINAL, self.ordinal),
-            (COMMIT_SNAPSHOT_ID, self.snapshot_id),
-        )
-        return {str(f.field_id): value_to_json(f.field_type, value) for f, value in values}
+    def constants(self, changelog: str) -> dict[str, Any]:
+        """The values of the changelog's own columns, by field id as text.
+
+        Args:
+            changelog: One of `CHANGELOGS`.
+        """
+        values: tuple[Any, ...] = (self.kind, self.ordinal, self.snapshot.snapshot_id)
+        if changelog == CHANGES_FROM:
+            time_us = self.snapshot.timestamp_ms * 1000
+            values = (self.kind.lower(), self.snapshot.snapshot_id, time_us)
+        own = zip(CHANGELOGS[changelog], values, strict=True)
+        return {str(f.field_id): value_to_json(f.field_type, value) for f, value in own}
 
 
 class Changelog:
@@ -82,17 +92,12 @@ class Changelog:
     """
 
     def __init__(self, state: TableState, options: Mapping[str, str]) -> None:
-        if chosen := next((option for option in _OF_ONE_STATE if option in options), None):
-            raise ValidationError(
-                f"Table {state.name}.changes is of no one state: option {chosen}",
-                hint="say the first and the last commit: start-snapshot-id, end-snapshot-id",
-            )
         self.tasks: deque[FileScanTask] = deque()
         self.changes: dict[int, FileChange] = {}
         """By the identity of their files."""
         self._state = state
         self._deleted_rows = DeletedRows(state)
-        for ordinal, snapshot in enumerate(changed_snapshots(state.metadata, options)):
+        for ordinal, snapshot in enumerate(_commits(state, options)):
             self._add(ordinal, snapshot)
 
     def _add(self, ordinal: int, snapshot: Snapshot) -> None:
@@ -149,7 +154,7 @@ class Changelog:
     ) -> None:
         # a file may be in a changelog more than once: each time it is an object of its own
         file = replace(task.file)
-        self.changes[id(file)] = FileChange(file, kind, ordinal, snapshot.snapshot_id, rows)
+        self.changes[id(file)] = FileChange(file, kind, ordinal, snapshot, rows)
         # which rows are meant is known then: no delete file is read once more
         deletes = task.delete_files if rows is None else ()
         self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
@@ -212,3 +217,23 @@ class Changelog:
         own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
         stays = pc.equal(columns.column("status"), ManifestEntryStatus.EXISTING.value)
         yield from columns.column("file_path").filter(pc.and_not(own, stays)).to_pylist()
+
+
+def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:
+    named = [option for option in (*_OF_ONE_STATE, *RANGE_OPTIONS) if option in options]
+    if state.metadata_table == CHANGES_FROM:
+        if named:
+            raise ValidationError(
+                f"CHANGES FROM table {state.name} says which commits are meant, and so does the "
+                f"option {named[0]}",
+                hint="leave the option out",
+                table=state.name,
+            )
+        ends = {START: state.changes_after, END: state.changes_until}
+        options = {key: str(end) for key, end in ends.items() if end is not None}
+    elif named and named[0] in _OF_ONE_STATE:
+        raise ValidationError(
+            f"Table {state.name}.changes is of no one state: option {named[0]}",
+            hint="say the first and the last commit: start-snapshot-id, end-snapshot-id",
+        )
+    return changed_snapshots(state.metadata, options)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icecomb.spark.planner.changes.columns import CHANGES
 from icecomb.spark.planner.planned_files import PlannedFiles, PositionsOfFiles
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ class ChangedFiles(PlannedFiles):
     ) -> None:
         super().__init__(state, request, _ChangedPositions(state, log), split_size)
         self._changes = log.changes
+        self._changelog = state.metadata_table or CHANGES
         self._read_ids = {str(field_id) for field_id in request.field_ids}
 
     def _planned(self, task: FileScanTask) -> PlannedFile:
         change = self._changes[id(task.file)]
-        own = {i: value for i, value in change.constants().items() if i in self._read_ids}
+        constants = change.constants(self._changelog)
+        own = {i: value for i, value in constants.items() if i in self._read_ids}
         planned = super()._planned(task)
         return replace(planned, constants={**planned.constants, **own})
 

@@ -27,6 +27,11 @@ from icecomb.spark.planner.protocol.catalogs import (
     OpenCatalog,
     OpenedCatalog,
 )
+from icecomb.spark.planner.protocol.changes import (
+    ChangelogRange,
+    LoadChangelog,
+    LoadedChangelog,
+)
 from icecomb.spark.planner.protocol.procedures import (
     CallProcedure,
     CurrentNamespace,
@@ -127,7 +132,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 21
+PROTOCOL: Final = 22
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -144,6 +149,7 @@ __all__ = [
     "BeginWrite",
     "CallProcedure",
     "CanDeleteWhere",
+    "ChangelogRange",
     "CommitStaged",
     "CommitWrite",
     "CreateNamespace",
@@ -178,10 +184,12 @@ __all__ = [
     "ListProcedures",
     "ListTables",
     "ListViews",
+    "LoadChangelog",
     "LoadNamespace",
     "LoadProcedure",
     "LoadTable",
     "LoadView",
+    "LoadedChangelog",
     "NamespaceProperties",
     "Namespaces",
     "NarrowScan",

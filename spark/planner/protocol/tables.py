@@ -42,6 +42,8 @@ class Reference(Message):
     staged: str | None
     branch: str | None
     metadata_table: str | None
+    changes_after: int | None
+    changes_until: int | None
 
 
 @dataclass(frozen=True, slots=True)

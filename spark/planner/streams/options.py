@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.property import flag, optional_number
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
+from icecomb.spark.planner.changes.columns import CHANGES_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,8 @@ class StreamOptions:
         named = self._options.get(_BRANCH)
         if chosen is not None:
             asked = f"the option {chosen}"
+        elif state.metadata_table == CHANGES_FROM:
+            asked = "the changes of one"
         elif state.metadata_table is not None:
             asked = f"its table {state.metadata_table}"
         elif state.time_travel:

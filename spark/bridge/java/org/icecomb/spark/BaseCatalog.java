@@ -388,7 +388,7 @@ abstract class BaseCatalog
     return new IcecombTable(TableHandle.of(session, shown(table), found), found);
   }
 
-  private String shown(Identifier table) {
+  final String shown(Identifier table) {
     List<String> parts = new ArrayList<>(List.of(name));
     parts.addAll(List.of(table.namespace()));
     parts.add(table.name());

@@ -2,11 +2,14 @@ package org.icecomb.spark;
 
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * The session catalog: {@code
@@ -30,5 +33,12 @@ public final class IcecombSessionCatalog extends BaseSessionCatalog implements P
   @Override
   public UnboundProcedure loadProcedure(Identifier procedure) {
     return ours().loadProcedure(procedure);
+  }
+
+  /** Of a table of ours: Spark's own catalog has no changelogs. */
+  @Override
+  public Changelog loadChangelog(
+      Identifier table, ChangelogContext context, CaseInsensitiveStringMap options) {
+    return ours().loadChangelog(table, context, options);
   }
 }

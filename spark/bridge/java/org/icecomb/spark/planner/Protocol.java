@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 21;
+  static final int VERSION = 22;
 
   private Protocol() {}
 
@@ -368,6 +368,27 @@ public final class Protocol {
       implements Unrepeatable {}
 
   public record ProcedureResult(List<JsonNode> rows, List<String> statements) {}
+
+  // Changelogs
+
+  public record ChangelogRange(
+      String startVersion,
+      String endVersion,
+      Long startUs,
+      Long endUs,
+      boolean startInclusive,
+      boolean endInclusive) {}
+
+  public record LoadChangelog(
+      String catalog,
+      TableName table,
+      ChangelogRange range,
+      String deduplication,
+      boolean computeUpdates,
+      Audit audit)
+      implements Repeatable {}
+
+  public record LoadedChangelog(TableDescription table, List<String> identifiers) {}
 
   // Views
 

@@ -1,0 +1,178 @@
+"""CHANGES FROM: which commits it is about, and what Spark makes of their rows.
+
+Of a row that a commit wrote anew and did not change, Spark tells by a version of the row that it is
+the same; tables of format version 2 have none. So where a commit rewrote files, only all that it
+deleted and inserted can be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.scan.snapshot_changes import snapshot_changes
+from icecomb.format.spec.ancestry import ancestors_of
+from icecomb.format.spec.snapshot import Operation
+from icecomb.spark.planner.audit import branch_to_read
+from icecomb.spark.planner.changes.columns import CHANGES_FROM
+from icecomb.spark.planner.protocol import LoadChangelog, LoadedChangelog
+from icecomb.spark.planner.tables import described
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.spark.planner.protocol import ChangelogRange
+    from icecomb.spark.planner.states import TableState, TableStates
+
+_ALL: Final = "none"
+_NET: Final = "netChanges"
+_VIEW: Final = "CALL system.create_changelog_view compares rows"
+
+
+class Changelogs:
+    """The method of the protocol that loads a changelog."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def load_changelog(self, request: LoadChangelog) -> LoadedChangelog:
+        """See `LoadChangelog`.
+
+        Raises:
+            NoSuchSnapshotError: An end of the range is not there.
+            UnsupportedError: The commits of the range do not say what is asked for.
+            ValidationError: The range contradicts the table's history or its name.
+        """
+        state = self._states.load(request.catalog, request.table)
+        if state.time_travel or state.metadata_table is not None:
+            raise ValidationError(
+                f"CHANGES FROM is about a table or a branch of it, not about "
+                f"{'.'.join((*request.table.namespace, request.table.name))}",
+                hint=f"name the table {state.name} itself",
+                table=state.name,
+            )
+        if not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
+            state = replace(state, ref=branch)
+        line, chosen = _commits(state, request.range)
+        _check_shown(state, chosen, request)
+        after, until = _ends(state, line, chosen)
+        shown = replace(
+            state, metadata_table=CHANGES_FROM, changes_after=after, changes_until=until
+        )
+        return LoadedChangelog(
+            table=described(shown),
+            identifiers=_identifiers(state) if request.compute_updates else (),
+        )
+
+
+def _commits(
+    state: TableState, wanted: ChangelogRange
+) -> tuple[Sequence[Snapshot], Sequence[Snapshot]]:
+    """The line of snapshots up to the end of a range, and those of it that are in the range."""
+    end = state.snapshot_id
+    if wanted.end_version is not None:
+        end = _snapshot(state, wanted.end_version)
+    line = list(ancestors_of(state.metadata, end))[::-1]
+    first, last = 0, len(line)
+    if wanted.start_version is not None:
+        start = _snapshot(state, wanted.start_version)
+        ids = [snapshot.snapshot_id for snapshot in line]
+        if start not in ids:
+            raise ValidationError(
+                f"Table {state.name}: version {wanted.start_version} is no ancestor of "
+                f"{wanted.end_version or 'what the table shows'}",
+                hint=f"give versions of one line: CALL system.ancestors_of('{state.name}')",
+                table=state.name,
+            )
+        first = ids.index(start) + (not wanted.start_inclusive)
+        if wanted.end_version is not None and not wanted.end_inclusive:
+            last -= 1
+    elif wanted.start_us is not None:
+        within = [at for at, snapshot in enumerate(line) if _is_within(snapshot, wanted)]
+        # clocks of writers may differ: what lies between two commits of the range is in it
+        first, last = (within[0], within[-1] + 1) if within else (0, 0)
+    return line, line[first:last]
+
+
+def _is_within(snapshot: Snapshot, wanted: ChangelogRange) -> bool:
+    time_us = snapshot.timestamp_ms * 1000
+    start, end = wanted.start_us, wanted.end_us
+    after = start is None or time_us > start or (wanted.start_inclusive and time_us == start)
+    before = end is None or time_us < end or (wanted.end_inclusive and time_us == end)
+    return after and before
+
+
+def _snapshot(state: TableState, version: str) -> int:
+    """The snapshot of an id, or of a branch or tag, as VERSION AS OF finds it."""
+    metadata = state.metadata
+    if version.isdecimal() and metadata.has_snapshot(int(version)):
+        return int(version)
+    found = metadata.snapshot_by_name(version)
+    if found is None:
+        raise NoSuchSnapshotError(
+            f"Table {state.name} has no snapshot, branch or tag {version!r}",
+            hint=f"look at the metadata table {state.name}.snapshots; it may have expired",
+            table=state.name,
+        )
+    return found.snapshot_id
+
+
+def _ends(
+    state: TableState, line: Sequence[Snapshot], chosen: Sequence[Snapshot]
+) -> tuple[int | None, int | None]:
+    """The snapshot before the first of these commits, and the last of them."""
+    if not chosen:
+        nothing = line[-1].snapshot_id if line else None
+        return nothing, nothing
+    parent = chosen[0].parent_snapshot_id
+    known = parent is not None and state.metadata.has_snapshot(parent)
+    return parent if known else None, chosen[-1].snapshot_id
+
+
+def _check_shown(state: TableState, chosen: Sequence[Snapshot], request: LoadChangelog) -> None:
+    """Refuse what commits do not say.
+
+    Raises:
+        UnsupportedError: That is asked for.
+    """
+    if request.deduplication == _NET:
+        raise UnsupportedError(
+            f"CHANGES FROM table {state.name} cannot leave out what later commits undid: Spark "
+            "orders commits by their versions, and ids of snapshots have no order",
+            hint=f"{_VIEW}: net_changes => true",
+            table=state.name,
+        )
+    if request.deduplication == _ALL and not request.compute_updates:
+        return
+    for snapshot in chosen:
+        if snapshot.operation == Operation.REPLACE:
+            continue
+        changes = snapshot_changes(state.io, state.metadata, snapshot)
+        if changes.added and changes.removed:
+            raise UnsupportedError(
+                f"Snapshot {snapshot.snapshot_id} of table {state.name} wrote rows anew: its files "
+                "do not say which of them changed",
+                hint=f"ask for all with WITH (deduplicationMode = 'none'), without computeUpdates; "
+                f"{_VIEW}; write.delete.mode, write.update.mode and write.merge.mode = "
+                "merge-on-read write no row anew",
+                table=state.name,
+            )
+
+
+def _identifiers(state: TableState) -> tuple[str, ...]:
+    """The columns by which a deletion and an insertion are an update.
+
+    Raises:
+        UnsupportedError: There are none, or one is in a struct.
+    """
+    names = sorted(state.metadata.schema().identifier_field_names())
+    if not names or any("." in name for name in names):
+        raise UnsupportedError(
+            f"Updates of table {state.name} cannot be told: "
+            + ("an identifier field is in a struct" if names else "it has no identifier fields"),
+            hint="ALTER TABLE … SET IDENTIFIER FIELDS with columns, or leave computeUpdates out",
+            table=state.name,
+        )
+    return tuple(names)
