@@ -437,7 +437,8 @@ class CatalogSuite:
         assert catalog.load_table(table.identifier).scan().to_arrow().num_rows == 3
 
     def test_registering_takes_a_table_in_and_keeps_its_file(self, catalog, namespace, tmp_path):
-        elsewhere = load_catalog("elsewhere", type="hadoop", warehouse=tmp_path)
+        # With its scheme: a bare path is another file where the catalog's fs.defaultFS is HDFS.
+        elsewhere = load_catalog("elsewhere", type="hadoop", warehouse=tmp_path.as_uri())
         source = elsewhere.create_table("source", ROWS.schema)
         source.append(ROWS)
         taken = catalog.register_table(f"{namespace}.taken", source.metadata_location)
