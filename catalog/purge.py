@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.catalog.version_name import VERSION_HINT, version_of
+from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
@@ -29,6 +31,34 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
         )
 
 
+def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableMetadata) -> None:
+    """Refuse to purge the table of a metastore that was registered from a file-system table.
+
+    Args:
+        io: Where the files are.
+        name: The table's, for the error.
+        location: Of its metadata file.
+        metadata: What is in that.
+
+    Raises:
+        ValidationError: the folder still is that other table: its rows would be deleted.
+    """
+    for known in (location, *(entry.metadata_file for entry in reversed(metadata.metadata_log))):
+        if version_of(known) is None:
+            continue
+        folder = known.rpartition("/")[0]
+        if io.exists(known) or io.exists(f"{folder}/{VERSION_HINT}"):
+            raise ValidationError(
+                f"{name} cannot be purged: its files are also those of a file-system table: "
+                f"{known}",
+                hint="drop it without purging; if nobody opens that folder as a table any more, "
+                f"delete {VERSION_HINT} and the metadata files that are named v<number> first",
+                table=name,
+                path=known,
+            )
+        return
+
+
 def purge(io: FileIO, metadata_location: str) -> None:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
@@ -38,14 +68,49 @@ def purge(io: FileIO, metadata_location: str) -> None:
         io: Where the files are.
         metadata_location: The metadata file of the table when it was dropped.
     """
-    from icecomb.format.manifests.manifest_list import read_manifests
-    from icecomb.format.manifests.reader import read_manifest
     from icecomb.format.spec.metadata_file import read_metadata
 
     try:
         metadata = read_metadata(io, metadata_location)
     except IcecombError:
         return
+    purge_files(io, metadata)
+    io.delete([metadata_location])
+
+
+def purge_files(io: FileIO, metadata: TableMetadata, spared: Container[str] = frozenset()) -> None:
+    """Delete what `reachable_files` names, as it comes.
+
+    Args:
+        io: Where the files are.
+        metadata: Of the table when it was dropped.
+        spared: What is not deleted.
+
+    Raises:
+        FileIOError: some could not be deleted; the others are gone.
+    """
+    failure: FileIOError | None = None
+    for batch in reachable_files(io, metadata):
+        try:
+            io.delete([location for location in batch if location not in spared])
+        except FileIOError as error:  # noqa: PERF203 - the other files go all the same
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
+    """Data and delete files, then manifests, their lists, statistics and older metadata files.
+
+    What cannot be read any more is passed over.
+
+    Args:
+        io: Where the files are.
+        metadata: Of the table; the file that it is in is not named.
+    """
+    from icecomb.format.manifests.manifest_list import read_manifests
+    from icecomb.format.manifests.reader import read_manifest
+
     manifests: dict[str, None] = {}
     lists: list[str] = []
     for snapshot in metadata.snapshots:
@@ -54,18 +119,19 @@ def purge(io: FileIO, metadata_location: str) -> None:
                 if manifest.manifest_path in manifests:
                     continue
                 manifests[manifest.manifest_path] = None
+                entries: list[str] = []
                 with suppress(IcecombError):
-                    _delete(io, [e.data_file.file_path for e in read_manifest(io, manifest)])
+                    entries = [e.data_file.file_path for e in read_manifest(io, manifest)]
+                yield from _batches(entries)
         if snapshot.manifest_list is not None:
             lists.append(snapshot.manifest_list)
-    _delete(io, list(manifests))
-    _delete(io, lists)
+    yield from _batches(list(manifests))
+    yield from _batches(lists)
     statistics = (*metadata.statistics, *metadata.partition_statistics)
-    _delete(io, [str(file["statistics-path"]) for file in statistics])
-    _delete(io, [entry.metadata_file for entry in metadata.metadata_log])
-    io.delete([metadata_location])
+    yield from _batches([str(file["statistics-path"]) for file in statistics])
+    yield from _batches([entry.metadata_file for entry in metadata.metadata_log])
 
 
-def _delete(io: FileIO, locations: list[str]) -> None:
+def _batches(locations: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(locations), _BATCH):
-        io.delete(locations[start : start + _BATCH])
+        yield locations[start : start + _BATCH]

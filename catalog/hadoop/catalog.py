@@ -13,18 +13,17 @@ from icecomb.catalog.catalog_property import WAREHOUSE
 from icecomb.catalog.commit import check_commit_allowed, settle
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hadoop.pointer import HadoopPointer
-from icecomb.catalog.hadoop.version import METADATA_SUFFIXES
+from icecomb.catalog.hadoop.table_folder import TableFolder
 from icecomb.catalog.identifier import Identifier, parse_identifier
 from icecomb.catalog.pointer import MetadataPointer, MetadataVersion
-from icecomb.catalog.purge import purge
 from icecomb.catalog.static_pointer import StaticPointer
 from icecomb.catalog.table import Table
+from icecomb.catalog.version_name import METADATA_SUFFIXES
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
     FileExistsAlreadyError,
-    FileIOError,
     FileMissingError,
     IcecombError,
     NamespaceAlreadyExistsError,
@@ -232,22 +231,25 @@ class HadoopCatalog(Catalog):
         )
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Delete a table: its folder, whatever is in it, and its files elsewhere.
+        """Delete a table: its folder, and its files elsewhere.
 
-        To drop a table and keep its files is not possible: they are the table.
+        To drop a table and keep its files is not possible: they are the table. Of one that was
+        registered from elsewhere, files outside its folder stay: they may be another table's.
 
         Raises:
             NoSuchTableError, NoSuchIcebergTableError: see `Catalog.drop_table`.
-            ValidationError: ``purge_requested`` is not said, or the table's property
-                ``gc.enabled`` is false; nothing was deleted.
+            ValidationError: ``purge_requested`` is not said, the table's property ``gc.enabled`` is
+                false, or its folder holds another table, or files that are neither in ``data``
+                nor in ``metadata`` nor the table's; nothing was deleted.
+            FileIOError: something was written to the folder meanwhile, or links are in it.
         """
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
         with pointer.queue():
-            location = pointer.locate()
-            self.check_drop(parts, _readable(pointer), purge_requested=purge_requested)
-            purge(self.io, location)
-            self._delete_tree(self._folder(parts))
+            pointer.locate()
+            metadata = _readable(pointer)
+            self.check_drop(parts, metadata, purge_requested=purge_requested)
+            TableFolder(self.io, self._folder(parts), ".".join(parts), metadata).delete()
 
     def check_drop(
         self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
@@ -343,19 +345,6 @@ class HadoopCatalog(Catalog):
             for name in self.io.folders(folder):
                 self._delete_empty(f"{folder}/{name}")
             self.io.delete_folder(folder)
-
-    def _delete_tree(self, folder: str) -> None:
-        with suppress(FileMissingError):
-            self.io.delete(status.location for status in self.io.list(folder))
-            for name in self.io.folders(folder):
-                self._delete_tree(f"{folder}/{name}")
-            if not self.io.delete_folder(folder):
-                raise FileIOError(
-                    f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
-                    "written to it meanwhile",
-                    hint="the table is gone; look into the folder and delete it by hand",
-                    path=folder,
-                )
 
 
 def open_path(location: str, properties: Mapping[str, str]) -> Table:

@@ -23,7 +23,7 @@ from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.commit_queue import turns_of
 from icecomb.catalog.hadoop.process_turn import Patience, ProcessTurns
 from icecomb.catalog.hadoop.ticket import Tickets
-from icecomb.catalog.hadoop.version import VersionFiles, version_of
+from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.catalog.pointer import (
     Committed,
     Conflict,
@@ -32,6 +32,7 @@ from icecomb.catalog.pointer import (
     Outcome,
     Unknown,
 )
+from icecomb.catalog.version_name import version_of
 from icecomb.format.errors import (
     FileExistsAlreadyError,
     FileMissingError,

@@ -13,17 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.version_name import METADATA_SUFFIXES, VERSION_HINT, VERSION_NUMBER, version_of
 from icecomb.format.errors import FileMissingError, IcecombError
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
-HINT: Final = "version-hint.text"
-METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
-"""How the names of metadata files end, in any kind of table."""
-
-_NUMBER: Final = r"(0|[1-9][0-9]{0,17})"
-_NAME: Final = re.compile(rf"v{_NUMBER}(?:\.gz)?\.metadata\.json|v{_NUMBER}\.metadata\.json\.gz")
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
@@ -52,10 +47,10 @@ class VersionFiles:
     def beyond(self, version: int) -> tuple[int, str] | None:
         """The version that the hint names, and its file, if there is one and it is a later one."""
         try:
-            text = self._io.read(f"{self.folder}/{HINT}").strip()
+            text = self._io.read(f"{self.folder}/{VERSION_HINT}").strip()
         except (IcecombError, OSError):
             return None
-        if not re.fullmatch(_NUMBER.encode(), text) or int(text) <= version:
+        if not re.fullmatch(VERSION_NUMBER.encode(), text) or int(text) <= version:
             return None
         location = self.find(int(text))
         return None if location is None else (int(text), location)
@@ -96,7 +91,7 @@ class VersionFiles:
         A failure costs the next readers time, nothing else.
         """
         data = str(version).encode()
-        with self._io.prepare(f"{self.folder}/{HINT}", data, replace=True) as publish:
+        with self._io.prepare(f"{self.folder}/{VERSION_HINT}", data, replace=True) as publish:
 
             def write() -> None:
                 with suppress(IcecombError, OSError):
@@ -118,9 +113,3 @@ class VersionFiles:
             for status in self._io.list(self.folder):
                 if status.location.rpartition("/")[0] == self.folder:
                     yield status.location
-
-
-def version_of(location: str) -> int | None:
-    """The number in the name of a metadata file; None if it has another kind of name."""
-    match = _NAME.fullmatch(location.rpartition("/")[2])
-    return int(match[1] or match[2]) if match else None

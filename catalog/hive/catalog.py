@@ -229,10 +229,13 @@ class HiveCatalog(Catalog):
 
     def _check_purge(self, place: tuple[str, str], metadata_location: str) -> None:
         """Refuse what shares files; of a table whose metadata is lost nothing will be purged."""
+        from icecomb.catalog.purge import check_no_folder_table
         from icecomb.format.spec.metadata_file import read_metadata
 
         with suppress(FileMissingError, CorruptFileError):
-            self.check_drop(place, read_metadata(self.io, metadata_location), purge_requested=True)
+            metadata = read_metadata(self.io, metadata_location)
+            self.check_drop(place, metadata, purge_requested=True)
+            check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
 
 
 def on_metastore(catalog: Catalog) -> HiveCatalog:

@@ -1,0 +1,136 @@
+"""What lies in the folder of a file-system table that is dropped: only what is its own goes."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.purge import purge_files, reachable_files
+from icecomb.catalog.version_name import METADATA_SUFFIXES, version_of
+from icecomb.format.errors import FileIOError, FileMissingError, ValidationError
+from icecomb.format.spec.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
+from icecomb.format.storage.location import plain_texts
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_UNPUBLISHED: Final = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
+)
+"""Metadata that Iceberg Java wrote and, killed, did not give its number."""
+_SHOWN: Final = 3
+
+
+class TableFolder:
+    """The files of a folder, listed once, before anything is deleted.
+
+    Args:
+        io: Where the folder is.
+        folder: The table's, without a slash at its end.
+        name: The table's, for errors.
+        metadata: Of its newest version; None if that cannot be read.
+
+    Raises:
+        ValidationError: there are files that other tables may need; nothing was deleted.
+    """
+
+    def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
+        self._io = io
+        self._folder = folder
+        self._name = name
+        self._files = [status.location for status in io.list(folder)]
+        # A table that was registered from elsewhere refers to files of the table that is there.
+        if metadata is not None and self._plain([metadata.location.rstrip("/")]) != self._plain(
+            [folder]
+        ):
+            metadata = None
+        self._metadata = metadata
+        self._check_tables()
+        self._check_files()
+
+    def delete(self) -> None:
+        """Delete the table: rows first, the newest version last, and the folder.
+
+        Raises:
+            FileIOError: the folder is not empty then.
+        """
+        if self._metadata is not None:
+            purge_files(self._io, self._metadata, frozenset(self._files))
+        numbers = {name: version_of(name) for name in self._files}
+        last = sorted((number, name) for name, number in numbers.items() if number is not None)
+        self._io.delete(name for name, number in numbers.items() if number is None)
+        self._io.delete(name for _, name in last)
+        self._delete_folders(self._folder)
+
+    def _check_tables(self) -> None:
+        for location in self._files:
+            if not location.endswith(METADATA_SUFFIXES):
+                continue
+            if location.rpartition("/")[0] != f"{self._folder}/metadata":
+                raise self._refusal(
+                    f"another table is in its folder: {location}",
+                    "drop or move that table first",
+                    location,
+                )
+            file = location.rpartition("/")[2]
+            if version_of(file) is None and not _UNPUBLISHED.fullmatch(file):
+                raise self._refusal(
+                    f"its folder is that of a table of another catalog, too: {location}",
+                    "drop it there, without purging; if no catalog has it any more, delete the "
+                    "metadata files that are not named v<number> first",
+                    location,
+                )
+
+    def _check_files(self) -> None:
+        own = [f"{self._folder}/{name}/" for name in ("data", "metadata")]
+        properties = self._metadata.properties if self._metadata is not None else {}
+        for place in (DATA_PATH, OBJECT_STORE_PATH, FOLDER_STORAGE_PATH):
+            named = place.of(properties)
+            if named and named.startswith(f"{self._folder}/"):
+                own.append(f"{named.rstrip('/')}/")
+        others = [
+            location
+            for location in self._files
+            if not location.startswith(tuple(own))
+            and not location.rpartition("/")[2].startswith(("_", "."))
+        ]
+        if not others:
+            return
+        foreign = dict(zip(self._plain(others), others, strict=True))
+        if self._metadata is not None:
+            for batch in reachable_files(self._io, self._metadata):
+                for plain in self._plain(batch):
+                    foreign.pop(plain, None)
+        if foreign:
+            found = sorted(foreign.values())
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            raise self._refusal(
+                f"in its folder are files that are not its own: {', '.join(found[:_SHOWN])}{more}",
+                "move them elsewhere, or delete them, first",
+                found[0],
+            )
+
+    def _refusal(self, found: str, way_out: str, path: str) -> ValidationError:
+        return ValidationError(
+            f"{self._name} cannot be dropped: {found}",
+            hint=f"{way_out}; nothing was deleted",
+            table=self._name,
+            path=path,
+        )
+
+    def _plain(self, locations: list[str]) -> list[str]:
+        return plain_texts(locations, self._io.properties, any_cluster=True)
+
+    def _delete_folders(self, folder: str) -> None:
+        with suppress(FileMissingError):
+            for name in self._io.folders(folder):
+                self._delete_folders(f"{folder}/{name}")
+            if not self._io.delete_folder(folder):
+                raise FileIOError(
+                    f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
+                    "written to it meanwhile",
+                    hint="the table is gone; look into the folder and delete it by hand",
+                    path=folder,
+                )

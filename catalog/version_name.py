@@ -1,0 +1,21 @@
+"""How metadata files are named: by their version in a file-system table, else by their catalog."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
+"""How the names of metadata files end, in any kind of table."""
+VERSION_HINT: Final = "version-hint.text"
+VERSION_NUMBER: Final = r"(0|[1-9][0-9]{0,17})"
+
+_NAME: Final = re.compile(
+    rf"v{VERSION_NUMBER}(?:\.gz)?\.metadata\.json|v{VERSION_NUMBER}\.metadata\.json\.gz"
+)
+
+
+def version_of(location: str) -> int | None:
+    """The version in the name of a file-system table's metadata file; None if it is another."""
+    match = _NAME.fullmatch(location.rpartition("/")[2])
+    return int(match[1] or match[2]) if match else None
