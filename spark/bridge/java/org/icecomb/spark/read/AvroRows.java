@@ -48,7 +48,10 @@ final class AvroRows implements DatumReader<Void> {
   private final WritableColumnVector[] vectors;
   private final boolean[] missing;
   private NameMapping mapping;
-  private List<Step> steps;
+  /** One for each field of the file, and the vector it appends to. */
+  private Step[] steps;
+
+  private WritableColumnVector[] targets;
 
   /** Reads one value and appends it to a vector, or passes over it. */
   private interface Step {
@@ -74,31 +77,31 @@ final class AvroRows implements DatumReader<Void> {
       throw request.withoutIds();
     }
     Arrays.fill(missing, true);
-    steps = new ArrayList<>();
+    steps = new Step[schema.getFields().size()];
+    targets = new WritableColumnVector[steps.length];
     for (Schema.Field field : schema.getFields()) {
       int place = place(request.columns(), id(field, mapping));
       if (place < 0) {
-        steps.add((in, to) -> GenericDatumReader.skip(field.schema(), in));
+        steps[field.pos()] = skip(field.schema());
       } else {
         missing[place] = false;
         StructField column = request.columns().fields()[place];
-        Step step =
+        steps[field.pos()] =
             step(
                 field.schema(),
                 column.dataType(),
                 Schemas.isUuid(column),
                 inside(mapping, field.name()),
                 column.name());
-        WritableColumnVector vector = vectors[place];
-        steps.add((in, to) -> step.read(in, vector));
+        targets[field.pos()] = vectors[place];
       }
     }
   }
 
   @Override
   public Void read(Void reuse, Decoder in) throws IOException {
-    for (Step step : steps) {
-      step.read(in, null);
+    for (int i = 0; i < steps.length; i++) {
+      steps[i].read(in, targets[i]);
     }
     return null;
   }
@@ -158,22 +161,52 @@ final class AvroRows implements DatumReader<Void> {
 
   private static Step union(
       Schema file, DataType wanted, boolean uuid, NameMapping mapping, String name) {
-    List<Step> branches = new ArrayList<>();
-    int types = 0;
-    for (Schema branch : file.getTypes()) {
+    Step value = null;
+    int found = -1;
+    for (int i = 0; i < file.getTypes().size(); i++) {
+      Schema branch = file.getTypes().get(i);
       if (branch.getType() == Schema.Type.NULL) {
-        branches.add((in, to) -> appendNull(to));
+        continue;
+      }
+      if (value == null) {
+        value = step(branch, wanted, uuid, mapping, name);
+        found = i;
       } else {
-        types++;
-        branches.add(step(branch, wanted, uuid, mapping, name));
+        throw new UnsupportedOperationException(
+            "column " + name + " is a union of several types: " + file
+                + "\n  hint: rewrite it with a union of null and one type");
       }
     }
-    if (types > 1) {
-      throw new UnsupportedOperationException(
-          "column " + name + " is a union of several types: " + file
-              + "\n  hint: rewrite it with a union of null and one type");
-    }
-    return (in, to) -> branches.get(in.readIndex()).read(in, to);
+    int place = found;
+    Step step = value;
+    int branches = file.getTypes().size();
+    return (in, to) -> {
+      int index = in.readIndex();
+      if (index == place) {
+        step.read(in, to);
+      } else if (index >= 0 && index < branches) {
+        appendNull(to);
+      } else {
+        throw new IOException("column " + name + " has a value of no type of its union: " + index);
+      }
+    };
+  }
+
+  /** What a query does not ask for; the schema is looked at once, not at every row. */
+  private static Step skip(Schema file) {
+    return switch (file.getType()) {
+      case INT -> (in, to) -> in.readInt();
+      case LONG -> (in, to) -> in.readLong();
+      case FLOAT -> (in, to) -> in.skipFixed(Float.BYTES);
+      case DOUBLE -> (in, to) -> in.skipFixed(Double.BYTES);
+      case STRING -> (in, to) -> in.skipString();
+      case BYTES -> (in, to) -> in.skipBytes();
+      case UNION -> {
+        Step[] branches = file.getTypes().stream().map(AvroRows::skip).toArray(Step[]::new);
+        yield (in, to) -> branches[in.readIndex()].read(in, to);
+      }
+      default -> (in, to) -> GenericDatumReader.skip(file, in);
+    };
   }
 
   private static void appendNull(WritableColumnVector to) {
@@ -185,12 +218,12 @@ final class AvroRows implements DatumReader<Void> {
   }
 
   private static Step record(Schema file, StructType wanted, NameMapping mapping) {
-    List<Step> steps = new ArrayList<>();
+    List<Step> fields = new ArrayList<>();
     boolean[] found = new boolean[wanted.size()];
     for (Schema.Field field : file.getFields()) {
       int place = place(wanted, id(field, mapping));
       if (place < 0) {
-        steps.add((in, to) -> GenericDatumReader.skip(field.schema(), in));
+        fields.add(skip(field.schema()));
       } else {
         found[place] = true;
         StructField child = wanted.fields()[place];
@@ -201,15 +234,16 @@ final class AvroRows implements DatumReader<Void> {
                 Schemas.isUuid(child),
                 inside(mapping, field.name()),
                 child.name());
-        steps.add((in, to) -> step.read(in, to.getChild(place)));
+        fields.add((in, to) -> step.read(in, to.getChild(place)));
       }
     }
     for (int i = 0; i < found.length; i++) {
       if (!found[i]) {
         int place = i;
-        steps.add((in, to) -> appendNull(to.getChild(place)));
+        fields.add((in, to) -> appendNull(to.getChild(place)));
       }
     }
+    Step[] steps = fields.toArray(Step[]::new);
     return (in, to) -> {
       to.appendStruct(false);
       for (Step step : steps) {
@@ -282,6 +316,7 @@ final class AvroRows implements DatumReader<Void> {
     if (!(wanted instanceof MapType map) || !(map.keyType() instanceof StringType)) {
       throw misfit(file, wanted, name);
     }
+    Step key = text();
     Step value =
         step(
             file.getValueType(),
@@ -295,7 +330,7 @@ final class AvroRows implements DatumReader<Void> {
       int count = 0;
       for (long n = in.readMapStart(); n != 0; n = in.mapNext()) {
         for (long i = 0; i < n; i++) {
-          appendText(in.readString(null), to.getChild(0));
+          key.read(in, to.getChild(0));
           value.read(in, to.getChild(1));
           count++;
         }
@@ -323,8 +358,7 @@ final class AvroRows implements DatumReader<Void> {
                       : null;
           case DOUBLE ->
               wanted instanceof DoubleType ? (in, to) -> to.appendDouble(in.readDouble()) : null;
-          case STRING ->
-              isBytes(wanted) ? (in, to) -> appendText(in.readString(null), to) : null;
+          case STRING -> isBytes(wanted) ? text() : null;
           case ENUM ->
               wanted instanceof StringType
                   ? (in, to) -> appendText(new Utf8(file.getEnumSymbols().get(in.readEnum())), to)
@@ -365,6 +399,12 @@ final class AvroRows implements DatumReader<Void> {
       return (in, to) -> to.appendLong(Math.floorDiv(in.readLong(), 1000L));
     }
     return (in, to) -> to.appendLong(in.readLong());
+  }
+
+  private static Step text() {
+    // A file is read by one thread, and the vector takes a copy.
+    Utf8 buffer = new Utf8();
+    return (in, to) -> appendText(in.readString(buffer), to);
   }
 
   private static boolean isBytes(DataType wanted) {
