@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchViewError, UnsupportedError
-from icecomb.format.spec.view import with_properties
+from icecomb.format.spec.view import VIEW_FORMAT_VERSION, with_properties
 from icecomb.spark.planner.catalogs import Catalogs, one_level
 from icecomb.spark.planner.protocol import (
     AlterView,
@@ -39,8 +39,10 @@ _DIALECT: Final = "spark"
 _QUERY_COLUMNS: Final = "spark.query-column-names"
 _SETTING: Final = "view.sqlConfig."
 _SCHEMA_MODE: Final = "view.schemaMode"
-# what Spark says about every view, or icecomb about one that is shown
 _SHOWN_ONLY: Final = frozenset({"provider", "location", "table_type", "format-version"})
+"""What Spark says about every view, or icecomb about one that is shown."""
+_RESERVED: Final = frozenset({"provider", "location", "format-version", _QUERY_COLUMNS})
+"""What ALTER VIEW cannot set, nor unset: Iceberg's ``SparkView.RESERVED_PROPERTIES``."""
 
 
 class Views:
@@ -90,6 +92,8 @@ class Views:
         if request.create and not catalog.view_exists(name):
             return self.create_view(CreateView(request.catalog, request.view, wanted))
         view = catalog.load_view(name)
+        if not request.create:
+            _check_altered(_described(catalog, view).properties, wanted.properties)
         properties = _stored(wanted)
         if not _is_same(catalog, view, wanted):
             view = catalog.replace_view(
@@ -108,6 +112,9 @@ class Views:
         """See `AlterView`."""
         catalog = self._catalogs[request.catalog]
         view = catalog.load_view(identifier(request.view))
+        for verb, names in (("set", request.set), ("unset", request.remove)):
+            for name in names:
+                _check_reserved(verb, name)
         return _described(catalog, view.update_properties(request.set, request.remove))
 
     def drop_view(self, request: DropView) -> Dropped:
@@ -164,8 +171,30 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
             **{key: value for key, value in view.properties.items() if not _is_own(key)},
             "provider": "iceberg",
             "location": view.location(),
+            "format-version": str(VIEW_FORMAT_VERSION),
         },
     )
+
+
+def _check_altered(there: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Refuse a change of what is reserved, where Spark says all properties anew.
+
+    Raises:
+        UnsupportedError: See `_check_reserved`.
+    """
+    for name, value in wanted.items():
+        if there.get(name) != value:
+            _check_reserved("set", name)
+    for name in there.keys() - wanted.keys():
+        _check_reserved("unset", name)
+
+
+def _check_reserved(verb: str, name: str) -> None:
+    if name in _RESERVED or _is_own(name):
+        raise UnsupportedError(
+            f"Cannot {verb} reserved property: '{name}'",
+            hint="it follows from the view; CREATE OR REPLACE VIEW makes another",
+        )
 
 
 def _is_own(key: str) -> bool:

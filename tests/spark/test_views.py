@@ -70,6 +70,77 @@ def test_a_view_is_made_shown_described_changed_renamed_and_dropped(run, db, cat
         run(f"SELECT * FROM lake.{db}.w")
 
 
+def has_statements_itself(run):
+    """Whether Spark carries the statements about views of catalogs out itself, in its own way."""
+    return not run("SELECT version()")[0][0].startswith(("3.5", "4.1"))
+
+
+def test_what_follows_from_a_view_is_shown_and_neither_set_nor_unset(run, db, catalog):
+    """As Iceberg's SparkView.RESERVED_PROPERTIES; the first two are refused by Spark's parser."""
+    run(f"CREATE VIEW lake.{db}.p TBLPROPERTIES ('a' = 'b') AS SELECT id FROM lake.{db}.t")
+    view = catalog.load_view(f"{db}.p")
+    before = dict(view.properties)
+    shown = dict(run(f"SHOW TBLPROPERTIES lake.{db}.p"))
+    if has_statements_itself(run):
+        assert shown == {"a": "b", "format-version": "1"}
+    else:
+        there = {"provider": "iceberg", "location": view.location(), "format-version": "1"}
+        assert shown == {"a": "b", **there}
+        assert run(f"SHOW TBLPROPERTIES lake.{db}.p (provider)") == [["provider", "iceberg"]]
+    for name in ("provider", "location"):
+        with pytest.raises(REFUSED, match=f"{name} is a reserved table property"):
+            run(f"ALTER VIEW lake.{db}.p SET TBLPROPERTIES ('{name}' = 'x')")
+        with pytest.raises(REFUSED, match=f"{name} is a reserved table property"):
+            run(f"ALTER VIEW lake.{db}.p UNSET TBLPROPERTIES ('{name}')")
+    for name in ("format-version", "spark.query-column-names", "view.sqlConfig.spark.sql.x"):
+        with pytest.raises(REFUSED, match=f"Cannot set reserved property: '{name}'"):
+            run(f"ALTER VIEW lake.{db}.p SET TBLPROPERTIES ('{name}' = '9')")
+    with pytest.raises(REFUSED, match="Cannot unset reserved property: 'format-version'"):
+        run(f"ALTER VIEW lake.{db}.p UNSET TBLPROPERTIES ('format-version')")
+    assert view.refresh().properties == before
+    run(f"ALTER VIEW lake.{db}.p SET TBLPROPERTIES ('comment' = 'all of them', 'a' = 'c')")
+    assert view.refresh().properties == {**before, "comment": "all of them", "a": "c"}
+    run(f"ALTER VIEW lake.{db}.p UNSET TBLPROPERTIES IF EXISTS ('unknown')")
+    assert run(f"SELECT max(id) FROM lake.{db}.p") == [[2]]
+    run(f"DROP VIEW lake.{db}.p")
+
+
+def test_unsetting_a_property_that_is_not_there_is_told(run, db):
+    run(f"CREATE VIEW lake.{db}.u AS SELECT id FROM lake.{db}.t")
+    unset = f"ALTER VIEW lake.{db}.u UNSET TBLPROPERTIES ('unknown')"
+    if has_statements_itself(run):
+        run(unset)  # Spark asks for the other properties only
+    else:
+        with pytest.raises(REFUSED, match="Cannot remove property that is not set: 'unknown'"):
+            run(unset)
+    run(f"DROP VIEW lake.{db}.u")
+
+
+def test_temporary_views_are_listed_beside_those_of_a_catalog(run, db):
+    run(f"CREATE VIEW lake.{db}.listed AS SELECT id FROM lake.{db}.t")
+    run("CREATE TEMPORARY VIEW of_session AS SELECT 1 AS x")
+    run("CREATE GLOBAL TEMPORARY VIEW of_all AS SELECT 1 AS x")
+    run(f"USE lake.{db}")
+    temporary = ["", "of_session", True]
+    try:
+        found = run(f"SHOW VIEWS IN lake.{db}")
+        assert [db, "listed", False] in found
+        assert run("SHOW VIEWS LIKE 'li*'") == [[db, "listed", False]]
+        if has_statements_itself(run):
+            return  # Spark lists those of the catalog only
+        assert temporary in found
+        assert run("SHOW VIEWS LIKE 'of_*'") == [temporary]
+        found = run("SHOW VIEWS IN global_temp")
+        assert ["global_temp", "of_all", True] in found
+        assert temporary in found
+        assert [db, "listed", False] not in found
+    finally:
+        run("USE spark_catalog.default")
+        run("DROP VIEW of_session")
+        run("DROP VIEW global_temp.of_all")
+        run(f"DROP VIEW lake.{db}.listed")
+
+
 def test_a_view_is_replaced_and_keeps_its_identity(run, db, catalog):
     run(f"CREATE OR REPLACE VIEW lake.{db}.r AS SELECT id FROM lake.{db}.t")
     before = catalog.load_view(f"{db}.r")

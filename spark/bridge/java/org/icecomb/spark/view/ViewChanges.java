@@ -119,7 +119,17 @@ final class ViewChanges {
     return List.of();
   }
 
-  static List<Row> unset(ViewName view, List<String> keys) {
+  static List<Row> unset(ViewName view, List<String> keys, boolean ifExists) {
+    if (!ifExists) {
+      Map<String, String> there = loaded(view).properties();
+      for (String key : keys) {
+        if (!there.containsKey(key)) {
+          throw SparkErrors.unsupported(
+              "Cannot remove property that is not set: '" + key + "'",
+              "SHOW TBLPROPERTIES " + view + " lists them; UNSET TBLPROPERTIES IF EXISTS asks for none");
+        }
+      }
+    }
     view.ask(c -> new AlterView(c, view.name(), Map.of(), keys), ViewDescription.class);
     return List.of();
   }

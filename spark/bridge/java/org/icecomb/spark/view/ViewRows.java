@@ -9,7 +9,12 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.catalog.GlobalTempViewManager;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.util.StringUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.StaticSQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.SparkErrors;
@@ -27,28 +32,50 @@ import scala.collection.JavaConverters;
 final class ViewRows {
 
   /** Properties that have places of their own. */
-  private static final Set<String> RESERVED = Set.of("comment", "location", "provider", "owner");
+  private static final Set<String> PLACED = Set.of("comment", "owner");
+
+  /** Properties that a statement cannot set. */
+  private static final Set<String> RESERVED = Set.of("location", "provider", "format-version");
 
   private ViewRows() {}
 
-  static List<Row> list(StatementCatalog catalog, List<String> namespace, Option<String> pattern) {
-    List<String> names = new ArrayList<>();
+  /** Views of a namespace and, as everywhere in Spark, the temporary ones of the session. */
+  static List<Row> list(
+      SparkSession session,
+      StatementCatalog catalog,
+      List<String> namespace,
+      Option<String> pattern) {
+    SessionCatalog sessions = session.sessionState().catalog();
+    GlobalTempViewManager global = sessions.globalTempViewManager();
+    String database = SQLConf.get().getConfString(StaticSQLConf.GLOBAL_TEMP_DATABASE().key());
+    String wanted = pattern.isEmpty() ? "*" : pattern.get();
+    List<Row> rows = new ArrayList<>();
+    if (!namespace.isEmpty() && namespace.get(0).equals(database)) {
+      JavaConverters.seqAsJavaList(global.listViewNames(wanted))
+          .forEach(name -> rows.add(RowFactory.create(database, name, true)));
+    } else {
+      String shown = String.join(".", namespace);
+      JavaConverters.seqAsJavaList(
+              StringUtils.filterPattern(CommandPlan.list(names(catalog, namespace)), wanted))
+          .forEach(name -> rows.add(RowFactory.create(shown, name, false)));
+    }
+    JavaConverters.seqAsJavaList(sessions.listLocalTempViews(wanted))
+        .forEach(view -> rows.add(RowFactory.create("", view.table(), true)));
+    return rows;
+  }
+
+  private static List<String> names(StatementCatalog catalog, List<String> namespace) {
     try {
-      catalog
+      return catalog
           .session()
           .ask(c -> new ListViews(c, namespace), TableNames.class)
           .tables()
-          .forEach(view -> names.add(view.name()));
+          .stream()
+          .map(view -> view.name())
+          .toList();
     } catch (PlannerException e) {
       throw SparkErrors.ofNamespace(e, namespace.toArray(new String[0]));
     }
-    List<String> shown =
-        pattern.isEmpty()
-            ? names
-            : JavaConverters.seqAsJavaList(
-                StringUtils.filterPattern(CommandPlan.list(names), pattern.get()));
-    String quoted = String.join(".", namespace);
-    return shown.stream().map(name -> RowFactory.create(quoted, name, false)).toList();
   }
 
   static List<Row> describe(ViewName view, boolean extended) {
@@ -90,7 +117,8 @@ final class ViewRows {
   }
 
   static List<Row> properties(ViewName view, Option<String> key) {
-    Map<String, String> found = visible(ViewChanges.loaded(view));
+    Map<String, String> found = new TreeMap<>(ViewChanges.loaded(view).properties());
+    found.keySet().removeAll(PLACED);
     if (key.isEmpty()) {
       return found.entrySet().stream()
           .map(each -> RowFactory.create(each.getKey(), each.getValue()))
@@ -146,6 +174,7 @@ final class ViewRows {
 
   private static Map<String, String> visible(ViewDescription view) {
     Map<String, String> shown = new TreeMap<>(view.properties());
+    shown.keySet().removeAll(PLACED);
     shown.keySet().removeAll(RESERVED);
     return shown;
   }

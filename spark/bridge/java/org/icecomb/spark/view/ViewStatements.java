@@ -61,7 +61,7 @@ public final class ViewStatements {
     if (plan instanceof UnsetViewProperties unset) {
       ViewName view = named(unset.child());
       List<String> keys = JavaConverters.seqAsJavaList(unset.propertyKeys());
-      return done(plan, view, running -> ViewChanges.unset(view, keys));
+      return done(plan, view, running -> ViewChanges.unset(view, keys, unset.ifExists()));
     }
     if (plan instanceof RenameTable rename && rename.isView()) {
       ViewName view = named(rename.child());
@@ -118,7 +118,7 @@ public final class ViewStatements {
         show.nodeName(),
         String.join(".", namespace),
         show.schema(),
-        running -> ViewRows.list(ours, namespace, show.pattern()));
+        running -> ViewRows.list(running, ours, namespace, show.pattern()));
   }
 
   private static LogicalPlan done(
