@@ -104,12 +104,12 @@ public final class IcecombTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new IcecombScanBuilder(handle, options);
+    return new IcecombScanBuilder(handle.ofCurrentUser(), options);
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new TableWriteBuilder(handle, info);
+    return new TableWriteBuilder(handle.ofCurrentUser(), info);
   }
 
   /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
@@ -118,6 +118,7 @@ public final class IcecombTable
     List<Condition> conditions = Condition.all(predicates, handle.schema());
     return conditions != null
         && handle
+            .ofCurrentUser()
             .ask(
                 new CanDeleteWhere(handle.reference(), Condition.toJson(conditions)),
                 Possible.class)
@@ -127,7 +128,7 @@ public final class IcecombTable
   @Override
   public void deleteWhere(Predicate[] predicates) {
     ArrayNode filters = Condition.toJson(Condition.all(predicates, handle.schema()));
-    handle.ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
+    handle.ofCurrentUser().ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
   }
 
   @Override
@@ -135,7 +136,9 @@ public final class IcecombTable
     return () -> {
       String command = info.command().name().toLowerCase(Locale.ROOT);
       PlannedChange change =
-          handle.ask(new PlanChange(handle.reference(), command), PlannedChange.class);
+          handle
+              .ofCurrentUser()
+              .ask(new PlanChange(handle.reference(), command), PlannedChange.class);
       return change.mergeOnRead()
           ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
           : new RowLevelRewrite(handle, info.command());

@@ -21,9 +21,15 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
  * @param reference names the state; only the planner reads it
  * @param schema the columns with their field ids
  * @param user in whose name its files are read and written, or null
+ * @param opener whose statement opened it
  */
 public record TableHandle(
-    PlannerSession session, String name, JsonNode reference, StructType schema, TaskUser user) {
+    PlannerSession session,
+    String name,
+    JsonNode reference,
+    StructType schema,
+    TaskUser user,
+    String opener) {
 
   static TableHandle of(PlannerSession session, String name, TableDescription description) {
     return new TableHandle(
@@ -31,7 +37,24 @@ public record TableHandle(
         name,
         description.reference(),
         Schemas.parse(description.schema()),
-        TaskUser.current());
+        TaskUser.current(),
+        HadoopUser.current().key());
+  }
+
+  /**
+   * The same, for the statement that begins in this thread; that of another user is refused: the
+   * planner would answer it with the rights of whoever opened the table. Threads in which parts of a
+   * statement run later may have begun with another user's.
+   */
+  public TableHandle ofCurrentUser() {
+    String asking = HadoopUser.current().key();
+    if (!asking.equals(opener)) {
+      throw SparkErrors.unsupported(
+          "A statement of " + asking + " reads or changes " + name + " as " + opener + " opened it",
+          "let each user of a server name the table in his own statement, instead of a DataFrame or"
+              + " view of another user");
+    }
+    return this;
   }
 
   /** What a query of the current session reads of it. */

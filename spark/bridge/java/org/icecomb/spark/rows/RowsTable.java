@@ -54,7 +54,7 @@ public final class RowsTable implements SupportsRead {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new RowsScanBuilder(handle, options);
+    return new RowsScanBuilder(handle.ofCurrentUser(), options);
   }
 
   @Override
