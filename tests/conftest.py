@@ -43,7 +43,15 @@ os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # it gets the mark. A test that starts one by itself is marked by hand.
 SERVICES = frozenset(
     {
-        *("metastore", "metastores", "hdfs", "spark", "other_spark", "iceberg_java"),
+        *(
+            "metastore",
+            "metastores",
+            "hdfs",
+            "secured_hdfs",
+            "spark",
+            "other_spark",
+            "iceberg_java",
+        ),
         *("kdc", "cluster", "paimon_java", "pypaimon"),
     }
 )
@@ -135,6 +143,24 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("hdfs")).start())
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A real HDFS that asks Kerberos who its users are: ``.kdc`` knows ``etl`` and ``alice``."""
+    from tests.peers.hdfs import Hdfs
+    from tests.peers.kdc import Kdc
+
+    principals = ("hdfs/localhost", "HTTP/localhost", "hive/localhost", "etl", "alice")
+    kdc = started(lambda: Kdc(tmp_path_factory.mktemp("kdc"), *principals).start())
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KRB5_CONFIG", str(kdc.configuration))
+            cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("secured"), kdc=kdc).start())
+        yield cluster
+        cluster.stop()
+    finally:
+        kdc.stop()
 
 
 @pytest.fixture(scope="session")

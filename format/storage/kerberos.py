@@ -107,7 +107,7 @@ class SecurityContext:
             None,
         )
         data = output.take()
-        _check(major, minor, f"no Kerberos conversation with {self._service}")
+        _check(major, minor, f"no Kerberos conversation with {self._service}", self._service)
         self.established = not major & _CONTINUE
         return data
 
@@ -169,7 +169,7 @@ class SecurityContext:
             _library().gss_release_name(byref(c_uint32()), byref(wanted))
         who = f" for {principal}" if principal else ""
         source = f"the keytab {keytab}" if keytab else "the ticket cache"
-        _check(major, minor, f"no Kerberos credentials{who} from {source}")
+        _check(major, minor, f"no Kerberos credentials{who} from {source}", self._service)
 
 
 @functools.cache
@@ -226,11 +226,11 @@ def _name(text: str, kind: _Oid) -> c_void_p:
     return name
 
 
-def _check(major: int, minor: c_uint32, what: str) -> None:
+def _check(major: int, minor: c_uint32, what: str, service: str = "") -> None:
     if not major & _ERRORS:
         return
     reason = _text(minor.value, _MECHANISM_CODE) or _text(major, 1)
-    raise GssError(f"{what}: {reason}", hint=_hint(reason))
+    raise GssError(f"{what}: {reason}", hint=_hint(reason, service))
 
 
 def _text(status: int, kind: int) -> str:
@@ -241,10 +241,12 @@ def _text(status: int, kind: int) -> str:
     return output.take().decode(errors="replace")
 
 
+_WEB_KEYS: Final = "hdfs.kerberos.principal and hdfs.kerberos.keytab"
+_METASTORE_KEYS: Final = "hive.metastore.client.principal and .keytab"
 _HINTS: Final = (
     (
         ("credentials cache", "No Kerberos credentials", "cache collection"),
-        "get a ticket with kinit, or name hive.metastore.client.principal and .keytab",
+        "get a ticket with kinit, or name a principal and its keytab: {keys}",
     ),
     (("expired",), "get a new ticket with kinit"),
     (
@@ -260,8 +262,9 @@ _HINTS: Final = (
 )
 
 
-def _hint(reason: str) -> str:
+def _hint(reason: str, service: str) -> str:
+    keys = _WEB_KEYS if service.startswith("HTTP/") else _METASTORE_KEYS
     for words, hint in _HINTS:
         if any(word in reason for word in words):
-            return hint
+            return hint.format(keys=keys)
     return f"look at krb5.conf ({os.environ.get('KRB5_CONFIG', '/etc/krb5.conf')}) and klist"

@@ -63,7 +63,7 @@ class Catalogs:
         text = json.dumps([name, properties, hadoop, who], sort_keys=True)
         handle = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         configuration = load_configuration(name, properties, hadoop=hadoop)
-        configuration = acting_as(configuration, identity, handle)
+        configuration = acting_as(configuration, environment, identity, handle)
         with self._lock:
             known = handle in self._open
             self._open.add(handle, configuration)

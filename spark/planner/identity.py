@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.storage.delegation_token import give_tokens
-from icecomb.spark.planner.protocol import Identity
+from icecomb.format.storage.delegation_token import DelegationToken, give_tokens
+from icecomb.spark.planner.protocol import Environment, Identity
 
 if TYPE_CHECKING:
     from icecomb.catalog.configuration import Configuration
@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 _SOURCE: Final = "Spark's user"
 
 
-def acting_as(configuration: Configuration, identity: Identity, holder: str) -> Configuration:
+def acting_as(
+    configuration: Configuration, environment: Environment, identity: Identity, holder: str
+) -> Configuration:
     """The catalog of one user. Whoever the catalog's own settings name goes before that.
 
     Without Hadoop's security services are told who asks. With it they want proof: what the user's
-    delegation tokens give, or (for a user that a server acts for) the server's ticket and the
-    service's leave to act for others.
+    delegation tokens give, else the ticket or the keytab of the application (for a user that a
+    server acts for with the service's leave to act for others).
 
     Args:
         configuration: The catalog's own.
+        environment: The application.
         identity: The user.
         holder: Where the user's tokens are held, which `give_tokens` knows by this name.
 
@@ -59,7 +62,31 @@ def acting_as(configuration: Configuration, identity: Identity, holder: str) -> 
             hint=f"start an application for {identity.user}: spark-submit --proxy-user",
         )
     tokens = {TOKEN_FILES.key: ",".join(filter(None, (given, kept)))}
+    if (identity.login or acted_for) and not kept:
+        known |= _keytabs(found, environment, identity.tokens)
     return configuration.over(known, _SOURCE).under(tokens, _SOURCE)
+
+
+def _keytabs(
+    properties: Mapping[str, str], environment: Environment, tokens: Sequence[str]
+) -> dict[str, str]:
+    """The application's keytab, for each service that no token and no key of the catalog is for."""
+    from icecomb.catalog.catalog_property import KEYTAB, PRINCIPAL
+    from icecomb.catalog.hive.thrift.security import TOKEN_KIND
+    from icecomb.format.storage.hdfs.session import TOKEN_KINDS
+    from icecomb.format.storage.storage_property import HDFS_KEYTAB, HDFS_PRINCIPAL
+
+    if environment.keytab is None or environment.principal is None:
+        return {}
+    shown = {DelegationToken.of_url_text(token).kind for token in tokens}
+    found: dict[str, str] = {}
+    for kinds, principal, keytab in (
+        (TOKEN_KINDS, HDFS_PRINCIPAL, HDFS_KEYTAB),
+        ((TOKEN_KIND,), PRINCIPAL, KEYTAB),
+    ):
+        if shown.isdisjoint(kinds) and properties.keys().isdisjoint((principal.key, keytab.key)):
+            found |= {principal.key: environment.principal, keytab.key: environment.keytab}
+    return found
 
 
 def of_others(hadoop: Mapping[str, str]) -> dict[str, str]:

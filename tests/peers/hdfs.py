@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ class Hdfs:
         kdc: Kdc | None = None,
     ) -> None:
         self.host = "localhost" if kdc else "127.0.0.1"
-        self._kdc = kdc
+        self.kdc = kdc
         self.folder = folder
         self.names = ("nn1", "nn2") if ha else ("nn1",)
         self.ha = ha
@@ -131,7 +130,7 @@ class Hdfs:
             for name in self.names:
                 self._wait(f"a live data node at {name}", lambda name=name: self._live(name))
             self._wait("a file that can be written", self._write)
-            for path in () if self._kdc else ("tmp", "user", "warehouse"):
+            for path in ("tmp", "user", "warehouse"):
                 self.request("PUT", f"/{path}?op=MKDIRS&permission=1777")
         except BaseException:
             self.stop()
@@ -186,13 +185,14 @@ class Hdfs:
         )
 
     def request(self, method: str, path_and_query: str, user: str = SUPERUSER) -> bytes:
-        """One WebHDFS call at the active name node, as `user`, independent of the code under test."""
+        """One WebHDFS call at the active name node, as `user`, or as the superuser with Kerberos."""
         joint = "&" if "?" in path_and_query else "?"
-        url = f"http://127.0.0.1:{self.http[self.active()]}/webhdfs/v1{path_and_query}{joint}user.name={user}"
-        with urllib.request.urlopen(
-            urllib.request.Request(url, method=method), timeout=120
-        ) as reply:
-            return bytes(reply.read())
+        url = f"http://{self.host}:{self.http[self.active()]}/webhdfs/v1{path_and_query}"
+        if self.kdc is None:
+            url += f"{joint}user.name={user}"
+        with requests.request(method, url, auth=self._key, timeout=120) as reply:
+            reply.raise_for_status()
+            return bytes(reply.content)
 
     def _bean(self, name: str, bean: str) -> dict[str, Any]:
         url = f"http://{self.host}:{self.http[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
@@ -210,7 +210,7 @@ class Hdfs:
         A data node is live before the name node knows its disks, or it the keys of block tokens.
         """
         path = "/.ready"
-        if self._kdc is None:
+        if self.kdc is None:
             place = f"{path}?op=CREATE&overwrite=true&user.name={SUPERUSER}"
         else:
             place = f"{path}?op=CREATE&overwrite=true"
@@ -223,7 +223,7 @@ class Hdfs:
 
     @property
     def _key(self) -> SpnegoAuth | None:
-        return self._kdc and SpnegoAuth("hdfs/localhost", str(self._kdc.keytab("hdfs")))
+        return self.kdc and SpnegoAuth("hdfs/localhost", str(self.kdc.keytab("hdfs")))
 
     def _wait(self, what: str, ready: Callable[[], object], timeout: float = 180) -> None:
         end = time.monotonic() + timeout
@@ -282,35 +282,35 @@ class Hdfs:
         (conf / "log4j2.properties").write_text(_LOG4J)
 
     def _secured(self) -> dict[str, object]:
-        if self._kdc is None:
+        if self.kdc is None:
             return {}
         found: dict[str, object] = {
             "dfs.block.access.token.enable": "true",
             "ignore.secure.ports.for.testing": "true",
             "dfs.web.authentication.kerberos.principal": "HTTP/localhost@TEST.LAB",
-            "dfs.web.authentication.kerberos.keytab": self._kdc.keytab("HTTP"),
+            "dfs.web.authentication.kerberos.keytab": self.kdc.keytab("HTTP"),
         }
         for daemon in ("namenode", "datanode"):
             found[f"dfs.{daemon}.kerberos.principal"] = "hdfs/localhost@TEST.LAB"
-            found[f"dfs.{daemon}.keytab.file"] = self._kdc.keytab("hdfs")
+            found[f"dfs.{daemon}.keytab.file"] = self.kdc.keytab("hdfs")
         return found
 
     def _secured_web(self) -> dict[str, object]:
-        if self._kdc is None:
+        if self.kdc is None:
             return {}
         return {
             "hadoop.security.authentication": "kerberos",
             "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.principal": "HTTP/localhost@TEST.LAB",
-            "hadoop.http.authentication.kerberos.keytab": self._kdc.keytab("HTTP"),
+            "hadoop.http.authentication.kerberos.keytab": self.kdc.keytab("HTTP"),
         }
 
     def _java(self, name: str, main: str, *arguments: str) -> list[str]:
         path = f"{self.folder}/conf-{name}:{self._jars}"
         options = [*_JVM, f"-Djava.io.tmpdir={self.folder / 'tmp'}"]
-        if self._kdc:
-            options.append(f"-Djava.security.krb5.conf={self._kdc.configuration}")
+        if self.kdc:
+            options.append(f"-Djava.security.krb5.conf={self.kdc.configuration}")
         return [str(find_java()), *options, "-cp", path, f"org.apache.hadoop.{main}", *arguments]
 
     def _environment(self) -> dict[str, str]:

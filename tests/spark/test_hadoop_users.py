@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-import subprocess
-import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -85,16 +82,7 @@ def answers(metastore, hdfs, catalog):
         ),
         "token here": _step(f"CREATE TABLE {own}.after (id BIGINT)", user="frank", tokens=[here]),
     }
-    done = subprocess.run(
-        [sys.executable, str(Path(spark_users.__file__)), json.dumps([conf, list(steps.values())])],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
-    said = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("STEP ")]
-    assert len(said) == len(steps), done.stderr[-4000:]
-    yield dict(zip(steps, said, strict=True))
+    yield dict(zip(steps, spark_users.answers(conf, steps.values()), strict=True))
     for name in (_namespace("shared"), _namespace("own"), f"{_namespace('own')}_alice"):
         for table in catalog.list_tables(name):
             catalog.drop_table(table)
@@ -203,3 +191,48 @@ def test_services_are_told_whose_statement_it_is(identity, known, tmp_path):
     assert ("hdfs.user" in found) == ("hdfs.user" in known)
     configured = _open(catalogs, {**place, "ugi": "etl"}, identity)
     assert catalogs[configured].properties["ugi"] == "etl"
+
+
+def _open_with_keytab(identity, **options):
+    catalogs = Catalogs()
+    environment = Environment(None, "a1", "4.3.0", {}, "etl@LAB", "/keys/etl")
+    place = {"type": "hadoop", "warehouse": "/nowhere", **options}
+    found = catalogs.open_catalog(OpenCatalog("lake", place, environment, identity)).catalog
+    return catalogs[found].properties
+
+
+@pytest.mark.parametrize(
+    ("tokens", "hdfs", "metastore"),
+    [
+        ((), "/keys/etl", "/keys/etl"),
+        (("HDFS_DELEGATION_TOKEN",), None, "/keys/etl"),
+        (("WEBHDFS delegation", "HIVE_DELEGATION_TOKEN"), None, None),
+    ],
+)
+def test_the_keytab_of_spark_opens_what_no_token_is_for(tokens, hdfs, metastore):
+    shown = tuple(_token(kind, "").url_text for kind in tokens)
+    found = _open_with_keytab(Identity("etl", None, login=True, secured=True, tokens=shown))
+    assert found.get("hdfs.kerberos.keytab") == hdfs
+    assert found.get("hdfs.kerberos.principal") == (hdfs and "etl@LAB")
+    assert found.get("hive.metastore.client.keytab") == metastore
+    assert found.get("hive.metastore.client.principal") == (metastore and "etl@LAB")
+
+
+def test_the_keytab_of_spark_is_for_those_it_acts_for_and_not_for_strangers():
+    served = _open_with_keytab(Identity("you", "etl", login=False, secured=True, tokens=()))
+    assert served["hdfs.kerberos.keytab"] == "/keys/etl"
+    assert served["hdfs.proxy-user"] == served["hive.metastore.proxy-user"] == "you"
+    tokens = (_token("OTHER", "").url_text,)
+    stranger = _open_with_keytab(Identity("you", None, login=False, secured=True, tokens=tokens))
+    assert "hdfs.kerberos.keytab" not in stranger
+
+
+def test_a_key_that_a_catalog_has_of_its_own_is_not_mixed_with_that_of_spark():
+    own = {"hdfs.kerberos.principal": "own@LAB", "hadoop.token.files": "/nowhere"}
+    login = Identity("etl", None, login=True, secured=True, tokens=())
+    assert "hdfs.kerberos.keytab" not in _open_with_keytab(login, **own)
+    del own["hadoop.token.files"]
+    found = _open_with_keytab(login, **own)
+    assert found["hdfs.kerberos.principal"] == "own@LAB"
+    assert "hdfs.kerberos.keytab" not in found
+    assert found["hive.metastore.client.keytab"] == "/keys/etl"

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from icecomb.format.storage.delegation_token import DelegationToken
 
-_KIND: Final = "HIVE_DELEGATION_TOKEN"
+TOKEN_KIND: Final = "HIVE_DELEGATION_TOKEN"  # noqa: S105 - what it is called, not one
+"""What a metastore gives to its users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class SaslSettings:
         """
         from icecomb.format.storage.delegation_token import find_token
 
-        found = (find_token(path, _KIND, self.token_signature) for path in self.token_files)
+        found = (find_token(path, TOKEN_KIND, self.token_signature) for path in self.token_files)
         return next((token for token in found if token is not None), None)
 
     @classmethod

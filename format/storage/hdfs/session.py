@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _CONNECTIONS: Final = 32
-_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
+TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """What `GETDELEGATIONTOKEN` gave, and what a job was started with; a name node takes both."""
 
 
@@ -105,7 +105,7 @@ class HdfsSession:
         if self._stated_token is not None or not self._token_sources:
             return self._stated_token
         tokens = [token for source in self._token_sources for token in find_tokens(source)]
-        for kind in _KINDS:
+        for kind in TOKEN_KINDS:
             found = [token for token in tokens if token.kind == kind]
             ours = [token for token in found if token.service in self._services]
             # its service may be spelt otherwise; but a cluster without security asks for none

@@ -132,7 +132,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 22
+PROTOCOL: Final = 23
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

@@ -23,12 +23,16 @@ class Environment(Message):
         spark_version: As ``4.3.0``.
         hadoop: What its Hadoop configuration states about file systems and metastores; may hold
             secrets.
+        principal: Who Kerberos says it is, where it has a keytab; None where it has none.
+        keytab: That keytab on the driver's host.
     """
 
     metastore_uris: str | None
     application_id: str
     spark_version: str
     hadoop: Mapping[str, str] = field(repr=False)
+    principal: str | None = None
+    keytab: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

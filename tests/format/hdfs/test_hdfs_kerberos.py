@@ -11,26 +11,16 @@ from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.delegation_token import find_token, give_tokens
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
-from tests.peers.hdfs import Hdfs
-from tests.peers.kdc import Kdc
-from tests.peers.second_try import started
 
 
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory):
-    principals = ("hdfs/localhost", "HTTP/localhost")
-    kdc = started(lambda: Kdc(tmp_path_factory.mktemp("kdc"), *principals).start())
-    yield kdc
-    kdc.stop()
+@pytest.fixture
+def secured(secured_hdfs):
+    return secured_hdfs
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory, kdc):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KRB5_CONFIG", str(kdc.configuration))
-        cluster = started(lambda: Hdfs(tmp_path_factory.mktemp("secured"), kdc=kdc).start())
-        yield cluster
-        cluster.stop()
+@pytest.fixture
+def kdc(secured_hdfs):
+    return secured_hdfs.kdc
 
 
 @pytest.fixture
@@ -79,7 +69,7 @@ def test_a_delegation_token_is_as_good_as_a_ticket(
 def test_without_a_ticket_the_way_to_get_one_is_told(secured, properties):
     with pytest.raises(IcecombError) as caught:
         FileIO(properties).read(f"{secured.uri}/x")
-    assert "kinit" in str(caught.value)
+    assert "kinit, or name a principal and its keytab: hdfs.kerberos.principal" in str(caught.value)
     with pytest.raises(
         FileIOError, match=f"localhost:{secured.http['nn1']} does not let us in"
     ) as refused:

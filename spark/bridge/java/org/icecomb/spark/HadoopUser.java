@@ -1,12 +1,15 @@
 package org.icecomb.spark;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.security.token.Token;
+import org.apache.spark.SparkContext;
 import org.icecomb.spark.planner.Protocol.Identity;
 
 /** Hadoop's user of the current thread: the application's own, or whom a server acts for. */
@@ -18,6 +21,35 @@ final class HadoopUser {
   static Identity current() {
     try {
       return of(UserGroupInformation.getCurrentUser());
+    } catch (IOException e) {
+      throw new UncheckedIOException("Hadoop does not know who runs this application", e);
+    }
+  }
+
+  /**
+   * The keytab that Spark has its tickets by ({@code spark.kerberos.keytab}), which is on this host,
+   * or null.
+   */
+  static String keytab(SparkContext context) {
+    try {
+      String keytab = context.conf().get("spark.kerberos.keytab", null);
+      if (keytab == null
+          || !UserGroupInformation.isSecurityEnabled()
+          || !UserGroupInformation.isLoginKeytabBased()) {
+        return null;
+      }
+      // in cluster mode it lies where the driver runs, by its name alone
+      File file = new File(new Path(keytab).toUri().getPath()).getAbsoluteFile();
+      return file.canRead() ? file.getPath() : null;
+    } catch (IOException e) {
+      throw new UncheckedIOException("Hadoop does not know who runs this application", e);
+    }
+  }
+
+  /** Who started the application, by the name that Kerberos has for it. */
+  static String principal() {
+    try {
+      return UserGroupInformation.getLoginUser().getUserName();
     } catch (IOException e) {
       throw new UncheckedIOException("Hadoop does not know who runs this application", e);
     }

@@ -184,12 +184,15 @@ public final class PlannerSession {
       SparkSession spark = SparkSession.active();
       Configuration hadoop = HadoopSettings.of(spark, options);
       String metastore = hadoop.get(HadoopSettings.METASTORE);
+      String keytab = HadoopUser.keytab(spark.sparkContext());
       environment =
           new Environment(
               metastore == null || metastore.isEmpty() ? null : metastore,
               spark.sparkContext().applicationId(),
               spark.version(),
-              HadoopSettings.stated(hadoop));
+              HadoopSettings.stated(hadoop),
+              keytab == null ? null : HadoopUser.principal(),
+              keytab);
     }
     return new OpenCatalog(catalogName, options, environment, user);
   }

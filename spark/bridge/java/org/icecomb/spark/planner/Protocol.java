@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 22;
+  static final int VERSION = 23;
 
   private Protocol() {}
 
@@ -36,7 +36,9 @@ public final class Protocol {
       String metastoreUris,
       String applicationId,
       String sparkVersion,
-      Map<String, String> hadoop) {
+      Map<String, String> hadoop,
+      String principal,
+      String keytab) {
 
     /** Without the settings, which may be secret. */
     @Override
