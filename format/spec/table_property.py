@@ -277,6 +277,12 @@ ORC_STRATEGY: Final = choice(
 ORC_STRIPE_BYTES: Final = number(
     "write.orc.stripe-size-bytes", 64 << 20, "The length of a stripe.", least=1
 )
+ORC_BLOCK_BYTES: Final = number(
+    "write.orc.block-size-bytes",
+    256 << 20,
+    "The length of a block of the file system, which Spark's stripes keep within.",
+    least=1,
+)
 ORC_BATCH_ROWS: Final = number(
     "write.orc.vectorized.batch-size", 1024, "Rows that are encoded at once.", least=1
 )
@@ -417,7 +423,6 @@ _OF_OTHERS: Final = frozenset(
         "write.location-provider.impl",
         "write.manifest-lists.enabled",
         "write.py-location-provider.impl",
-        "write.orc.block-size-bytes",
         "write.parquet.bloom-filter-adaptive-enabled",
         "write.parquet.page-size-check-interval",
         "write.parquet.row-group-check-max-record-count",

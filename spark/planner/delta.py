@@ -7,7 +7,7 @@ do not end up with many tasks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,13 +24,14 @@ from icecomb.format.spec.table_property import (
 )
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.partitioning import spark_transform
+from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.metadata_columns import partition_struct
 from icecomb.spark.planner.protocol import DeleteInstructions, PlannedChange, SortField
 from icecomb.spark.planner.written_files import POSITION_DELETES
-from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.spark.planner.options import Options
     from icecomb.spark.planner.protocol import PlanChange
     from icecomb.spark.planner.states import TableState
 
@@ -87,7 +88,7 @@ class Layout:
 def delta_layout(
     metadata: TableMetadata,
     command: str,
-    options: Mapping[str, str],
+    options: Options,
     partitioning: Sequence[Any],
     in_order: Sequence[SortField],
 ) -> Layout:
@@ -96,7 +97,7 @@ def delta_layout(
     Args:
         metadata: The table.
         command: ``delete``, ``update`` or ``merge``.
-        options: Of the write, by names in lower case.
+        options: Of the write.
         partitioning: The table's partitioning, as Spark's transforms.
         in_order: The order that new rows are to be in where files are written one after another.
 
@@ -104,8 +105,12 @@ def delta_layout(
         ConfigurationError: A property is set to what it cannot be.
     """
     properties = metadata.properties
-    mode = COMMAND_DISTRIBUTION_MODE[command].of(
-        properties, options.get("distribution-mode"), default="hash"
+    mode = options.of(
+        COMMAND_DISTRIBUTION_MODE[command],
+        properties,
+        "distribution-mode",
+        "distribution-mode",
+        default="hash",
     )
     of_files = _partition_columns(metadata)
     together = [_column(name) for name in of_files]
@@ -116,7 +121,7 @@ def delta_layout(
     coming, order = (partitioning, in_order) if adds else ((), ())
     ordering: tuple[SortField, ...] = ()
     sorted_rows = adds and bool(metadata.sort_order().fields)
-    if sorted_rows or not FANOUT.of(properties, options.get("fanout-enabled")):
+    if sorted_rows or not options.of(FANOUT, properties, "fanout-enabled"):
         places = (_column(name) for name in (*of_files, _FILE, _POSITION))
         ordering = (*map(_ascending, places), *order)
     return Layout(
@@ -126,43 +131,31 @@ def delta_layout(
     )
 
 
-def delete_instructions(
-    state: TableState, options: Mapping[str, str], writer: Mapping[str, str]
-) -> DeleteInstructions:
+def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInstructions:
     """How tasks write position deletes.
 
     Args:
-        state: The table.
-        options: Of the write, by names in lower case.
-        writer: Settings of the Parquet writer.
+        metadata: The table.
+        options: Of the write.
 
     Raises:
-        UnsupportedError: They are to be of another format than Parquet.
-        ConfigurationError: A property is set to what it cannot be.
+        ConfigurationError: An option or property is set to what it cannot be.
     """
-    properties = delete_properties(state.metadata.properties)
-    file_format = DELETE_FORMAT.of(
-        properties,
-        options.get("delete-format"),
-        default=DATA_FORMAT.of(properties, options.get("write-format")),
-    )
-    if file_format != "parquet":
-        raise UnsupportedError(
-            f"Deletes of table {state.name} are to be written as {file_format}; Spark writes "
-            "Parquet here",
-            hint=f"set {DELETE_FORMAT} to parquet",
-            table=state.name,
-        )
-    granularity = DELETE_GRANULARITY.of(properties, options.get("delete-granularity"))
+    properties = delete_properties(metadata.properties)
+    data_format = options.of(DATA_FORMAT, properties, "write-format")
+    file_format = options.of(DELETE_FORMAT, properties, "delete-format", default=data_format)
+    granularity = options.of(DELETE_GRANULARITY, properties, "delete-granularity")
     return DeleteInstructions(
-        schema=spark_schema(POSITION_DELETES),
-        by_file=granularity == "file",
-        target_file_bytes=DELETE_TARGET_FILE_BYTES.of(
-            properties, options.get("target-delete-file-size-bytes")
+        files=file_instructions(
+            file_format,
+            POSITION_DELETES,
+            options.of(DELETE_TARGET_FILE_BYTES, properties, "target-delete-file-size-bytes"),
+            # readers find by whole paths which data files are meant
+            {str(i): "full" for i in sorted(POSITION_DELETES.field_ids)},
+            properties,
+            options,
         ),
-        writer=writer,
-        # readers find by whole paths which data files are meant
-        metrics={str(i): "full" for i in sorted(POSITION_DELETES.field_ids)},
+        by_file=granularity == "file",
     )
 
 

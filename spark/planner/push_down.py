@@ -46,7 +46,7 @@ class PushDown:
         state = self._states.find(selection.reference)
         if state.metadata_table is not None:
             return DecidedFilters((False,) * len(selection.filters))
-        scan = ReadOptions.of(selection).scan_of(state)
+        scan = ReadOptions.of_selection(selection).scan_of(state)
         specs = scan.specs()
         alone = (replace(selection, filters=(each,)) for each in selection.filters)
         return DecidedFilters(tuple(_is_whole(state, scan, specs, each) for each in alone))
@@ -61,7 +61,7 @@ class PushDown:
         """
         selection = request.selection
         state = self._states.find(selection.reference)
-        options = ReadOptions.of(selection)
+        options = ReadOptions.of_selection(selection)
         if state.metadata_table is not None or not options.pushes_aggregates():
             return Aggregated(None)
         try:

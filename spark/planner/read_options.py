@@ -1,14 +1,12 @@
 """What options of a query, and settings of its session, ask of a scan.
 
-Names are Iceberg's; settings are those that begin with ``spark.sql.iceberg.``. An option goes
-before a setting, a setting before a property of the table. Options of streams say nothing to a
-query that is none, and unknown ones belong to others.
+Options of streams say nothing to a query that is none, and unknown ones belong to others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.property import flag, optional_number
@@ -19,6 +17,7 @@ from icecomb.format.spec.table_property import (
     PARQUET_VECTORIZED,
     SPLIT_ADAPTIVE,
 )
+from icecomb.spark.planner.options import PREFIX, Options
 from icecomb.spark.planner.selectors import check_shows_one_snapshot, use_ref
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.protocol import Selection
     from icecomb.spark.planner.states import TableState
 
-T = TypeVar("T")
 _SNAPSHOT_ID: Final = optional_number("snapshot-id", "The snapshot to read.")
 _AS_OF: Final = optional_number("as-of-timestamp", "The time to read, in ms since 1970.")
 _START: Final = optional_number("start-snapshot-id", "What is read was appended after it.")
@@ -41,74 +39,58 @@ _COLUMN_STATISTICS: Final = flag(
 )
 _ONE_STATE: Final = (_SNAPSHOT_ID.key, _AS_OF.key, "branch", "tag")
 _OF_CHANGELOGS: Final = ("start-timestamp", "end-timestamp")
-_PREFIX: Final = "spark.sql.iceberg."
 _GROUPED: Final = flag(
-    f"{_PREFIX}planning.preserve-data-grouping",
+    f"{PREFIX}planning.preserve-data-grouping",
     "Whether no task reads two partitions.",
     default=False,
 )
 _LOCALITY: Final = flag("locality", "Whether tasks run where files lie.", default=False)
 _PARALLELISM: Final = optional_number(
-    f"{_PREFIX}read.adaptive-split-size.parallelism", "How many tasks run at once.", least=1
+    f"{PREFIX}read.adaptive-split-size.parallelism", "How many tasks run at once.", least=1
 )
 
 
-class ReadOptions:
-    """The options of one query.
-
-    Args:
-        options: Of the query, in any case.
-        settings: Of its session.
-    """
-
-    def __init__(
-        self, options: Mapping[str, str], settings: Mapping[str, str] | None = None
-    ) -> None:
-        self._options = {key.lower(): text for key, text in options.items()}
-        self._settings = settings or {}
+class ReadOptions(Options):
+    """The options of one query."""
 
     @classmethod
-    def of(cls, selection: Selection) -> ReadOptions:
+    def of_selection(cls, selection: Selection) -> ReadOptions:
         """Those of a query of Spark's."""
         return cls(selection.options, selection.settings)
 
-    def text(self, option: str, setting: str | None = None) -> str | None:
-        """What is said about a matter by option or by setting; None if nothing is."""
-        return next((text for _, text in self._said(option, setting)), None)
-
     def is_vectorized(self, properties: Mapping[str, str]) -> bool:
         """Whether rows are read in batches of columns."""
-        return self._of(
+        return self.of(
             PARQUET_VECTORIZED, properties, "vectorization-enabled", "vectorization.enabled"
         )
 
     def batch_rows(self, properties: Mapping[str, str]) -> int | None:
         """How many rows a batch has; None to leave that to Spark."""
-        return self._of(PARQUET_BATCH_ROWS, properties, "batch-size")
+        return self.of(PARQUET_BATCH_ROWS, properties, "batch-size")
 
     def is_adaptive(self, properties: Mapping[str, str]) -> bool:
         """Whether a scan that is smaller than the cluster is cut for every core."""
-        return self._of(SPLIT_ADAPTIVE, properties, None, "read.adaptive-split-size.enabled")
+        return self.of(SPLIT_ADAPTIVE, properties, None, "read.adaptive-split-size.enabled")
 
     def pushes_aggregates(self) -> bool:
         """Whether aggregates may be answered from metadata."""
-        return self._of(
+        return self.of(
             _AGGREGATES, {}, "aggregate-push-down-enabled", "aggregate-push-down.enabled"
         )
 
     def keeps_partitions_apart(self) -> bool:
         """Whether no task reads rows of two partitions, which Spark is told then."""
-        return self._of(_GROUPED, {}, None, "planning.preserve-data-grouping")
+        return self.of(_GROUPED, {}, None, "planning.preserve-data-grouping")
 
     def is_local(self, *, on_hdfs: bool) -> bool:
         """Whether tasks are best run where their files lie; by default where one is on HDFS."""
         if self.text("locality", "locality.enabled") is not None:
-            return self._of(_LOCALITY, {}, "locality", "locality.enabled")
+            return self.of(_LOCALITY, {}, "locality", "locality.enabled")
         return on_hdfs
 
     def reports_column_statistics(self) -> bool:
         """Whether Spark's cost-based optimiser is told about columns."""
-        return self._of(_COLUMN_STATISTICS, {}, None, "report-column-stats")
+        return self.of(_COLUMN_STATISTICS, {}, None, "report-column-stats")
 
     def parallelism(self, default: int) -> int:
         """How many tasks run at once."""
@@ -181,23 +163,6 @@ class ReadOptions:
 
     def _number(self, option: Property[int | None]) -> int | None:
         return option.of(self._options)
-
-    def _of(
-        self,
-        known: Property[T],
-        properties: Mapping[str, str],
-        option: str | None,
-        setting: str | None = None,
-    ) -> T:
-        for key, text in self._said(option, setting):
-            return known.read(text, key)
-        return known.of(properties)
-
-    def _said(self, option: str | None, setting: str | None) -> Iterator[tuple[str, str]]:
-        if option is not None and option in self._options:
-            yield option, self._options[option]
-        if setting is not None and (key := _PREFIX + setting) in self._settings:
-            yield key, self._settings[key]
 
 
 def _appends(state: TableState, start: int, end: int | None) -> TableScan:

@@ -55,7 +55,7 @@ class Scans:
         """
         selection = request.selection
         state = self._states.find(selection.reference)
-        options = ReadOptions.of(selection)
+        options = ReadOptions.of_selection(selection)
         if state.metadata_table in CHANGELOGS:
             if request.changes:
                 raise UnsupportedError(
@@ -91,7 +91,7 @@ class Scans:
         """See `NarrowScan`."""
         selection = request.selection
         state = self._states.find(selection.reference)
-        scan = _scan(state, selection, ReadOptions.of(selection))
+        scan = _scan(state, selection, ReadOptions.of_selection(selection))
         locations = HadoopLocations(state.io.properties)
         return NarrowedScan(tuple(locations.of(t.file.file_path) for t in scan.plan_files()))
 
@@ -115,7 +115,7 @@ def scan_plan(
     Raises:
         UnsupportedError: A data or delete file is where Spark cannot open it.
     """
-    options = ReadOptions.of(request.selection)
+    options = ReadOptions.of_selection(request.selection)
     properties = state.metadata.properties
     total = sum(task.file_size_in_bytes for task in tasks)
     rows = sum(task.record_count for task in tasks)

@@ -134,17 +134,11 @@ def check_has_no_statement(key: str) -> None:
 
 
 def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
-    """USING parquet: an Iceberg table whose files are Parquet, as for Iceberg Java."""
+    """USING parquet, orc or avro: an Iceberg table whose files are that, as for Iceberg Java."""
     provider = properties.get(_PROVIDER, "iceberg").lower()
     if provider in {"iceberg", "icecomb"}:
         return {}
-    if provider in {"orc", "avro"}:
-        raise UnsupportedError(
-            f"USING {provider}: icecomb's Spark writes Parquet files only",
-            hint="write USING iceberg; with the property 'write.format.default'="
-            f"'{provider}' other engines write such files",
-        )
-    if provider != "parquet":
+    if provider not in {"parquet", "orc", "avro"}:
         raise UnsupportedError(
             f"This catalog creates Iceberg tables, not {provider}",
             hint="write USING iceberg, or create the table in spark_catalog",

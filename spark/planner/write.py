@@ -14,7 +14,6 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.operation.summary import snapshot_texts
-from icecomb.format.rows.write.file_options import delete_properties
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -23,12 +22,6 @@ from icecomb.format.spec.table_property import (
     DATA_FORMAT,
     DISTRIBUTION_MODE,
     FANOUT,
-    PARQUET_CODEC,
-    PARQUET_DICTIONARY_BYTES,
-    PARQUET_LEVEL,
-    PARQUET_PAGE_BYTES,
-    PARQUET_PAGE_ROWS,
-    PARQUET_ROW_GROUP_BYTES,
     TARGET_FILE_BYTES,
 )
 from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
@@ -36,7 +29,9 @@ from icecomb.spark.partitioning import name_path, spark_transform, spark_transfo
 from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.delta import Layout, delete_instructions, delta_layout, planned_change
+from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import (
     AbortStaged,
@@ -69,7 +64,6 @@ from icecomb.spark.planner.table_change import (
     replace_files,
 )
 from icecomb.spark.planner.written_files import data_files, metrics_modes
-from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
@@ -78,16 +72,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _SUMMARY_OPTION: Final = "snapshot-property."
-_WRITER_SETTINGS: Final = {
-    "parquet.block.size": PARQUET_ROW_GROUP_BYTES,
-    "parquet.page.size": PARQUET_PAGE_BYTES,
-    "parquet.page.row.count.limit": PARQUET_PAGE_ROWS,
-    "parquet.dictionary.page.size": PARQUET_DICTIONARY_BYTES,
-}
-_LEVELS: Final = {
-    "zstd": "parquet.compression.codec.zstd.level",
-    "gzip": "zlib.compress.level",
-}
 
 
 class Writes:
@@ -107,26 +91,29 @@ class Writes:
         """
         tables = self._staged if request.reference.staged else self._states
         state = tables.find(request.reference)
-        metadata, options = state.metadata, _lowered(request.options)
-        _check_writable(state, request, options)
-        place = place_of(request.audit, metadata, branch_of(state, options))
+        metadata, options = state.metadata, Options(request.options, request.settings)
+        said = _lowered(request.options)
+        _check_writable(state, request, said)
+        place = place_of(request.audit, metadata, branch_of(state, said))
         if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
-            if options.get("branch", state.branch) != state.branch:
+            if said.get("branch", state.branch) != state.branch:
                 raise UnsupportedError(
                     f"Table {state.name}: rows that were read cannot be replaced on a branch that "
                     "an option names",
-                    hint=f"name it in the statement: {state.name}.branch_{options['branch']}",
+                    hint=f"name it in the statement: {state.name}.branch_{said['branch']}",
                     table=state.name,
                 )
         schema, spec = metadata.schema(), metadata.spec()
         properties = metadata.properties
-        fanout = FANOUT.of(properties, options.get("fanout-enabled"))
+        fanout = options.of(FANOUT, properties, "fanout-enabled")
         partitioning = spark_transforms(spec, schema)
         ordering = [SortField(transform, "asc", "first") for transform in partitioning]
         sort_order = metadata.sort_order()
         sorted_rows = bool(sort_order.fields)
-        hashed = DISTRIBUTION_MODE.of(properties, options.get("distribution-mode"), default="hash")
+        hashed = options.of(
+            DISTRIBUTION_MODE, properties, "distribution-mode", "distribution-mode", default="hash"
+        )
         in_order = (*ordering, *_sort_fields(sort_order, schema))
         layout = Layout(
             distribution=() if hashed == "none" else tuple(partitioning),
@@ -135,11 +122,18 @@ class Writes:
         deletes = None
         if request.operation == CHANGE_ROWS:
             layout = delta_layout(metadata, str(request.command), options, partitioning, in_order)
-            of_deletes = _writer_settings(options, delete_properties(properties))
-            deletes = delete_instructions(state, options, of_deletes)
+            deletes = delete_instructions(metadata, options)
         location = _data_location(metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
+        files = file_instructions(
+            options.of(DATA_FORMAT, properties, "write-format"),
+            schema,
+            options.of(TARGET_FILE_BYTES, properties, "target-file-size-bytes"),
+            modes,
+            properties,
+            options,
+        )
         return WriteInstructions(
             write=WriteState(
                 catalog=state.catalog,
@@ -155,11 +149,13 @@ class Writes:
                 branch=place.branch,
                 wap_id=place.wap_id,
                 metrics=modes,
+                file_format=files.format,
+                delete_format=None if deletes is None else deletes.files.format,
                 root=location.root,
                 told_root=told,
                 summary=_summary_options(request.options),
             ),
-            schema=spark_schema(schema),
+            files=files,
             partition=tuple(_partition_columns(spec, schema)),
             location=replace(location, root=told),
             operation_id=str(uuid.uuid4()),
@@ -167,12 +163,6 @@ class Writes:
             ranges=layout.ranges,
             ordering=layout.ordering,
             fanout=fanout and not layout.ordering,
-            target_file_bytes=TARGET_FILE_BYTES.of(
-                properties, options.get("target-file-size-bytes")
-            ),
-            writer=_writer_settings(options, properties),
-            metrics=modes,
-            footer_metadata={"iceberg.schema": _schema_text(schema)},
             deletes=deletes,
         )
 
@@ -319,7 +309,7 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
     if request.operation != CHANGE_ROWS or request.command != "delete":
-        _check_rows(state, options)
+        _check_elements(state)
     if "validate-from-snapshot-id" in options:
         raise UnsupportedError(
             "The write option validate-from-snapshot-id is not there yet",
@@ -332,17 +322,6 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
             hint="use writeTo(…).overwritePartitions(), or set "
             "spark.sql.sources.partitionOverwriteMode to dynamic",
         )
-
-
-def _check_rows(state: TableState, options: Mapping[str, str]) -> None:
-    """Refuse to write rows in another format, or that Spark cannot write."""
-    file_format = DATA_FORMAT.of(state.metadata.properties, options.get("write-format"))
-    if file_format != "parquet":
-        raise UnsupportedError(
-            f"Table {state.name} is to be written as {file_format}; Spark writes Parquet here",
-            hint=f"set {DATA_FORMAT} to parquet",
-        )
-    _check_elements(state)
 
 
 def _check_elements(state: TableState) -> None:
@@ -406,23 +385,5 @@ def _data_location(metadata: TableMetadata) -> DataLocation:
     return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
 
 
-def _writer_settings(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
-    codec = PARQUET_CODEC.of(properties, options.get("compression-codec"))
-    # Parquet's own name of none.
-    settings = {"compression": "uncompressed" if codec == "none" else codec}
-    level = PARQUET_LEVEL.of(properties, options.get("compression-level"))
-    if level is not None and codec in _LEVELS:
-        settings[_LEVELS[codec]] = str(level)
-    for hadoop_name, known in _WRITER_SETTINGS.items():
-        settings[hadoop_name] = str(known.of(properties))
-    return settings
-
-
 def _lowered(options: Mapping[str, str]) -> dict[str, str]:
     return {key.lower(): value for key, value in options.items()}
-
-
-def _schema_text(schema: Schema) -> str:
-    import json
-
-    return json.dumps(schema.to_json(), separators=(",", ":"))

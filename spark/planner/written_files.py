@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.manifest import DataFileContent
+from icecomb.format.manifests.manifest import DataFileContent, FileFormat
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -19,7 +19,6 @@ from icecomb.format.rows.data_metrics import (
     data_file,
     ids_of_values,
 )
-from icecomb.format.rows.deletes.position_delete_writer import referring
 from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.parquet.statistics import reliable_zeros
 from icecomb.format.spec import single_value
@@ -71,6 +70,7 @@ def data_files(
                 _metrics(file, schema, modes),
                 spec,
                 tuple(map(value_from_json, types, file.partition)),
+                file_format=FileFormat(write.file_format.upper()),
             ),
             sort_order_id=write.sort_order_id,
         )
@@ -97,8 +97,10 @@ def delete_file(
         _metrics(file, POSITION_DELETES, dict.fromkeys(POSITION_DELETES.field_ids, _FULL)),
         metadata.spec_by_id(of.spec_id),
         tuple(map(value_from_json, types, of.partition)),
+        file_format=FileFormat(str(write.delete_format).upper()),
     )
-    return referring(replace(made, content=DataFileContent.POSITION_DELETES))
+    only = deletes.files[0] if len(deletes.files) == 1 else None
+    return replace(made, content=DataFileContent.POSITION_DELETES, referenced_data_file=only)
 
 
 def _named(path: str, write: WriteState) -> str:

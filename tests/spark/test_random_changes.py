@@ -52,6 +52,8 @@ class Changes:
             **{
                 "write.delete.granularity": self.random.choice(["file", "partition"]),
                 "write.spark.fanout.enabled": self.random.choice(["true", "false"]),
+                "write.format.default": self.file_format(),
+                "write.delete.format.default": self.file_format(),
                 **{
                     f"write.{c}.distribution-mode": self.random.choice(["none", "hash", "range"])
                     for c in COMMANDS
@@ -70,6 +72,10 @@ class Changes:
             ]
         )()
         assert self.found() == self.expected(), self.log
+
+    def file_format(self):
+        """Of new files, in every second step another one than Parquet."""
+        return self.random.choice(["parquet", "parquet", "orc", "avro"])
 
     def found(self):
         columns = ("id", "k", "v")
@@ -196,8 +202,10 @@ def test_statements_leave_the_rows_of_the_model(
     assert sorted(iceberg_java.sql(f"SELECT id, k, v FROM ice.{name}"), key=repr) == sorted(
         rows, key=repr
     )
-    theirs = pyiceberg.load_table(name).scan(selected_fields=("id", "k", "v")).to_arrow()
-    assert ordered(theirs.to_pylist()) == changes.expected()
+    files = catalog.load_table(name).inspect.all_files()
+    if "AVRO" not in files["file_format"].to_pylist():
+        theirs = pyiceberg.load_table(name).scan(selected_fields=("id", "k", "v")).to_arrow()
+        assert ordered(theirs.to_pylist()) == changes.expected()
     spark.sql(f"DROP TABLE lake.{name}")
 
 

@@ -246,7 +246,7 @@ def test_a_refused_definition_leaves_the_old_table(spark, catalog, orders):
     for clause, message in (
         ("USING csv", "creates Iceberg tables, not csv"),
         ("TBLPROPERTIES ('format-version'='1')", "format"),
-        ("TBLPROPERTIES ('write.format.default'='orc')", "Spark writes Parquet here"),
+        ("TBLPROPERTIES ('write.format.default'='csv')", "write.format.default cannot be 'csv'"),
     ):
         with pytest.raises(PySparkException, match=message):
             spark.sql(f"CREATE OR REPLACE TABLE {orders} {clause} AS SELECT id FROM range(3)")

@@ -23,18 +23,17 @@ def load(catalog, table):
 def test_older_names_of_transforms_and_file_formats_mean_what_they_mean_to_iceberg_java(
     spark, catalog, iceberg_java
 ):
-    columns = (
-        "(id BIGINT, a TIMESTAMP, b TIMESTAMP) USING parquet PARTITIONED BY (date(a), date_hour(b))"
-    )
-    spark.sql(f"CREATE TABLE lake.{NAMESPACE}.ours {columns}")
-    iceberg_java.sql(f"CREATE TABLE ice.{NAMESPACE}.theirs {columns}")
-    ours, theirs = (load(catalog, table).metadata for table in ("ours", "theirs"))
-    assert ours.spec() == theirs.spec()
-    key = "write.format.default"
-    assert ours.properties[key] == theirs.properties[key] == "parquet"
-    with pytest.raises(AnalysisException, match=r"writes Parquet files only\n  hint: "):
-        spark.sql(f"CREATE TABLE lake.{NAMESPACE}.orc (id INT) USING orc")
-    assert not catalog.table_exists(f"{NAMESPACE}.orc")
+    for kind in ("parquet", "orc", "avro"):
+        columns = (
+            f"(id BIGINT, a TIMESTAMP, b TIMESTAMP) USING {kind} "
+            "PARTITIONED BY (date(a), date_hour(b))"
+        )
+        spark.sql(f"CREATE TABLE lake.{NAMESPACE}.ours_{kind} {columns}")
+        iceberg_java.sql(f"CREATE TABLE ice.{NAMESPACE}.theirs_{kind} {columns}")
+        ours, theirs = (load(catalog, f"{whose}_{kind}").metadata for whose in ("ours", "theirs"))
+        assert ours.spec() == theirs.spec()
+        key = "write.format.default"
+        assert ours.properties[key] == theirs.properties[key] == kind
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ must be whole seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -19,16 +19,15 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.data_metrics import Metrics
+from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes
 from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
 from icecomb.format.spec import table_property as known
-from icecomb.format.spec.arrow_schema import ORC_FIELD_ID_KEY, type_to_pyarrow
+from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     FixedType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StructType,
@@ -279,11 +278,7 @@ def _check_moments(array: pa.Array, path: str) -> None:
 
 def _field(field: NestedField) -> pa.Field:
     kind = field.field_type
-    attributes = {
-        ORC_FIELD_ID_KEY: str(field.field_id).encode(),
-        b"iceberg.required": str(field.required).lower().encode(),
-        **_attributes(kind),
-    }
+    attributes = {key.encode(): text.encode() for key, text in orc_attributes(field).items()}
     return pa.field(field.name, _type(kind), not field.required, attributes)
 
 
@@ -302,36 +297,7 @@ def _type(kind: IcebergType) -> pa.DataType:
     return type_to_pyarrow(kind)
 
 
-def _attributes(kind: IcebergType) -> dict[bytes, bytes]:
-    if isinstance(kind, IntegerType):
-        return {}
-    if isinstance(kind, LongType):
-        return {b"iceberg.long-type": b"LONG"}
-    if isinstance(kind, TimeType):
-        return {b"iceberg.long-type": b"TIME"}
-    if isinstance(kind, UUIDType):
-        return {b"iceberg.binary-type": b"UUID"}
-    if isinstance(kind, FixedType):
-        return {
-            b"iceberg.binary-type": b"FIXED",
-            b"iceberg.length": str(len(kind)).encode(),
-        }
-    return {}
-
-
 def _column_ids(schema: Schema, names: Sequence[str]) -> list[int]:
     """The numbers of columns in the file, which counts all types before their inner ones."""
     wanted = {schema.find_field(name).field_id for name in names if schema.contains(name)}
-    return [i for i, f in enumerate(_in_order(schema.fields), 1) if f.field_id in wanted]
-
-
-def _in_order(fields: Sequence[NestedField]) -> Iterator[NestedField]:
-    for f in fields:
-        yield f
-        kind = f.field_type
-        if isinstance(kind, StructType):
-            yield from _in_order(kind.fields)
-        elif isinstance(kind, ListType):
-            yield from _in_order((kind.element_field,))
-        elif isinstance(kind, MapType):
-            yield from _in_order((kind.key_field, kind.value_field))
+    return [i for i, f in enumerate(fields_in_order(schema.fields), 1) if f.field_id in wanted]

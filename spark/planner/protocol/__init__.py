@@ -120,6 +120,7 @@ from icecomb.spark.planner.protocol.writes import (
     DeleteInstructions,
     DeleteWhere,
     Delta,
+    FileInstructions,
     PartitionColumn,
     PlanChange,
     PlannedChange,
@@ -132,7 +133,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 23
+PROTOCOL: Final = 24
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -175,6 +176,7 @@ __all__ = [
     "EqualityDeletes",
     "Exists",
     "FileEntry",
+    "FileInstructions",
     "FileRange",
     "GroupingField",
     "Identity",

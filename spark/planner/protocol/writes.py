@@ -50,7 +50,8 @@ class BeginWrite(Repeatable):
         command: Of the last two: ``delete``, ``update`` or ``merge``.
         filters: Of ``overwrite``: which rows go.
         options: Of the write.
-        audit: The session's settings.
+        settings: Of the session, those that belong to Iceberg.
+        audit: What the session says of write-audit-publish.
     """
 
     reference: Reference
@@ -58,6 +59,7 @@ class BeginWrite(Repeatable):
     command: str | None
     filters: tuple[Any, ...]
     options: Mapping[str, str]
+    settings: Mapping[str, str]
     audit: Audit
 
 
@@ -79,6 +81,8 @@ class WriteState(Message):
         branch: Where the change goes.
         wap_id: What it is staged under.
         metrics: Metrics modes by field id.
+        file_format: Of new data files.
+        delete_format: Of new delete files.
         root: The folder of new files as the table names it.
         told_root: The same as Spark was told it.
         summary: More keys of the snapshot's summary.
@@ -97,6 +101,8 @@ class WriteState(Message):
     branch: str
     wap_id: str | None
     metrics: Mapping[str, str]
+    file_format: str
+    delete_format: str | None
     root: str
     told_root: str
     summary: Mapping[str, str]
@@ -146,22 +152,42 @@ class SortField(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class FileInstructions(Message):
+    """How files of one kind are written.
+
+    Args:
+        format: ``parquet``, ``orc`` or ``avro``.
+        schema: Their columns, with ids.
+        file_schema: The same in the format's own words: Avro's JSON, ORC's type. None for Parquet,
+            whose schema Spark makes.
+        attributes: Of ORC: what is said about each of its types, in the order of their numbers.
+        target_bytes: Where a file is full.
+        writer: Settings of the format's writer.
+        metrics: Metrics modes by field id.
+        metadata: Keys and values that each file holds.
+    """
+
+    format: str
+    schema: Any
+    file_schema: str | None
+    attributes: tuple[Mapping[str, str], ...]
+    target_bytes: int
+    writer: Mapping[str, str]
+    metrics: Mapping[str, str]
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteInstructions(Message):
     """How the tasks write position deletes.
 
     Args:
-        schema: The columns of the files, with ids.
+        files: The files.
         by_file: Whether a file is about one data file; else about all those of a partition.
-        target_file_bytes: Where a file is full.
-        writer: Settings of the Parquet writer.
-        metrics: Metrics modes by field id.
     """
 
-    schema: Any
+    files: FileInstructions
     by_file: bool
-    target_file_bytes: int
-    writer: Mapping[str, str]
-    metrics: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +196,7 @@ class WriteInstructions(Message):
 
     Args:
         write: To be handed back with the files.
-        schema: The table's, with ids.
+        files: How data files are written.
         partition: The fields of the partition spec.
         location: Where files go.
         operation_id: Part of every file's name.
@@ -178,15 +204,11 @@ class WriteInstructions(Message):
         ranges: The order whose ranges make the tasks, instead of `distribution`.
         ordering: The order of the rows in a task.
         fanout: Whether a task keeps files of several partitions open.
-        target_file_bytes: Where a file is full.
-        writer: Settings of the Parquet writer.
-        metrics: Metrics modes by field id.
-        footer_metadata: Keys for the footers.
         deletes: Of ``change_rows``: how deletes are written.
     """
 
     write: WriteState
-    schema: Any
+    files: FileInstructions
     partition: tuple[PartitionColumn, ...]
     location: DataLocation
     operation_id: str
@@ -194,10 +216,6 @@ class WriteInstructions(Message):
     ranges: tuple[SortField, ...]
     ordering: tuple[SortField, ...]
     fanout: bool
-    target_file_bytes: int
-    writer: Mapping[str, str]
-    metrics: Mapping[str, str]
-    footer_metadata: Mapping[str, str]
     deletes: DeleteInstructions | None
 
 
@@ -210,10 +228,10 @@ class WrittenFile(Message):
         size: In bytes.
         rows: How many.
         partition: Its partition values.
-        split_offsets: Where its row groups begin.
+        split_offsets: Where its row groups or stripes begin.
         columns: For each column its field id, its size in bytes, and where they are asked for and
             known: values, nulls, and the bounds as base64 of Iceberg's binary form, one character
-            or byte longer than `WriteInstructions.metrics` asks for.
+            or byte longer than `FileInstructions.metrics` asks for. Avro files tell nothing.
     """
 
     path: str

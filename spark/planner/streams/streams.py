@@ -74,7 +74,7 @@ class Streams:
             initial = history.beginning(options.from_timestamp)
         else:
             initial = StreamOffset.parse(request.initial)
-        read = ReadOptions.of(selection)
+        read = ReadOptions.of_selection(selection)
         properties = state.metadata.properties
         return OpenedStream(
             stream=StreamTable(

@@ -20,7 +20,13 @@ MYSELF = {
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
-    "begin_write": {"command": None, "filters": [], "options": {}, "audit": NO_AUDIT},
+    "begin_write": {
+        "command": None,
+        "filters": [],
+        "options": {},
+        "settings": {},
+        "audit": NO_AUDIT,
+    },
     "commit_write": {"replaced": None, "delta": None},
     "commit_staged": {"write": None, "files": []},
     "delete_where": {"audit": NO_AUDIT},

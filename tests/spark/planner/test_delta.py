@@ -268,16 +268,34 @@ def test_deletes_are_written_as_the_table_says(planner, table, key, value, by_fi
     set_property(table, "write.delete.parquet.compression-codec", "snappy")
     deletes = Statement(planner, table, "delete").begun["deletes"]
     assert deletes["by_file"] is by_file
-    assert deletes["target_file_bytes"] == 12345
-    assert deletes["writer"]["compression"] == "snappy"
-    assert deletes["metrics"] == {"2147483545": "full", "2147483546": "full"}
+    files = deletes["files"]
+    assert (files["format"], files["target_bytes"]) == ("parquet", 12345)
+    assert files["writer"]["compression"] == "snappy"
+    assert files["metrics"] == {"2147483545": "full", "2147483546": "full"}
+
+
+def test_deletes_have_their_own_format_and_its_settings(planner, table):
+    set_property(table, "write.format.default", "avro")
+    begun = Statement(planner, table, "merge").begun
+    assert (begun["files"]["format"], begun["deletes"]["files"]["format"]) == ("avro", "avro")
+    set_property(table, "write.delete.format.default", "orc")
+    set_property(table, "write.delete.orc.compression-codec", "zstd")
+    begun = Statement(planner, table, "merge").begun
+    deletes = begun["deletes"]["files"]
+    assert deletes["file_schema"] == "struct<`file_path`:string,`pos`:bigint>"
+    assert deletes["attributes"] == [
+        {},
+        {"iceberg.id": "2147483546", "iceberg.required": "true"},
+        {"iceberg.id": "2147483545", "iceberg.required": "true", "iceberg.long-type": "LONG"},
+    ]
+    assert deletes["writer"]["orc.compress"] == "ZSTD"
+    options = {"Delete-Format": "parquet", "write-format": "orc", "compression-codec": "snappy"}
+    begun = Statement(planner, table, "merge", **options).begun
+    assert begun["deletes"]["files"]["writer"]["compression"] == "snappy"
+    assert begun["files"]["writer"]["orc.compress"] == "SNAPPY"
 
 
 def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table, catalog):
-    set_property(table, "write.delete.format.default", "orc")
-    with pytest.raises(UnsupportedError, match="written as orc") as refused:
-        Statement(planner, table, "delete")
-    assert "write.delete.format.default" in refused.value.hint
     old = catalog.create_table(
         (*NAMESPACE, f"delta{next(NUMBERS)}"),
         ROWS.schema,

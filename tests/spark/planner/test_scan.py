@@ -148,21 +148,21 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
     )
     location = catalog.load_table(("planner_tests", name)).location()
     assert (begun["location"]["root"], begun["location"]["hashed"]) == (f"{location}/data", False)
-    assert begun["schema"] == table["schema"]
+    assert begun["files"]["schema"] == table["schema"]
     assert begun["partition"] == [
         {"name": "day", "transform": "identity", "parameter": None, "source": ["day"]},
         {"name": "id_bucket", "transform": "bucket", "parameter": 4, "source": ["id"]},
     ]
     assert begun["distribution"] == table["partitioning"]
     assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
-    assert begun["writer"]["compression"] == "gzip"
-    assert begun["target_file_bytes"] == 512 << 20
+    assert begun["files"]["writer"]["compression"] == "gzip"
+    assert begun["files"]["target_bytes"] == 512 << 20
     for options, wrong in (
-        ({"compression-codec": "lzma"}, "write.parquet.compression-codec cannot be 'lzma'"),
-        ({"compression-level": "high"}, "write.parquet.compression-level cannot be 'high'"),
-        ({"target-file-size-bytes": "0"}, "write.target-file-size-bytes cannot be '0'"),
-        ({"distribution-mode": "random"}, "write.distribution-mode cannot be 'random'"),
-        ({"fanout-enabled": "maybe"}, "write.spark.fanout.enabled cannot be 'maybe'"),
+        ({"compression-codec": "lzma"}, "Property compression-codec cannot be 'lzma'"),
+        ({"compression-level": "high"}, "Property compression-level cannot be 'high'"),
+        ({"target-file-size-bytes": "0"}, "Property target-file-size-bytes cannot be '0'"),
+        ({"distribution-mode": "random"}, "Property distribution-mode cannot be 'random'"),
+        ({"fanout-enabled": "maybe"}, "Property fanout-enabled cannot be 'maybe'"),
     ):
         with pytest.raises(ConfigurationError, match=wrong):
             planner.ask(

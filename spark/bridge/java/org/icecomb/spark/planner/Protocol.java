@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 23;
+  static final int VERSION = 24;
 
   private Protocol() {}
 
@@ -269,6 +269,7 @@ public final class Protocol {
       String command,
       JsonNode filters,
       Map<String, String> options,
+      Map<String, String> settings,
       Audit audit)
       implements Repeatable {}
 
@@ -280,16 +281,21 @@ public final class Protocol {
 
   public record SortField(JsonNode transform, String direction, String nulls) {}
 
-  public record DeleteInstructions(
+  public record FileInstructions(
+      String format,
       JsonNode schema,
-      boolean byFile,
-      long targetFileBytes,
+      String fileSchema,
+      List<Map<String, String>> attributes,
+      long targetBytes,
       Map<String, String> writer,
-      Map<String, String> metrics) {}
+      Map<String, String> metrics,
+      Map<String, String> metadata) {}
+
+  public record DeleteInstructions(FileInstructions files, boolean byFile) {}
 
   public record WriteInstructions(
       JsonNode write,
-      JsonNode schema,
+      FileInstructions files,
       List<PartitionColumn> partition,
       DataLocation location,
       String operationId,
@@ -297,10 +303,6 @@ public final class Protocol {
       List<SortField> ranges,
       List<SortField> ordering,
       boolean fanout,
-      long targetFileBytes,
-      Map<String, String> writer,
-      Map<String, String> metrics,
-      Map<String, String> footerMetadata,
       DeleteInstructions deletes) {}
 
   public record WrittenFile(

@@ -21,7 +21,7 @@ import org.icecomb.spark.planner.Json;
  */
 final class ColumnMetrics {
 
-  private static final String COUNTS = "counts";
+  static final String COUNTS = "counts";
   private static final String TRUNCATE = "truncate(";
 
   private ColumnMetrics() {}
@@ -68,9 +68,13 @@ final class ColumnMetrics {
     if (mode.equals(COUNTS) || !all.hasNonNullValue()) {
       return column.addNull().addNull();
     }
-    column.add(cut(type, mode, bound(type, all.genericGetMin(), all.getMinBytes())));
-    column.add(cut(type, mode, bound(type, all.genericGetMax(), all.getMaxBytes())));
-    return column;
+    byte[] lower = bound(type, all.genericGetMin(), all.getMinBytes());
+    byte[] upper = bound(type, all.genericGetMax(), all.getMaxBytes());
+    if (type.getPrimitiveTypeName() != PrimitiveTypeName.BINARY) {
+      return column.add(lower).add(upper);
+    }
+    boolean text = type.getLogicalTypeAnnotation() instanceof StringLogicalTypeAnnotation;
+    return column.add(cut(text, mode, lower)).add(cut(text, mode, upper));
   }
 
   /** The statistics of all chunks, or null when one has values of which nothing is known. */
@@ -104,12 +108,16 @@ final class ColumnMetrics {
     return unscaled.toByteArray();
   }
 
-  private static byte[] cut(PrimitiveType type, String mode, byte[] bytes) {
-    if (!mode.startsWith(TRUNCATE) || type.getPrimitiveTypeName() != PrimitiveTypeName.BINARY) {
+  /**
+   * As much of a bound as a mode asks for, and one character or byte more.
+   *
+   * @param text whether the mode counts characters
+   */
+  static byte[] cut(boolean text, String mode, byte[] bytes) {
+    if (bytes == null || !mode.startsWith(TRUNCATE)) {
       return bytes;
     }
     int kept = Integer.parseInt(mode.substring(TRUNCATE.length(), mode.length() - 1)) + 1;
-    boolean text = type.getLogicalTypeAnnotation() instanceof StringLogicalTypeAnnotation;
     int end = 0;
     for (int units = 0; end < bytes.length; end++) {
       // a byte that begins with 10 goes on with a character

@@ -72,12 +72,15 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       currentKey = key;
       current = open.get(key);
       if (current == null) {
-        String name = String.format(Locale.ROOT, "%s-%05d.parquet", filePrefix, created.size() + 1);
+        FileSettings files = settings.files();
+        String name =
+            String.format(
+                Locale.ROOT, "%s-%05d%s", filePrefix, created.size() + 1, files.suffix());
         String location = settings.location().of(key.toPath(settings.partition()), name);
         Path path = new Path(location);
         created.add(path);
         Configuration conf = factory.hadoop().value().value();
-        current = new DataFileWriter(conf, settings, path, location, key);
+        current = new DataFileWriter(conf, files, path, location, key);
         open.put(key, current);
       }
     }

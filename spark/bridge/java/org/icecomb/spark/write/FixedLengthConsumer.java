@@ -10,6 +10,7 @@ import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
+import org.icecomb.spark.convert.FixedLength;
 import org.icecomb.spark.convert.Uuids;
 
 /** Hands values on to Parquet, uuid texts as their 16 bytes and fixed values only at their length. */
@@ -60,11 +61,9 @@ final class FixedLengthConsumer extends RecordConsumer {
     } else if (isUuid(type)) {
       byte[] uuid = Uuids.bytes(Uuids.parse(value.toStringUsingUTF8()));
       next.addBinary(Binary.fromConstantByteArray(uuid));
-    } else if (value.length() == type.getTypeLength()) {
-      next.addBinary(value);
     } else {
-      throw new IllegalArgumentException(
-          "Column " + type.getName() + " takes " + type.getTypeLength() + " bytes, not " + value.length());
+      FixedLength.check(type.getName(), type.getTypeLength(), value.length());
+      next.addBinary(value);
     }
   }
 

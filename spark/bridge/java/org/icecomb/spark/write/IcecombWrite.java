@@ -98,6 +98,24 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
   /** The writers of rows, for tasks that have the statement's user already. */
   final DataFileWriterFactory rowWriters() {
     SparkSession spark = SparkSession.active();
+    WriteSettings settings = WriteSettings.of(instructions);
+    return new DataFileWriterFactory(broadcast(spark, settings), settings);
+  }
+
+  final Broadcast<SerializableConfiguration> broadcast(SparkSession spark, WriteSettings settings) {
+    FileSettings files = settings.files();
+    Configuration conf =
+        switch (files.format()) {
+          case PARQUET -> forParquet(spark, files);
+          case ORC -> forOrc(files);
+          case AVRO -> table.session().hadoop();
+        };
+    return JavaSparkContext.fromSparkContext(spark.sparkContext())
+        .broadcast(new SerializableConfiguration(conf));
+  }
+
+  /** Spark's own preparation, then what must not depend on the session's settings. */
+  private Configuration forParquet(SparkSession spark, FileSettings files) {
     String calendar =
         spark.sessionState().conf().getConfString("spark.sql.parquet.datetimeRebaseModeInWrite");
     if (calendar.equals("LEGACY")) {
@@ -105,17 +123,6 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
           "spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY writes old dates that other readers of "
               + "Iceberg tables misread; set it to CORRECTED");
     }
-    WriteSettings settings = WriteSettings.of(instructions);
-    return new DataFileWriterFactory(broadcast(spark, settings), settings);
-  }
-
-  final Broadcast<SerializableConfiguration> broadcast(SparkSession spark, WriteSettings settings) {
-    return JavaSparkContext.fromSparkContext(spark.sparkContext())
-        .broadcast(new SerializableConfiguration(configuration(spark, settings)));
-  }
-
-  /** Spark's own preparation, then what must not depend on the session's settings. */
-  private Configuration configuration(SparkSession spark, WriteSettings settings) {
     try {
       Job job = Job.getInstance(table.session().hadoop());
       new ParquetFileFormat()
@@ -123,16 +130,22 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
               spark,
               job,
               scala.collection.immutable.Map$.MODULE$.empty(),
-              Schemas.visible(settings.schema()));
+              Schemas.visible(files.schema()));
       Configuration conf = job.getConfiguration();
       conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
       conf.set("spark.sql.parquet.writeLegacyFormat", "false");
       conf.set("spark.sql.parquet.fieldId.write.enabled", "false");
-      settings.parquet().forEach(conf::set);
+      files.writer().forEach(conf::set);
       return conf;
     } catch (IOException e) {
       throw new IllegalStateException("No Hadoop job can be configured", e);
     }
+  }
+
+  private Configuration forOrc(FileSettings files) {
+    Configuration conf = new Configuration(table.session().hadoop());
+    files.writer().forEach(conf::set);
+    return conf;
   }
 
   @Override

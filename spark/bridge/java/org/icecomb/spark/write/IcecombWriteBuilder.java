@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.AuditSettings;
+import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
@@ -50,7 +51,13 @@ public class IcecombWriteBuilder implements WriteBuilder {
   final BeginWrite begin(
       String operation, String command, ArrayNode filters, Map<String, String> options) {
     return new BeginWrite(
-        table.reference(), operation, command, filters, options, AuditSettings.now());
+        table.reference(),
+        operation,
+        command,
+        filters,
+        options,
+        IcebergSettings.now(),
+        AuditSettings.now());
   }
 
   /**

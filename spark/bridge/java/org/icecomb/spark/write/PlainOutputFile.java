@@ -33,6 +33,15 @@ final class PlainOutputFile implements OutputFile {
     throw new UnsupportedOperationException("Data files are never overwritten");
   }
 
+  Path path() {
+    return path;
+  }
+
+  /** Where the file lies. */
+  FileSystem system() {
+    return system;
+  }
+
   /** Bytes of the closed file, as the file system has it. */
   long length() throws IOException {
     return system.getFileStatus(path).getLen();

@@ -149,14 +149,18 @@ final class PositionDeleteWriter {
     Part(DeletePlace place, boolean replaces) throws IOException {
       String name =
           String.format(
-              Locale.ROOT, "%s-%05d-deletes.parquet", filePrefix, created.size() + 1);
+              Locale.ROOT,
+              "%s-%05d-deletes%s",
+              filePrefix,
+              created.size() + 1,
+              settings.files().suffix());
       location = settings.location().of(place.folder(), name);
       this.replaces = replaces;
       Path path = new Path(location);
       created.add(path);
       Configuration conf = factory.hadoop().value().value();
       PartitionKey none = PartitionKey.of(List.of(), null);
-      writing = new DataFileWriter(conf, settings, path, location, none);
+      writing = new DataFileWriter(conf, settings.files(), path, location, none);
     }
 
     void write(InternalRow row, Map.Entry<UTF8String, Deleted> file, boolean isNew)

@@ -1,0 +1,51 @@
+package org.icecomb.spark.convert;
+
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
+import org.apache.spark.sql.types.StructField;
+
+/**
+ * Values that files hold at a fixed length: uuids, which Spark has as text, and Iceberg's fixed.
+ *
+ * @param column for messages
+ * @param length in bytes
+ */
+public record FixedLength(String column, boolean uuid, int length) {
+
+  private static final String FIXED = "fixed[";
+  private static final int UUID_BYTES = 16;
+
+  /** How values of a column are held; null where their length is their own. */
+  public static FixedLength of(StructField field) {
+    String type = Schemas.icebergType(field);
+    if (type.equals("uuid")) {
+      return new FixedLength(field.name(), true, UUID_BYTES);
+    }
+    if (type.startsWith(FIXED)) {
+      String length = type.substring(FIXED.length(), type.length() - 1);
+      return new FixedLength(field.name(), false, Integer.parseInt(length));
+    }
+    return null;
+  }
+
+  /** The bytes of a value that is not null. */
+  public byte[] bytes(SpecializedGetters from, int ordinal) {
+    if (uuid) {
+      return Uuids.bytes(Uuids.parse(from.getUTF8String(ordinal).toString()));
+    }
+    byte[] value = from.getBinary(ordinal);
+    check(column, length, value.length);
+    return value;
+  }
+
+  /**
+   * Refuses a value that has not its column's length.
+   *
+   * @throws IllegalArgumentException when it is shorter or longer
+   */
+  public static void check(String column, int length, int found) {
+    if (found != length) {
+      throw new IllegalArgumentException(
+          "Column " + column + " takes " + length + " bytes, not " + found);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package org.icecomb.spark.write;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.io.IOException;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/** Writes rows into one file of some format. */
+interface FormatWriter {
+
+  void write(InternalRow row) throws IOException;
+
+  /** About how many bytes the file has by now, with what is not written yet. */
+  long size() throws IOException;
+
+  /** Finishes the file. */
+  Contents finish() throws IOException;
+
+  /** Closes what is open; the caller deletes the file. */
+  void close() throws IOException;
+
+  /**
+   * What is in a finished file.
+   *
+   * @param splitOffsets where its parts begin that can be read alone
+   * @param columns see {@link ColumnMetrics#toJson}
+   */
+  record Contents(List<Long> splitOffsets, ArrayNode columns) {}
+
+  /** Begins a file. */
+  static FormatWriter open(PlainOutputFile file, Configuration conf, FileSettings settings)
+      throws IOException {
+    return switch (settings.format()) {
+      case PARQUET -> new ParquetFormatWriter(file, conf, settings);
+      case ORC -> new OrcFormatWriter(file, conf, settings);
+      case AVRO -> new AvroFormatWriter(file, settings);
+    };
+  }
+}

@@ -1,0 +1,95 @@
+package org.icecomb.spark.write;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.column.ParquetProperties.WriterVersion;
+import org.apache.parquet.hadoop.ParquetFileWriter.Mode;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.api.WriteSupport;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/** Parquet, by Spark's own writer. */
+final class ParquetFormatWriter implements FormatWriter {
+
+  private final ParquetWriter<InternalRow> writer;
+  private final FileSettings settings;
+
+  ParquetFormatWriter(PlainOutputFile file, Configuration conf, FileSettings settings)
+      throws IOException {
+    this.settings = settings;
+    this.writer = new Builder(file, settings).withConf(conf).with(settings.writer()).build();
+  }
+
+  @Override
+  public void write(InternalRow row) throws IOException {
+    writer.write(row);
+  }
+
+  @Override
+  public long size() {
+    return writer.getDataSize();
+  }
+
+  @Override
+  public Contents finish() throws IOException {
+    writer.close();
+    List<BlockMetaData> groups = writer.getFooter().getBlocks();
+    return new Contents(
+        groups.stream().map(BlockMetaData::getStartingPos).toList(),
+        ColumnMetrics.toJson(groups, settings.metrics()));
+  }
+
+  @Override
+  public void close() throws IOException {
+    writer.close();
+  }
+
+  /** Parquet's writer takes settings by methods only, so their usual names are read here. */
+  private static final class Builder extends ParquetWriter.Builder<InternalRow, Builder> {
+
+    private final FileSettings settings;
+
+    Builder(PlainOutputFile file, FileSettings settings) {
+      super(file);
+      this.settings = settings;
+      withWriteMode(Mode.CREATE);
+    }
+
+    Builder with(Map<String, String> values) {
+      values.forEach(this::set);
+      return this;
+    }
+
+    private void set(String name, String value) {
+      switch (name) {
+        case "compression" -> withCompressionCodec(CompressionCodecName.fromConf(value));
+        case "parquet.block.size" -> withRowGroupSize(Long.parseLong(value));
+        case "parquet.page.size" -> withPageSize(Integer.parseInt(value));
+        case "parquet.page.row.count.limit" -> withPageRowCountLimit(Integer.parseInt(value));
+        case "parquet.dictionary.page.size" -> withDictionaryPageSize(Integer.parseInt(value));
+        case "parquet.enable.dictionary" -> withDictionaryEncoding(Boolean.parseBoolean(value));
+        case "parquet.writer.version" -> withWriterVersion(WriterVersion.fromString(value));
+        default -> {
+          String bloom = "parquet.bloom.filter.enabled#";
+          if (name.startsWith(bloom)) {
+            withBloomFilterEnabled(name.substring(bloom.length()), Boolean.parseBoolean(value));
+          }
+        }
+      }
+    }
+
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected WriteSupport<InternalRow> getWriteSupport(Configuration conf) {
+      return new IdWriteSupport(settings.schema(), settings.metadata());
+    }
+  }
+}

@@ -1,0 +1,143 @@
+"""How the tasks write files of each format: the schema in the format's words, and its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.avro.schema import avro_schema
+from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
+from icecomb.format.spec import table_property as known
+from icecomb.spark.planner.protocol import FileInstructions
+from icecomb.spark.schema import spark_schema
+
+if TYPE_CHECKING:
+    from icecomb.format.property import Property
+    from icecomb.format.spec.schema import Schema
+    from icecomb.spark.planner.options import Options
+
+_PARQUET_SETTINGS: Final = {
+    "parquet.block.size": known.PARQUET_ROW_GROUP_BYTES,
+    "parquet.page.size": known.PARQUET_PAGE_BYTES,
+    "parquet.page.row.count.limit": known.PARQUET_PAGE_ROWS,
+    "parquet.dictionary.page.size": known.PARQUET_DICTIONARY_BYTES,
+}
+_PARQUET_LEVELS: Final = {
+    "zstd": "parquet.compression.codec.zstd.level",
+    "gzip": "zlib.compress.level",
+}
+_AVRO_CODECS: Final = {
+    "gzip": "deflate",
+    "zstd": "zstandard",
+    "snappy": "snappy",
+    "uncompressed": "null",
+    "none": "null",
+}
+_AVRO_LEVELS: Final = {"deflate": 9, "zstandard": 1}
+"""Those that Iceberg Java takes by itself."""
+
+_CODECS: Final = {
+    "parquet": known.PARQUET_CODEC,
+    "orc": known.ORC_CODEC,
+    "avro": known.AVRO_CODEC,
+}
+_LEVELS: Final = {"parquet": known.PARQUET_LEVEL, "avro": known.AVRO_LEVEL}
+
+
+def file_instructions(  # noqa: PLR0917 - what, where a file ends, and how
+    file_format: str,
+    schema: Schema,
+    target_bytes: int,
+    metrics: Mapping[str, str],
+    properties: Mapping[str, str],
+    options: Options,
+) -> FileInstructions:
+    """How files of a format are written.
+
+    Args:
+        file_format: ``parquet``, ``orc`` or ``avro``.
+        schema: Their columns.
+        target_bytes: Where a file is full.
+        metrics: Metrics modes by field id.
+        properties: Of the table, as they count for these files.
+        options: Of the write.
+
+    Raises:
+        ConfigurationError: An option or property is set to what it cannot be.
+    """
+    text = _schema_text(schema)
+    writers: Mapping[str, Callable[[Mapping[str, str], Options], dict[str, str]]] = {
+        "parquet": _parquet,
+        "orc": _orc,
+        "avro": _avro,
+    }
+    file_schema: str | None = None
+    attributes: tuple[Mapping[str, str], ...] = ()
+    if file_format == "orc":
+        fields = schema.as_struct().fields
+        file_schema = orc_type(schema.as_struct())
+        # the first type is that of a row
+        attributes = ({}, *map(orc_attributes, fields_in_order(fields)))
+    elif file_format == "avro":
+        file_schema = json.dumps(avro_schema(schema.as_struct(), "table"), ensure_ascii=False)
+    return FileInstructions(
+        format=file_format,
+        schema=spark_schema(schema),
+        file_schema=file_schema,
+        attributes=attributes,
+        target_bytes=target_bytes,
+        writer=writers[file_format](properties, options),
+        metrics=metrics,
+        metadata={} if file_format == "orc" else {"iceberg.schema": text},
+    )
+
+
+def codec(file_format: str, properties: Mapping[str, str], options: Options) -> str:
+    """Iceberg's name of the codec of a format's files."""
+    return options.of(_CODECS[file_format], properties, "compression-codec", "compression-codec")
+
+
+def _level(file_format: str, properties: Mapping[str, str], options: Options) -> int | None:
+    known_level: Property[int | None] = _LEVELS[file_format]
+    return options.of(known_level, properties, "compression-level", "compression-level")
+
+
+def _parquet(properties: Mapping[str, str], options: Options) -> dict[str, str]:
+    name = codec("parquet", properties, options)
+    # Parquet's own name of none.
+    settings = {"compression": "uncompressed" if name == "none" else name}
+    level = _level("parquet", properties, options)
+    if level is not None and name in _PARQUET_LEVELS:
+        settings[_PARQUET_LEVELS[name]] = str(level)
+    for hadoop_name, one in _PARQUET_SETTINGS.items():
+        settings[hadoop_name] = str(one.of(properties))
+    return settings
+
+
+def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:
+    name = codec("orc", properties, options)
+    strategy = options.of(
+        known.ORC_STRATEGY, properties, "compression-strategy", "compression-strategy"
+    )
+    return {
+        # ORC's own name of none
+        "orc.compress": "NONE" if name == "uncompressed" else name.upper(),
+        "orc.compression.strategy": strategy.upper(),
+        "orc.stripe.size": str(known.ORC_STRIPE_BYTES.of(properties)),
+        "orc.block.size": str(known.ORC_BLOCK_BYTES.of(properties)),
+        "orc.row.batch.size": str(known.ORC_BATCH_ROWS.of(properties)),
+        "orc.bloom.filter.columns": known.ORC_BLOOM_COLUMNS.of(properties) or "",
+        "orc.bloom.filter.fpp": str(known.ORC_BLOOM_FPP.of(properties)),
+    }
+
+
+def _avro(properties: Mapping[str, str], options: Options) -> dict[str, str]:
+    name = _AVRO_CODECS[codec("avro", properties, options)]
+    level = _level("avro", properties, options)
+    level = _AVRO_LEVELS.get(name) if level is None else level
+    return {"codec": name} if level is None else {"codec": name, "level": str(level)}
+
+
+def _schema_text(schema: Schema) -> str:
+    return json.dumps(schema.to_json(), separators=(",", ":"))

@@ -1,0 +1,67 @@
+"""What the options of one query or write say, and the settings of its session.
+
+Names are Iceberg's; settings are those that begin with ``spark.sql.iceberg.``. An option goes
+before a setting, a setting before a property of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from icecomb.format.property import Property
+
+T = TypeVar("T")
+PREFIX: Final = "spark.sql.iceberg."
+"""What the names of settings begin with."""
+
+
+class Options:
+    """The options of one query or write.
+
+    Args:
+        options: Its own, in any case.
+        settings: Of its session.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._options = {key.lower(): text for key, text in options.items()}
+        self._settings = settings or {}
+
+    def text(self, option: str, setting: str | None = None) -> str | None:
+        """What is said about a matter by option or by setting; None if nothing is."""
+        return next((text for _, text in self._said(option, setting)), None)
+
+    def of(
+        self,
+        known: Property[T],
+        properties: Mapping[str, str],
+        option: str | None,
+        setting: str | None = None,
+        *,
+        default: T | None = None,
+    ) -> T:
+        """The value of a matter.
+
+        Args:
+            known: What it may be.
+            properties: Of the table.
+            option: The name of the option that says it.
+            setting: The name of the setting, without `PREFIX`.
+            default: Instead of its own default.
+
+        Raises:
+            ConfigurationError: It is set to what it cannot be.
+        """
+        for key, text in self._said(option, setting):
+            return known.read(text, key)
+        return known.of(properties, default=default)
+
+    def _said(self, option: str | None, setting: str | None) -> Iterator[tuple[str, str]]:
+        if option is not None and option in self._options:
+            yield option, self._options[option]
+        if setting is not None and (key := PREFIX + setting) in self._settings:
+            yield key, self._settings[key]
