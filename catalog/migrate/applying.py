@@ -18,7 +18,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_empty_folder
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
-from icecomb.catalog.migrate.mapping import mapping_of, with_unread
+from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError
@@ -31,6 +31,7 @@ from icecomb.format.errors import (
     MigrationError,
     ValidationError,
 )
+from icecomb.format.rows.unread_field import with_unread
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.table_property import (

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.migrate.mapping import UnreadField, mapping_of
+from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.column_check import UNKNOWN, ColumnCheck, ColumnProblem
+from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (

@@ -13,6 +13,7 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.rows.unread_field import UnreadField, with_unread
 from icecomb.format.spec.name_mapping import (
     NameMapping,
     create_name_mapping,
@@ -22,7 +23,7 @@ from icecomb.format.spec.name_mapping import (
 from icecomb.format.spec.requirement import AssertCurrentSchemaId
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.table_property import NAME_MAPPING
-from icecomb.format.spec.update import Changes, SetPropertiesUpdate
+from icecomb.format.spec.update import AddSchemaUpdate, Changes, SetPropertiesUpdate, TableUpdate
 from icecomb.format.storage.location import plain_locations
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class FileAddition(FastAppend):
         files: The files, described with the table's current schema and spec.
         schema: That schema.
         name_mapping: What gave the files their ids when they were described.
+        unread: What the files have and the table does not.
         check: Whether files that the branch has already are looked for.
         skip: Whether these are left out; else the commit is refused.
     """
@@ -56,12 +58,14 @@ class FileAddition(FastAppend):
         *,
         schema: Schema,
         name_mapping: NameMapping | None = None,
+        unread: Iterable[UnreadField] = (),
         check: bool = True,
         skip: bool = False,
     ) -> None:
         super().__init__(io, snapshot_properties, branch)
         self._schema = schema
         self._name_mapping = name_mapping
+        self._unread = tuple(unread)
         self._check = check
         self._skip = skip
         self._looked_through: set[str] = set()
@@ -69,22 +73,34 @@ class FileAddition(FastAppend):
             self.append_data_file(file)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `SnapshotProducer.apply`; when all files are there already, nothing changes."""
+        """See `SnapshotProducer.apply`; when all files are there already, nothing changes.
+
+        Raises:
+            ValidationError: The names of columns, or of what the files have beside them, were given
+                to others meanwhile.
+        """
         changes = super().apply(base)
         if not self._files:
             return Changes(requirements=(), updates=())
-        mapping = self._mapping(base)
-        if mapping == base.name_mapping():
+        if self._unread and base.current_schema_id != self._schema.schema_id:
+            raise ValidationError(
+                "The table's columns changed while files were added that have more columns than it",
+                hint="Load the table again and add the files anew.",
+            )
+        mapping, last = with_unread(self._mapping(base), self._unread, base.last_column_id)
+        updates: list[TableUpdate] = []
+        if last != base.last_column_id:
+            updates.append(AddSchemaUpdate(base.schema(), last))
+        if mapping != base.name_mapping():
+            updates.append(SetPropertiesUpdate({NAME_MAPPING.key: mapping.to_json()}))
+        if not updates:
             return changes
         return Changes(
             requirements=(
                 *changes.requirements,
                 AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
             ),
-            updates=(
-                SetPropertiesUpdate({NAME_MAPPING.key: mapping.to_json()}),
-                *changes.updates,
-            ),
+            updates=(*updates, *changes.updates),
         )
 
     def _mapping(self, base: TableMetadata) -> NameMapping:

@@ -63,7 +63,7 @@ def add_files(
         there = known_paths(target.io, target.metadata, snapshot, unique, set())
         unique = [path for path in unique if path not in there]
     checked_int("parallelism", parallelism, 1)
-    describer = AddedFiles(target.io, target.metadata, partition)
+    describer = AddedFiles(target.io, target.metadata, partition, take_unread=True)
     with ThreadPoolExecutor(parallelism, "icecomb-added-file") as pool:
         files = list(pool.map(describer.describe, unique))
     if not files:
@@ -77,6 +77,7 @@ def add_files(
             files,
             schema=schema,
             name_mapping=describer.name_mapping,
+            unread=describer.unread,
             check=check_duplicate_files,
             skip=skip,
         ),

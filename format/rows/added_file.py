@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
-from icecomb.format.rows.column_check import REMEDIES, ColumnCheck
+from icecomb.format.rows.column_check import REMEDIES, UNKNOWN, ColumnCheck
 from icecomb.format.rows.data_metrics import (
     Metrics,
     MetricsConfig,
@@ -20,10 +20,11 @@ from icecomb.format.rows.data_metrics import (
     data_file,
     parquet_metrics,
 )
-from icecomb.format.rows.read.arrow_projection import FileField, Projection, file_fields
+from icecomb.format.rows.read.arrow_projection import FileField, Projection, file_fields, ids_of
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
 from icecomb.format.rows.read.data_file_reader import reading
 from icecomb.format.rows.unproven_values import check_values
+from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
 from icecomb.format.spec import single_value
 from icecomb.format.spec.name_mapping import create_name_mapping
@@ -54,17 +55,24 @@ class AddedFiles:
         partition: Values of partition fields that all files have, by the name of the field or, for
             identity fields, of its column; text is understood as in paths, None is null. Or what
             gives them for a file, by its location.
+        take_unread: Whether files may have columns that the table does not have.
 
     Attributes:
         name_mapping: What gives files without field ids theirs.
         by_name: Whether one of the files described so far has no field ids.
+        unread: What the files described so far have and the table does not.
 
     Raises:
         ValidationError: There is no such partition field, or it cannot have such a value.
     """
 
     def __init__(
-        self, io: FileIO, metadata: TableMetadata, partition: GivenPartition | None = None
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        partition: GivenPartition | None = None,
+        *,
+        take_unread: bool = False,
     ) -> None:
         self._io = io
         self._schema = metadata.schema()
@@ -72,6 +80,8 @@ class AddedFiles:
         self._spec = metadata.spec()
         self.name_mapping = metadata.name_mapping() or create_name_mapping(self._schema)
         self.by_name = False
+        self.unread: list[UnreadField] = []
+        self._take_unread = take_unread
         self._config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
@@ -105,7 +115,7 @@ class AddedFiles:
             fields, everything, metrics = self._counted(location, kind)
         texts = path_values(location)
         given = self._given if self._give is None else self._partition_given(self._give(location))
-        there = frozenset(_ids(fields))
+        there = frozenset(number for number, _ in ids_of(fields))
         partition = tuple(
             self._partition_value(
                 f, self._proven(f, everything, there, location), texts, given, location
@@ -260,8 +270,10 @@ class AddedFiles:
         zones: bool = False,
     ) -> None:
         self.by_name = self.by_name or all(f.by_name for f in fields)
-        problem = next(self._check.problems(fields, footer, zones=zones), None)
-        if problem is not None:
+        for problem in self._check.problems(fields, footer, zones=zones):
+            if problem.code == UNKNOWN and self._take_unread:
+                self.unread.append(UnreadField(problem.parent_id, problem.found))
+                continue
             raise SchemaError(
                 f"Cannot add {location}: column {problem.column!r}: {problem.message}",
                 hint=REMEDIES[problem.code],
@@ -305,13 +317,6 @@ class AddedFiles:
                     hint="Make the column optional, or append the rows without nulls.",
                     path=location,
                 )
-
-
-def _ids(fields: Sequence[FileField]) -> Iterator[int]:
-    for f in fields:
-        if f.field_id is not None:
-            yield f.field_id
-        yield from _ids(f.children)
 
 
 def _is_identity(field: PartitionField) -> bool:

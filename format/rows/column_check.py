@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.read.arrow_projection import FileField, ids_of
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
     IcebergType,
@@ -31,6 +32,7 @@ AMBIGUOUS: Final = "ambiguous-column"
 FOREIGN_IDS: Final = "foreign-field-ids"
 FOREIGN_TYPE: Final = "foreign-type"
 REASSIGNED: Final = "reassigned-name"
+SPELLING: Final = "name-spelling"
 UNITS: Final = "timestamp-unit"
 UNKNOWN: Final = "unknown-column"
 ZONES: Final = "timestamp-zone"
@@ -39,6 +41,7 @@ REMEDIES: Final = {
     FOREIGN_IDS: "Append its rows instead, or rewrite it without field ids.",
     FOREIGN_TYPE: "Append its rows instead, cast to the table's columns.",
     REASSIGNED: "Append its rows instead, rewrite it with field ids, or rename its column.",
+    SPELLING: "Append its rows instead, or rename its column.",
     UNITS: "Append its rows instead, or write it with coerce_timestamps='us'.",
     UNKNOWN: "Add the column to the table first.",
     ZONES: "Append its rows instead, with the time zone they are meant in.",
@@ -99,7 +102,8 @@ class ColumnCheck:
             zones: Whether timestamps with and without a zone are different types, as in ORC; in
                 Parquet and Avro all engines read one as the other, in UTC.
         """
-        return _Walk(self._names, footer, zones).struct(fields, self.schema.fields, "", None)
+        walk = _Walk(self._names, frozenset(self.schema.field_ids), footer, zones)
+        return walk.struct(fields, self.schema.fields, "", None)
 
 
 class _Level:
@@ -108,13 +112,20 @@ class _Level:
     Args:
         known: The fields.
         names: All names that fields of the table have or had, in lower case, by id.
+        current: The ids of all fields that the table has now.
     """
 
-    def __init__(self, known: Sequence[NestedField], names: Mapping[int, set[str]]) -> None:
+    def __init__(
+        self,
+        known: Sequence[NestedField],
+        names: Mapping[int, set[str]],
+        current: AbstractSet[int],
+    ) -> None:
         self.by_id = {k.field_id: k for k in known}
         self._exact = {k.name: k for k in known}
         self._lower = {k.name.lower(): k for k in reversed(known)}
         self._names = names
+        self._current = current
 
     def wrong(self, f: FileField) -> tuple[str, str] | None:
         """Why a field of a file is not the one that its id says."""
@@ -135,12 +146,33 @@ class _Level:
             wanted = by_name or by_id
             assert wanted is not None  # noqa: S101 - they differ, so one is there
             return FOREIGN_IDS, _other_id(f, wanted)
-        return (UNKNOWN, f"the table has no column {f.name!r}") if by_id is None else None
+        if by_id is not None:
+            return None
+        if by_name is not None:
+            return SPELLING, (
+                f"the table has no column {f.name!r}, but {by_name.name!r}: names of files without "
+                "field ids are told apart by case"
+            )
+        if not f.by_name and (taken := self._taken(f)) is not None:
+            return FOREIGN_IDS, taken
+        return UNKNOWN, f"the table has no column {f.name!r}"
+
+    def _taken(self, f: FileField) -> str | None:
+        """Why a field that the table does not have cannot keep its id: another one has it."""
+        for number, name in ids_of((f,)):
+            names = self._names.get(number, ())
+            if number in self._current or (names and name.lower() not in names):
+                return (
+                    f"field id {number} is in it, which is another field of the table "
+                    f"({', '.join(sorted(names))})"
+                )
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     names: Mapping[int, set[str]]
+    current: AbstractSet[int]
     footer: pq.ParquetSchema | None
     zones: bool
 
@@ -151,7 +183,7 @@ class _Walk:
         path: str,
         parent_id: int | None,
     ) -> Iterator[ColumnProblem]:
-        level = _Level(known, self.names)
+        level = _Level(known, self.names, self.current)
         seen: dict[str, FileField] = {}
         ids: dict[int | None, FileField] = {}
         for f in found:

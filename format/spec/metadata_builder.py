@@ -102,8 +102,12 @@ class MetadataBuilder:
             )
         self.set(format_version=version)
 
-    def add_schema(self, schema: Schema) -> None:
+    def add_schema(self, schema: Schema, last_column_id: int = 0) -> None:
         """Add a schema under the next id, or find the one that is the same.
+
+        Args:
+            schema: The schema.
+            last_column_id: No later column gets this id, nor one below it.
 
         Raises:
             UnsupportedError: A column has a default value that the current schema does not have.
@@ -123,7 +127,8 @@ class MetadataBuilder:
             chosen = max((s.schema_id for s in schemas), default=LAST_ADDED) + 1
             self.set(schemas=(*schemas, replace(schema, schema_id=chosen)))
         self._last_schema_id = chosen
-        self.set(last_column_id=max(self.metadata.last_column_id, schema.highest_field_id))
+        last = max(self.metadata.last_column_id, schema.highest_field_id, last_column_id)
+        self.set(last_column_id=last)
 
     def set_current_schema(self, schema_id: int) -> None:
         """Make a schema the current one, -1 the one added last.

@@ -133,13 +133,19 @@ class UpgradeFormatVersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddSchemaUpdate:
-    """Add a schema under the next id; one with the same fields is used again."""
+    """Add a schema under the next id; one with the same fields is used again.
+
+    Attributes:
+        schema: The schema.
+        last_column_id: An id that no later column gets, nor any below it: files have it already.
+    """
 
     schema: Schema
+    last_column_id: int = 0
 
     def apply(self, builder: MetadataBuilder) -> None:
         """See `TableUpdate.apply`."""
-        builder.add_schema(self.schema)
+        builder.add_schema(self.schema, self.last_column_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,6 +227,24 @@ def test_a_changelog_knows_rows_that_delete_files_removed(run, spark, catalog):
         run(f"CALL lake.system.create_changelog_view('{name}')")
 
 
+def test_files_with_other_columns_come_in_and_what_the_table_lacks_is_not_read(run, tmp_path):
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    wide = pa.table({"id": pa.array([1], pa.int64()), "more": ["x"]})
+    pq.write_table(wide, folder / "a.parquet")
+    target = f"{DB}.t{next(NUMBERS)}"
+    run(f"CREATE TABLE lake.{target} (id bigint, k string)")
+    assert run(f"CALL lake.system.add_files('{target}', '`parquet`.`{folder}`')") == [[1, 1]]
+    run(f"ALTER TABLE lake.{target} ADD COLUMN more string")
+    run(f"INSERT INTO lake.{target} VALUES (2, 'b', 'y')")
+    assert run(f"SELECT * FROM lake.{target} ORDER BY id") == [[1, None, None], [2, "b", "y"]]
+    assert run(f"SELECT id FROM lake.{target} WHERE more IS NULL") == [[1]]
+    strict = f"{DB}.t{next(NUMBERS)}"
+    run(f"CREATE TABLE lake.{strict} (id bigint, k string NOT NULL)")
+    with pytest.raises(REFUSED, match=r"Cannot add .*'?k'?"):
+        run(f"CALL lake.system.add_files('{strict}', '`parquet`.`{folder}`')")
+
+
 def test_a_folder_with_odd_names_comes_in(run, tmp_path):
     folder = tmp_path / "it's 100%"
     folder.mkdir()

@@ -9,7 +9,7 @@ give ids to columns only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
@@ -62,6 +62,14 @@ class FileField:
     def child(self, wanted: int) -> FileField | None:
         """The direct child of this field id, or None."""
         return next((c for c in self.children if c.field_id == wanted), None)
+
+
+def ids_of(fields: Iterable[FileField]) -> Iterator[tuple[int, str]]:
+    """The ids of fields and of what is inside them, each with the field's name."""
+    for f in fields:
+        if f.field_id is not None:
+            yield f.field_id, f.name
+        yield from ids_of(f.children)
 
 
 def file_fields(
