@@ -107,6 +107,8 @@ def test_what_follows_from_a_view_is_shown_and_neither_set_nor_unset(run, db, ca
 
 def test_unsetting_a_property_that_is_not_there_is_told(run, db):
     run(f"CREATE VIEW lake.{db}.u AS SELECT id FROM lake.{db}.t")
+    if not has_statements_itself(run):
+        assert run(f"DESCRIBE lake.{db}.u") == [["id", "bigint", ""]]  # as Iceberg says it
     unset = f"ALTER VIEW lake.{db}.u UNSET TBLPROPERTIES ('unknown')"
     if has_statements_itself(run):
         run(unset)  # Spark asks for the other properties only
@@ -232,7 +234,7 @@ def test_a_query_that_others_could_not_read_is_refused(run, db):
     run(f"CREATE VIEW lake.{db}.above AS SELECT * FROM lake.{db}.base")
     try:
         for query, message in (
-            ("SELECT * FROM mine", "temporary view mine"),
+            ("SELECT * FROM mine", "temporary view: mine"),
             (f"SELECT * FROM lake.{db}.t WHERE id IN (SELECT one FROM mine)", "temporary view"),
             (f"SELECT * FROM lake.{db}.base", "RECURSIVE_VIEW"),
             (f"SELECT * FROM lake.{db}.above", "RECURSIVE_VIEW"),

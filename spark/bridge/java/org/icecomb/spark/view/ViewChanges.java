@@ -137,7 +137,7 @@ final class ViewChanges {
   static List<Row> rename(ViewName view, ViewName target) {
     if (target == null || target.catalog() != view.catalog()) {
       throw SparkErrors.unsupported(
-          "The view " + view + " cannot move to another catalog",
+          "Cannot move view between catalogs: " + view + " is in " + view.catalog().name(),
           "CREATE VIEW there, with the query that SHOW CREATE TABLE shows");
     }
     loaded(view);

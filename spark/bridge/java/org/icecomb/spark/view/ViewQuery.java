@@ -84,11 +84,11 @@ final class ViewQuery {
 
   private static RuntimeException temporary(List<String> view, String kind, String name) {
     return SparkErrors.unsupported(
-        "[INVALID_TEMP_OBJ_REFERENCE] Cannot create the persistent view "
+        "[INVALID_TEMP_OBJ_REFERENCE] Cannot create view "
             + String.join(".", view)
-            + ": it reads the temporary "
+            + " that references temporary "
             + kind
-            + " "
+            + ": "
             + name,
         "make that persistent, or this temporary: CREATE TEMPORARY VIEW");
   }

@@ -82,7 +82,7 @@ final class ViewRows {
     ViewDescription found = ViewChanges.loaded(view);
     List<Row> rows = new ArrayList<>();
     for (StructField column : schema(found).fields()) {
-      String comment = column.getComment().isDefined() ? column.getComment().get() : null;
+      String comment = column.getComment().isDefined() ? column.getComment().get() : "";
       rows.add(
           RowFactory.create(column.name(), column.dataType().simpleString(), comment));
     }
