@@ -126,14 +126,24 @@ def test_the_streaming_page_runs_from_its_first_block_to_its_last(spark, catalog
     catalog.create_namespace(namespace)
     orders = catalog.create_table((namespace, "orders"), pa.schema([("price", pa.int64())]))
     orders.append(pa.table({"price": [5, 15]}))
+    catalog.create_table(
+        (namespace, "prices"), pa.schema([("price", pa.int64()), ("seen", pa.int32())])
+    )
     names: dict[str, object] = {"spark": spark}
     for block in blocks("streaming.md", "python"):
         here = block.replace(FOLDER, str(tmp_path)).replace("lake.shop", f"lake.{namespace}")
         exec(compile(here, "streaming.md", "exec"), names)  # noqa: S102
+    # its driver dies after the MERGE: the batch is run again
+    for done in (tmp_path / "merged" / "commits").iterdir():
+        done.unlink()
+    exec(compile(here, "streaming.md", "exec"), names)  # noqa: S102
+    merged = spark.sql(f"SELECT * FROM lake.{namespace}.prices ORDER BY price").collect()
+    assert [tuple(row) for row in merged] == [(5, 1), (15, 1)]
     rows = spark.read.parquet(str(tmp_path / "expensive")).collect()
     assert [tuple(row) for row in rows] == [(15,)]
     assert names["limited"].isStreaming  # type: ignore[attr-defined]
-    catalog.drop_table((namespace, "orders"))
+    for name in ("orders", "copies", "prices"):
+        catalog.drop_table((namespace, name))
     catalog.drop_namespace(namespace)
 
 

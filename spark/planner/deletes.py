@@ -8,6 +8,7 @@ from icecomb.spark.planner.audit import place_of
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
+from icecomb.spark.planner.snapshot_properties import snapshot_properties
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.table_change import check_same_table
 
@@ -50,7 +51,11 @@ class Deletes:
         table = self._catalogs.load_table(state.catalog, state.identifier)
         check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
         place = place_of(request.audit, table.metadata, state.branch)
-        summary = {**self._catalogs.engine(state.catalog), **place.summary}
+        summary = {
+            **self._catalogs.engine(state.catalog),
+            **snapshot_properties(request.settings),
+            **place.summary,
+        }
         if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:
             table.delete(rows, summary, branch=place.branch)
         elif (begin := table.metadata.current_snapshot_id) is not None:

@@ -187,6 +187,22 @@ class TableStates:
         there = self._catalogs.load_table(catalog, identifier)
         return replace(self.pin(catalog, there), identifier=identifier)
 
+    def now(self, reference: Reference) -> TableState:
+        """The table of a reference as it is now, with the part of it that the reference means.
+
+        Raises:
+            NoSuchTableError: It is not there any more.
+        """
+        return replace(
+            self.current(reference.catalog, reference.identifier),
+            travelled_to=reference.travelled_to,
+            ref=reference.ref,
+            branch=reference.branch,
+            metadata_table=reference.metadata_table,
+            changes_after=reference.changes_after,
+            changes_until=reference.changes_until,
+        )
+
     def pin(self, catalog: str, table: Table) -> TableState:
         """The state of a table that was just loaded or created."""
         self._kept.keep(catalog, table.metadata_location, table.metadata, table.io)

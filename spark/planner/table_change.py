@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table import Table
     from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.protocol import (
         DeleteEntry,
         Delta,
@@ -46,15 +47,29 @@ def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> N
         CommitFailedError: It is another one.
     """
     name = ".".join(table.identifier)
-    if str(table.metadata.table_uuid) != uuid:
-        raise CommitFailedError(
-            f"Table {name} was dropped and made anew while Spark wrote to it",
-            hint="run the statement again",
-            table=name,
-        )
+    check_uuid(name, table.metadata, uuid)
     if schema_id is not None and table.metadata.current_schema_id != schema_id:
         raise CommitFailedError(
             f"The columns of table {name} were changed while the statement ran",
+            hint="run the statement again",
+            table=name,
+        )
+
+
+def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
+    """Refuse a change that was made for another table.
+
+    Args:
+        name: The table's name, for messages.
+        metadata: The table as it is now.
+        uuid: What it was when the statement began.
+
+    Raises:
+        CommitFailedError: It is another one.
+    """
+    if str(metadata.table_uuid) != uuid:
+        raise CommitFailedError(
+            f"Table {name} was dropped and made anew while Spark wrote to it",
             hint="run the statement again",
             table=name,
         )

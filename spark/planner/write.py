@@ -6,14 +6,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import (
     CommitStateUnknownError,
     IcecombError,
     UnsupportedError,
 )
-from icecomb.format.operation.summary import snapshot_texts
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -41,16 +40,20 @@ from icecomb.spark.planner.protocol import (
     CommitWrite,
     DataLocation,
     Done,
+    Epoch,
     PartitionColumn,
     PlanChange,
     PlannedChange,
     SortField,
+    StreamedWrite,
     WriteInstructions,
     WriteState,
     WrittenFile,
 )
+from icecomb.spark.planner.snapshot_properties import snapshot_properties
 from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
+from icecomb.spark.planner.streams.epoch import EpochThereError, epoch_change, streamed_write
 from icecomb.spark.planner.table_change import (
     APPEND,
     CHANGE_ROWS,
@@ -59,6 +62,7 @@ from icecomb.spark.planner.table_change import (
     REPLACE_FILES,
     change_rows,
     check_same_table,
+    check_uuid,
     overwrite,
     overwrite_partitions,
     replace_files,
@@ -70,8 +74,6 @@ if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
-
-_SUMMARY_OPTION: Final = "snapshot-property."
 
 
 class Writes:
@@ -89,8 +91,13 @@ class Writes:
             UnsupportedError: An operation, or a file format, that is not there yet.
             ValidationError: The session's settings of write-audit-publish contradict each other.
         """
+        query = request.query
         tables = self._staged if request.reference.staged else self._states
-        state = tables.find(request.reference)
+        if query is None:
+            state = tables.find(request.reference)
+        else:
+            state = self._states.now(request.reference)
+            check_uuid(state.name, state.metadata, query.uuid)
         metadata, options = state.metadata, Options(request.options, request.settings)
         said = _lowered(request.options)
         _check_writable(state, request, said)
@@ -153,7 +160,8 @@ class Writes:
                 delete_format=None if deletes is None else deletes.files.format,
                 root=location.root,
                 told_root=told,
-                summary=_summary_options(request.options),
+                summary=snapshot_properties(request.settings, request.options),
+                streamed=(None if query is None else streamed_write(query, state, place, said)),
             ),
             files=files,
             partition=tuple(_partition_columns(spec, schema)),
@@ -185,6 +193,8 @@ class Writes:
         write = request.write
         if not request.files and write.operation == APPEND:
             return Done()
+        if write.streamed is not None and request.epoch is not None:
+            return self._commit_epoch(request, write.streamed, request.epoch)
         from icecomb.format.row_changes.write_target import WrittenChange
 
         table = self._catalogs.load_table(write.catalog, write.identifier)
@@ -194,6 +204,20 @@ class Writes:
         schema = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
             table.commit(WrittenChange(change, schema))
+        return Done()
+
+    def _commit_epoch(self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch) -> Done:
+        write = request.write
+        table = self._catalogs.load_table(write.catalog, write.identifier)
+        check_same_table(table, write.uuid)
+        files = data_files(table.metadata, write, request.files)
+        change = epoch_change(table, write, streamed, epoch, files, self._summary(write))
+        try:
+            with _only_proven_failures(table.identifier):
+                table.commit(change)
+        except EpochThereError:
+            # by an attempt whose files had other names
+            self._delete(write.catalog, [file.path for file in request.files])
         return Done()
 
     def abort_write(self, request: AbortWrite) -> Done:
@@ -338,16 +362,6 @@ def _check_elements(state: TableState) -> None:
                     "directly in a list or map",
                     hint="append to it from Python, or put the value into a struct",
                 )
-
-
-def _summary_options(options: Mapping[str, str]) -> dict[str, str]:
-    return snapshot_texts(
-        {
-            key[len(_SUMMARY_OPTION) :]: value
-            for key, value in options.items()
-            if key.lower().startswith(_SUMMARY_OPTION)
-        }
-    )
 
 
 def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[PartitionColumn]:

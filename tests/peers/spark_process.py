@@ -81,6 +81,11 @@ class SparkProcess:
         places = {"checkpoint": str(checkpoint), "into": str(into)}
         self._ask({"stream": table, **places, "options": options})
 
+    def sink(self, table: str, schema: str, source: Path, checkpoint: Path, **options: str) -> None:
+        """A streaming query that appends the rows of JSON files to a table, and ends."""
+        places = {"source": str(source), "checkpoint": str(checkpoint)}
+        self._ask({"sink": table, "schema": schema, **places, "options": options})
+
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()

@@ -3,7 +3,8 @@
 Runs with that environment's interpreter, in which only pyspark is installed. The argument is Spark's configuration,
 as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; {"plan": table, "where": text or null}
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
-"into": folder, "options": {...}} for a streaming query that ends with what there is. Answers: {"rows": [...]} or {"error": text}.
+"into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
+"checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table, a file a batch. Answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -102,9 +103,20 @@ def stream(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     return []
 
 
+def sink(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    """Appends to a table the rows of JSON files, a file a batch."""
+    source = spark.readStream.schema(request["schema"]).option("maxFilesPerTrigger", 1)
+    writer = source.json(request["source"]).writeStream.options(**request["options"])
+    query = writer.option("checkpointLocation", request["checkpoint"]).trigger(availableNow=True)
+    query.toTable(request["sink"]).awaitTermination()
+    return []
+
+
 def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     if "stream" in request:
         return stream(spark, request)
+    if "sink" in request:
+        return sink(spark, request)
     if "delete" in request:
         return delete_by_values(spark, request)
     if "plan" in request:

@@ -4,8 +4,8 @@ A request's class is named as its method: `PlanScan` is ``plan_scan``. The bridg
 messages as records, in ``Protocol.java``; a test compares the two. What only one side can read
 travels through the other as `Any`: Spark's schemas, filters and transforms have modules of their
 own on both sides (`predicates`, `partitioning`, `alterations`; ``Condition``, ``Transforms``,
-``Changes``), and `Reference`, `WriteState`, `FileEntry` and its `DeleteEntry` are the planner's own
-words, which the bridge hands back as it got them.
+``Changes``), and `Reference`, `WriteState` with its `StreamedWrite`, `FileEntry` and its
+`DeleteEntry` are the planner's own words, which the bridge hands back as it got them.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ from icecomb.spark.planner.protocol.writes import (
     DeleteInstructions,
     DeleteWhere,
     Delta,
+    Epoch,
     FileInstructions,
     PartitionColumn,
     PlanChange,
@@ -127,13 +128,15 @@ from icecomb.spark.planner.protocol.writes import (
     Possible,
     Replaced,
     SortField,
+    StreamedWrite,
+    StreamingQuery,
     WriteInstructions,
     WriteState,
     WrittenDeletes,
     WrittenFile,
 )
 
-PROTOCOL: Final = 24
+PROTOCOL: Final = 25
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -173,6 +176,7 @@ __all__ = [
     "DropView",
     "Dropped",
     "Environment",
+    "Epoch",
     "EqualityDeletes",
     "Exists",
     "FileEntry",
@@ -230,6 +234,8 @@ __all__ = [
     "StreamEnd",
     "StreamPosition",
     "StreamTable",
+    "StreamedWrite",
+    "StreamingQuery",
     "TableDefinition",
     "TableDescription",
     "TableExists",

@@ -40,6 +40,19 @@ class PlannedChange(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamingQuery(Message):
+    """The streaming query of a write.
+
+    Args:
+        id: Spark's, kept in its checkpoint.
+        uuid: Of its table: another one of the name is not it.
+    """
+
+    id: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
 class BeginWrite(Repeatable):
     """Asks how rows are to be written. Answer: `WriteInstructions`.
 
@@ -52,6 +65,7 @@ class BeginWrite(Repeatable):
         options: Of the write.
         settings: Of the session, those that belong to Iceberg.
         audit: What the session says of write-audit-publish.
+        query: The streaming query, if it is one: it writes to the table as it is now.
     """
 
     reference: Reference
@@ -61,6 +75,25 @@ class BeginWrite(Repeatable):
     options: Mapping[str, str]
     settings: Mapping[str, str]
     audit: Audit
+    query: StreamingQuery | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedWrite(Message):
+    """What the commit of an epoch needs to know besides.
+
+    Args:
+        query: The query's id.
+        merged: Whether an append puts manifests together.
+        lost_ms: Until when snapshots of the query may have expired, in ms since 1970; None where
+            none has.
+        commit_epoch: The epoch that is committed though it may have been such a snapshot.
+    """
+
+    query: str
+    merged: bool
+    lost_ms: int | None
+    commit_epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +119,7 @@ class WriteState(Message):
         root: The folder of new files as the table names it.
         told_root: The same as Spark was told it.
         summary: More keys of the snapshot's summary.
+        streamed: Of a streaming query.
     """
 
     catalog: str
@@ -106,6 +140,7 @@ class WriteState(Message):
     root: str
     told_root: str
     summary: Mapping[str, str]
+    streamed: StreamedWrite | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,20 +327,37 @@ class Delta(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch(Message):
+    """A batch of a streaming query.
+
+    Args:
+        number: Of the batch, as its checkpoint counts them.
+        planned_ms: When Spark planned it first, in ms since 1970; None where that is not known.
+    """
+
+    number: int
+    planned_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
     """Commits a write; nothing is committed when nothing changes. Answer: `Done`.
+
+    Nor is an epoch that the table has already: the files are deleted then.
 
     Args:
         write: What began it.
         files: The new data files.
         replaced: Of ``replace_files``: the files they stand for.
         delta: Of ``change_rows``: the rows that go.
+        epoch: Of a streaming query.
     """
 
     write: WriteState
     files: tuple[WrittenFile, ...]
     replaced: Replaced | None
     delta: Delta | None
+    epoch: Epoch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,4 +406,5 @@ class DeleteWhere(Unrepeatable):
 
     reference: Reference
     filters: tuple[Any, ...]
+    settings: Mapping[str, str]
     audit: Audit

@@ -26,10 +26,11 @@ DEFAULTS = {
         "options": {},
         "settings": {},
         "audit": NO_AUDIT,
+        "query": None,
     },
-    "commit_write": {"replaced": None, "delta": None},
+    "commit_write": {"replaced": None, "delta": None, "epoch": None},
     "commit_staged": {"write": None, "files": []},
-    "delete_where": {"audit": NO_AUDIT},
+    "delete_where": {"settings": {}, "audit": NO_AUDIT},
 }
 
 

@@ -17,7 +17,7 @@ from icecomb.spark.planner.protocol import FileRange, LoadTable, SplitHints, Tab
 SPARK = Path(__file__).parents[3] / "spark"
 JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"
 # the planner's own words, which the bridge hands back as it got them
-OPAQUE = {"Reference", "WriteState", "FileEntry", "DeleteEntry", "StreamTable"}
+OPAQUE = {"Reference", "WriteState", "StreamedWrite", "FileEntry", "DeleteEntry", "StreamTable"}
 
 
 def messages():

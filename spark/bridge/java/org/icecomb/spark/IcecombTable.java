@@ -49,10 +49,21 @@ public final class IcecombTable
 
   private final TableDescription description;
   private final TableHandle handle;
+  private final boolean withFunctions;
 
   IcecombTable(TableHandle handle, TableDescription description) {
+    this(handle, description, true);
+  }
+
+  private IcecombTable(TableHandle handle, TableDescription description, boolean withFunctions) {
     this.handle = handle;
     this.description = description;
+    this.withFunctions = withFunctions;
+  }
+
+  /** The same table, where Spark does not know the catalog that has partition functions. */
+  IcecombTable withoutFunctions() {
+    return new IcecombTable(handle, description, false);
   }
 
   @Override
@@ -90,6 +101,7 @@ public final class IcecombTable
         TableCapability.BATCH_READ,
         TableCapability.MICRO_BATCH_READ,
         TableCapability.BATCH_WRITE,
+        TableCapability.STREAMING_WRITE,
         TableCapability.TRUNCATE,
         TableCapability.OVERWRITE_BY_FILTER,
         TableCapability.OVERWRITE_DYNAMIC);
@@ -109,7 +121,8 @@ public final class IcecombTable
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new TableWriteBuilder(handle.ofCurrentUser(), info);
+    return new TableWriteBuilder(
+        handle.ofCurrentUser(), description.uuid(), withFunctions, info);
   }
 
   /** Whether the planner can delete these rows alone; else Spark writes their files anew. */
@@ -128,7 +141,9 @@ public final class IcecombTable
   @Override
   public void deleteWhere(Predicate[] predicates) {
     ArrayNode filters = Condition.toJson(Condition.all(predicates, handle.schema()));
-    handle.ofCurrentUser().ask(new DeleteWhere(handle.reference(), filters, AuditSettings.now()), Done.class);
+    DeleteWhere request =
+        new DeleteWhere(handle.reference(), filters, IcebergSettings.now(), AuditSettings.now());
+    handle.ofCurrentUser().ask(request, Done.class);
   }
 
   @Override

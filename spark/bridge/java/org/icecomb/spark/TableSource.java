@@ -61,10 +61,12 @@ public class TableSource implements SupportsCatalogOptions {
     return load(options).partitioning();
   }
 
+  /** What streams ask for; Spark then does not know of which catalog the table is. */
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return load(new CaseInsensitiveStringMap(properties));
+    Table found = load(new CaseInsensitiveStringMap(properties));
+    return found instanceof IcecombTable table ? table.withoutFunctions() : found;
   }
 
   @Override

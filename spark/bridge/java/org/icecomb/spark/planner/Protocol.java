@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 24;
+  static final int VERSION = 25;
 
   private Protocol() {}
 
@@ -263,6 +263,8 @@ public final class Protocol {
 
   public record PlannedChange(boolean mergeOnRead, List<String> metadataColumns) {}
 
+  public record StreamingQuery(String id, String uuid) {}
+
   public record BeginWrite(
       JsonNode reference,
       String operation,
@@ -270,7 +272,8 @@ public final class Protocol {
       JsonNode filters,
       Map<String, String> options,
       Map<String, String> settings,
-      Audit audit)
+      Audit audit,
+      StreamingQuery query)
       implements Repeatable {}
 
   public record PartitionColumn(
@@ -324,10 +327,13 @@ public final class Protocol {
   public record Delta(
       JsonNode reference, JsonNode filters, List<JsonNode> files, JsonNode deletes) {}
 
+  public record Epoch(long number, Long plannedMs) {}
+
   /**
    * @param files {@link WrittenFile}s, as the text that their tasks made of them
    */
-  public record CommitWrite(JsonNode write, JsonNode files, Replaced replaced, Delta delta)
+  public record CommitWrite(
+      JsonNode write, JsonNode files, Replaced replaced, Delta delta, Epoch epoch)
       implements Unrepeatable {}
 
   public record AbortWrite(JsonNode write, List<String> files) implements Repeatable {}
@@ -344,7 +350,8 @@ public final class Protocol {
 
   public record Possible(boolean possible) {}
 
-  public record DeleteWhere(JsonNode reference, JsonNode filters, Audit audit)
+  public record DeleteWhere(
+      JsonNode reference, JsonNode filters, Map<String, String> settings, Audit audit)
       implements Unrepeatable {}
 
   // Procedures

@@ -150,6 +150,11 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   @Override
   public void commit(WriterCommitMessage[] messages) {
+    commit(messages, commit);
+  }
+
+  /** Commits the files of all tasks, and remembers whether that is known to have failed. */
+  final void commit(WriterCommitMessage[] messages, Commit commit) {
     FinishedFiles finished = FinishedFiles.of(messages);
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;

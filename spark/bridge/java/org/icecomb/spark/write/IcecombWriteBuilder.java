@@ -57,7 +57,8 @@ public class IcecombWriteBuilder implements WriteBuilder {
         filters,
         options,
         IcebergSettings.now(),
-        AuditSettings.now());
+        AuditSettings.now(),
+        null);
   }
 
   /**
@@ -66,7 +67,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
    * @param write names the write to the planner
    */
   protected void commit(JsonNode write, FinishedFiles finished) {
-    commit(new CommitWrite(write, finished.files(), null, null));
+    commit(new CommitWrite(write, finished.files(), null, null, null));
   }
 
   final void commit(CommitWrite request) {

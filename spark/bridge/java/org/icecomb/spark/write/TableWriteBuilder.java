@@ -6,34 +6,68 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
+import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
+import org.icecomb.spark.planner.Protocol.StreamingQuery;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /** INSERT INTO appends; INSERT OVERWRITE replaces rows, or whole partitions, in the same commit. */
 public final class TableWriteBuilder extends IcecombWriteBuilder
     implements SupportsOverwriteV2, SupportsDynamicOverwrite {
 
-  private final StructType schema;
+  private final TableHandle table;
+  private final String uuid;
+  private final boolean withFunctions;
+  private final LogicalWriteInfo info;
   private List<Condition> overwritten;
   private boolean dynamic;
 
-  public TableWriteBuilder(TableHandle table, LogicalWriteInfo info) {
+  /**
+   * @param uuid the table's, whatever name it has
+   * @param withFunctions whether Spark can evaluate partition functions
+   */
+  public TableWriteBuilder(
+      TableHandle table, String uuid, boolean withFunctions, LogicalWriteInfo info) {
     super(table, info);
-    this.schema = table.schema();
+    this.table = table;
+    this.uuid = uuid;
+    this.withFunctions = withFunctions;
+    this.info = info;
+  }
+
+  @Override
+  public Write build() {
+    return new TableWrite(() -> (IcecombWrite) super.build(), this::epoch);
+  }
+
+  private EpochWrite epoch() {
+    BeginWrite asked = begin(info.options().asCaseSensitiveMap());
+    BeginWrite request =
+        new BeginWrite(
+            asked.reference(),
+            asked.operation(),
+            asked.command(),
+            asked.filters(),
+            asked.options(),
+            asked.settings(),
+            asked.audit(),
+            new StreamingQuery(info.queryId(), uuid));
+    WriteInstructions instructions = table.ask(request, WriteInstructions.class);
+    return new EpochWrite(table, instructions, withFunctions, info);
   }
 
   @Override
   public boolean canOverwrite(Predicate[] predicates) {
-    return Condition.all(predicates, schema) != null;
+    return Condition.all(predicates, table.schema()) != null;
   }
 
   @Override
   public WriteBuilder overwrite(Predicate[] predicates) {
-    overwritten = Condition.all(predicates, schema);
+    overwritten = Condition.all(predicates, table.schema());
     if (overwritten == null) {
       throw new UnsupportedOperationException(
           "Rows to overwrite must be chosen by comparing columns with values");
