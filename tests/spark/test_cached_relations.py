@@ -5,10 +5,17 @@ Before `Table.version()` (Spark 4.1) Spark asks whether the table objects are eq
 
 from __future__ import annotations
 
+import sys
+
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.spark import spark_conf
+from icecomb.spark.jar import bridge_jar, spark_home
+from tests.environments import spark_venv
+from tests.peers import spark_users
+from tests.peers.spark_process import SMALL
 
 
 @pytest.mark.parametrize("minor", ["3.5", "4.3"])
@@ -73,3 +80,48 @@ def test_a_table_that_was_dropped_and_made_anew_is_not_the_one_that_is_cached(
             sql(f"CACHE TABLE {name}")
         folders.drop_table("db.t", purge_requested=True)
     assert len(places) == 1
+
+
+@pytest.mark.parametrize("minor", ["3.5", "4.3"])
+def test_a_view_of_a_dataframe_is_the_same_whether_it_is_cached_or_not(tmp_path, minor):
+    """Before Spark 4.1 a DataFrame is of the state that it was made of; since then it is looked up again."""
+    package = next(spark_venv(minor).glob("lib/python3*/site-packages/pyspark"))
+    home = spark_home(package)
+    conf = spark_conf("lake", warehouse=str(tmp_path), python=sys.executable, jar=bridge_jar(home))
+    table = "lake.db.t"
+    both = (
+        "SELECT (SELECT sum(id) FROM global_temp.plain), (SELECT sum(id) FROM global_temp.cached)"
+    )
+
+    def step(*statements):
+        return {"user": None, "real": None, "tokens": [], "sql": list(statements)}
+
+    steps = {
+        "made": step(
+            "CREATE NAMESPACE lake.db",
+            f"CREATE TABLE {table} (id BIGINT) USING iceberg",
+            f"INSERT INTO {table} VALUES (1)",
+            f"ALTER TABLE {table} CREATE TAG first",
+            f"INSERT INTO {table} VALUES (10)",
+            {"sql": f"SELECT id FROM {table} WHERE id > 0", "keep": "plain"},
+            {"sql": f"SELECT id FROM {table} WHERE id > -1", "keep": "cached"},
+            {"view": "plain"},
+            {"view": "cached"},
+            "CACHE TABLE global_temp.cached",
+            both,
+        ),
+        "inserted": step(f"INSERT INTO {table} VALUES (100)", both),
+        "called": step(
+            f"CALL lake.system.set_current_snapshot(table => '{table}', ref => 'first')", both
+        ),
+        "altered": step(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)", both),
+        "by name": step(f"SELECT sum(id) FROM {table}"),
+    }
+    answers = spark_users.answers(
+        {**SMALL, **conf, "spark.sql.catalog.lake.type": "hadoop"},
+        steps.values(),
+        {"SPARK_HOME": str(home.path)},
+        str(spark_venv(minor) / "bin" / "python"),
+    )
+    expected = [11, 11, 11, 11] if minor == "3.5" else [11, 111, 1, 1]
+    assert answers == [*([[each, each]] for each in expected), [[1]]]
