@@ -2,7 +2,8 @@
 
 A query reads one metadata file from its first question to its last, whatever is committed
 meanwhile. Metadata files never change, so the metadata behind a reference is cached by its location
-and read again after a restart.
+and read again after a restart. Only in a folder where a table is dropped and made anew do names of
+metadata files come again: a reference says whose it is.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class TableState:
             self.catalog,
             self.identifier,
             self.metadata_location,
+            _uuid(self.metadata),
             self.travelled_to,
             self.ref,
             self.staged,
@@ -211,12 +213,23 @@ class TableStates:
         )
 
     def find(self, reference: Reference) -> TableState:
-        """The state behind a reference."""
+        """The state behind a reference.
+
+        Raises:
+            NoSuchTableError: There is another table now, which was made in the same folder.
+        """
         location = reference.metadata_location
         # a catalog is one user's: nobody reads files with the rights of somebody else
         known = self._kept.find(reference.catalog, location)
-        if known is None:
+        if known is None or _uuid(known[0]) != reference.uuid:
             known = self._read(reference.catalog, location)
+            if _uuid(known[0]) != reference.uuid:
+                name = ".".join(reference.identifier)
+                raise NoSuchTableError(
+                    f"Table {name} was dropped and made anew since the query found it",
+                    hint="run the statement again; make a data frame of the table anew",
+                    table=name,
+                )
             self._kept.keep(reference.catalog, location, *known)
         return TableState(
             reference.catalog,
@@ -237,3 +250,7 @@ class TableStates:
 
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io
+
+
+def _uuid(metadata: TableMetadata) -> str | None:
+    return None if metadata.table_uuid is None else str(metadata.table_uuid)

@@ -37,6 +37,7 @@ class Reference(Message):
     catalog: str
     identifier: tuple[str, ...]
     metadata_location: str
+    uuid: str | None
     travelled_to: int | None
     ref: str | None
     staged: str | None
