@@ -260,3 +260,29 @@ def test_rows_whose_partition_is_null_are_changed_too(spark, name, iceberg_java,
     expected = [[1, 1], [2, 20], [4, 14]]
     assert found(spark, name, "id, x") == expected
     assert iceberg_java.sql(f"SELECT id, x FROM {java(name)} ORDER BY id") == expected
+
+
+def test_the_sessions_snapshot_properties_are_in_every_summary_also_on_a_branch(
+    spark, catalog, orders
+):
+    spark.sql(f"ALTER TABLE {orders} CREATE BRANCH side")
+    key = "spark.sql.iceberg.snapshot-property.team"
+    side = f"{orders}.branch_side"
+    statements = (
+        f"INSERT INTO {side} VALUES (20, 'even', 1)",
+        f"DELETE FROM {side} WHERE id = 0",
+        f"DELETE FROM {side} WHERE id % 5 = 1",
+        f"UPDATE {side} SET x = 9 WHERE id = 2",
+        f"MERGE INTO {side} t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    )
+    for number, statement in enumerate(statements):
+        spark.conf.set(key, str(number))
+        try:
+            spark.sql(statement)
+        finally:
+            spark.conf.unset(key)
+        table = load(catalog, orders)
+        head = table.metadata.snapshot_by_id(table.metadata.refs["side"].snapshot_id)
+        assert head.summary["team"] == str(number), statement
+    assert found(spark, side, "id") == [[i] for i in (2, 4, 5, 7, 8, 9, 20)]
+    assert len(found(spark, orders)) == 10
