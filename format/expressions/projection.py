@@ -28,6 +28,7 @@ from icecomb.format.expressions.expression import (
     replaced,
 )
 from icecomb.format.expressions.literal import integer_range
+from icecomb.format.expressions.wrapped_label import with_label_of_ints
 from icecomb.format.spec.decimal_value import scaled, unscaled
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import (
@@ -46,6 +47,7 @@ from icecomb.format.spec.types import (
     DecimalType,
     FixedType,
     IcebergType,
+    LongType,
     NestedField,
     PrimitiveType,
     StringType,
@@ -102,7 +104,12 @@ def _project_field(
         return None
     term = _partition_reference(field, source_type)
     if isinstance(predicate.term, BoundTransform):
-        return _onto(term, predicate) if predicate.term.transform == transform else None
+        if predicate.term.transform != transform:
+            return None
+        projected = _onto(term, predicate)
+        if isinstance(transform, TruncateTransform) and isinstance(source_type, LongType):
+            return with_label_of_ints(projected, predicate, term, transform, inclusive=inclusive)
+        return projected
     if isinstance(transform, IdentityTransform):
         return _onto(term, predicate)
     if predicate.operation in _NULL_CHECKS and not _is_opaque(transform):
@@ -111,7 +118,10 @@ def _project_field(
         apply = _applier(transform, source_type)
         return _project_equality(predicate, term, apply, inclusive=inclusive)
     if isinstance(transform, TruncateTransform):
-        return _project_truncate(predicate, term, transform, inclusive=inclusive)
+        truncated = _project_truncate(predicate, term, transform, inclusive=inclusive)
+        if truncated is not None and isinstance(source_type, LongType):
+            return with_label_of_ints(truncated, predicate, term, transform, inclusive=inclusive)
+        return truncated
     if isinstance(transform, _TIME_TRANSFORMS):
         apply = _applier(transform, source_type)
         projected = _project_order(predicate, term, apply, inclusive=inclusive, discrete=True)
