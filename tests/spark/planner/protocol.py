@@ -46,6 +46,8 @@ class Planner:
             "application_id": "a1",
             "spark_version": "4.3.0",
             "hadoop": {},
+            "principal": None,
+            "keytab": None,
         }
         self.catalog = self.ask(
             "open_catalog", name="lake", options=options, environment=environment, identity=MYSELF
