@@ -106,10 +106,10 @@ def _project_field(
     if isinstance(predicate.term, BoundTransform):
         if predicate.term.transform != transform:
             return None
-        projected = _onto(term, predicate)
+        labels = _onto(term, predicate)
         if isinstance(transform, TruncateTransform) and isinstance(source_type, LongType):
-            return with_label_of_ints(projected, predicate, term, transform, inclusive=inclusive)
-        return projected
+            return with_label_of_ints(labels, predicate, term, transform, inclusive=inclusive)
+        return labels
     if isinstance(transform, IdentityTransform):
         return _onto(term, predicate)
     if predicate.operation in _NULL_CHECKS and not _is_opaque(transform):

@@ -6,6 +6,7 @@ Truncation of the least integers wraps around: -2147483648 truncated to tens is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from icecomb.format.expressions.bound import (
@@ -80,6 +81,6 @@ def _holds_for_some(predicate: BoundPredicate, values: range) -> bool:
 
 def _fails_for_some(predicate: BoundPredicate, values: range) -> bool:
     """Whether a comparison may be false for one of the values; null checks are not."""
-    if isinstance(predicate, (BoundLiteralPredicate, BoundSetPredicate)):
-        return _holds_for_some(~predicate, values)
-    return False
+    if not isinstance(predicate, (BoundLiteralPredicate, BoundSetPredicate)):
+        return False
+    return _holds_for_some(replace(predicate, operation=predicate.operation.negated), values)

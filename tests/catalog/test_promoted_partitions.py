@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.expressions.term import truncate
 from icecomb.format.expressions.expression import (
     EqualTo,
     GreaterThan,
@@ -17,9 +16,21 @@ from icecomb.format.expressions.expression import (
     LessThanOrEqual,
     NotEqualTo,
 )
+from icecomb.format.expressions.term import truncate
 
 LEAST = -(1 << 31)
-INTS = [LEAST, LEAST + 1, LEAST + 7, LEAST + 8, LEAST + 9, -1, 0, 2147483639, 2147483646, 2147483647]
+INTS = [
+    LEAST,
+    LEAST + 1,
+    LEAST + 7,
+    LEAST + 8,
+    LEAST + 9,
+    -1,
+    0,
+    2147483639,
+    2147483646,
+    2147483647,
+]
 LONGS = [LEAST - 3, LEAST, 2147483645, 2147483650, 1 << 40]
 LITERALS = [LEAST, LEAST + 5, 0, 2147483640, 2147483646, 2147483650]
 COMPARISONS = {
