@@ -183,12 +183,17 @@ DELETE_TARGET_FILE_BYTES: Final = number(
 DISTRIBUTION_MODE: Final = choice(
     "write.distribution-mode",
     ("none", "hash", "range"),
-    "How Spark distributes rows before they are written; hash by default there.",
+    "How Spark shares rows out; by default range if the table is sorted, hash if partitioned.",
 )
 FANOUT: Final = flag(
     "write.spark.fanout.enabled",
-    "Whether a Spark task keeps files of several partitions open.",
+    "Whether a Spark task has files of several partitions open; by default if unsorted.",
     default=False,
+)
+ADVISORY_PARTITION_BYTES: Final = optional_number(
+    "write.spark.advisory-partition-size-bytes",
+    "How many bytes of a shuffle a Spark task gets, about; by default what makes good files.",
+    least=1,
 )
 DATA_PATH: Final = text("write.data.path", "The folder of new data files.", "a folder")
 FOLDER_STORAGE_PATH: Final = text(
@@ -318,7 +323,7 @@ COMMAND_DISTRIBUTION_MODE: Final = {
     command: choice(
         f"write.{command}.distribution-mode",
         ("none", "hash", "range"),
-        f"How Spark distributes the rows of a {command.upper()} merge-on-read; by default hash.",
+        f"How Spark shares out the rows of a {command.upper()}; by default hash.",
     )
     for command in _COMMANDS
 }
@@ -430,7 +435,6 @@ _OF_OTHERS: Final = frozenset(
         "write.parquet.shred-variants",
         "write.parquet.variant-inference-buffer-size",
         "write.spark.accept-any-schema",
-        "write.spark.advisory-partition-size-bytes",
         "write.spark.auto-schema-evolution.enabled",
         "write.upsert.enabled",
     }

@@ -28,6 +28,7 @@ class Options:
     def __init__(
         self, options: Mapping[str, str], settings: Mapping[str, str] | None = None
     ) -> None:
+        self._spelled = options
         self._options = {key.lower(): text for key, text in options.items()}
         self._settings = settings or {}
 
@@ -59,6 +60,27 @@ class Options:
         for key, text in self._said(option, setting):
             return known.read(text, key)
         return known.of(properties, default=default)
+
+    def spark(self, known: Property[T]) -> T:
+        """The value of one of Spark's own settings."""
+        return known.of(self._settings)
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """What is said under names that begin so, without that, as settings and options spell it.
+
+        Args:
+            prefix: Of options; settings have `PREFIX` before it.
+        """
+        found = {
+            key[len(PREFIX + prefix) :]: text
+            for key, text in self._settings.items()
+            if key.startswith(PREFIX + prefix)
+        }
+        return found | {
+            key[len(prefix) :]: text
+            for key, text in self._spelled.items()
+            if key.lower().startswith(prefix)
+        }
 
     def _said(self, option: str | None, setting: str | None) -> Iterator[tuple[str, str]]:
         if option is not None and option in self._options:

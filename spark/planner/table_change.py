@@ -82,7 +82,7 @@ def overwrite(
     rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)
     change = _overwrite_since(table, write, write.snapshot_id, summary)
     change.overwrite_by_row_filter(rows)
-    return _guarded(change, table, "delete", files)
+    return _guarded(change, table, write, "delete", files)
 
 
 def overwrite_partitions(
@@ -96,7 +96,7 @@ def overwrite_partitions(
     place = Place.of(write)
     change = ReplacePartitions(table.io, summary, place.branch, stage_only=place.is_staged)
     change.validate_from_snapshot(write.snapshot_id).validate_no_conflicting_deletes()
-    if _is_serializable(table, "delete"):
+    if _is_serializable(table, write, "delete"):
         change.validate_no_conflicting_data()
     for file in files:
         change.append_data_file(file)
@@ -135,7 +135,7 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
     )
     for entry in replaced.files:
         change.delete_data_file(_data_file(state, entry))
-    return _guarded(change, table, str(write.command), files)
+    return _guarded(change, table, write, str(write.command), files)
 
 
 def change_rows(  # noqa: PLR0917 - a write and what it deletes
@@ -190,7 +190,7 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         written,
         entries.keys(),
         replaces_rows=write.command != "delete",
-        serializable=_is_serializable(table, str(write.command)),
+        serializable=_is_serializable(table, write, str(write.command)),
     ).add_to(change)
     for path in {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}:
         for own in entries[path].own_deletes:
@@ -240,20 +240,26 @@ def _overwrite_since(
 
 
 def _guarded(
-    change: OverwriteFiles, table: Table, command: str, files: Sequence[DataFile]
+    change: OverwriteFiles,
+    table: Table,
+    write: WriteState,
+    command: str,
+    files: Sequence[DataFile],
 ) -> OverwriteFiles:
     """The change with its new files, refused when others contradict it meanwhile."""
     for file in files:
         change.append_data_file(file)
     change.validate_no_conflicting_deletes()
-    if _is_serializable(table, command):
+    if _is_serializable(table, write, command):
         change.validate_no_conflicting_data()
     return change
 
 
-def _is_serializable(table: Table, command: str) -> bool:
+def _is_serializable(table: Table, write: WriteState, command: str) -> bool:
     from icecomb.format.row_changes.write_target import WriteTarget
 
+    if write.serializable is not None and write.command is None:
+        return write.serializable
     return WriteTarget(table.io, table.metadata).is_serializable(command)
 
 

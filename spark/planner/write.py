@@ -16,20 +16,24 @@ from icecomb.format.errors import (
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.spec.sort import NullOrder, SortOrder
 from icecomb.format.spec.table_property import (
     DATA_FORMAT,
-    DISTRIBUTION_MODE,
-    FANOUT,
     TARGET_FILE_BYTES,
 )
 from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
-from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms, transform_parts
+from icecomb.spark.partitioning import name_path, transform_parts
 from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
-from icecomb.spark.planner.delta import Layout, delete_instructions, delta_layout, planned_change
+from icecomb.spark.planner.delta import delete_instructions, planned_change
 from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.layout import (
+    Layout,
+    delta_layout,
+    fans_out,
+    rewrite_layout,
+    rows_layout,
+)
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import (
@@ -44,7 +48,6 @@ from icecomb.spark.planner.protocol import (
     PartitionColumn,
     PlanChange,
     PlannedChange,
-    SortField,
     StreamedWrite,
     WriteInstructions,
     WriteState,
@@ -67,6 +70,7 @@ from icecomb.spark.planner.table_change import (
     overwrite_partitions,
     replace_files,
 )
+from icecomb.spark.planner.write_options import WriteOptions
 from icecomb.spark.planner.written_files import data_files, metrics_modes
 
 if TYPE_CHECKING:
@@ -98,9 +102,9 @@ class Writes:
         else:
             state = self._states.now(request.reference)
             check_uuid(state.name, state.metadata, query.uuid)
-        metadata, options = state.metadata, Options(request.options, request.settings)
+        metadata, options = state.metadata, WriteOptions(request.options, request.settings)
         said = _lowered(request.options)
-        _check_writable(state, request, said)
+        _check_writable(state, request)
         place = place_of(request.audit, metadata, branch_of(state, said))
         if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
@@ -111,24 +115,11 @@ class Writes:
                     hint=f"name it in the statement: {state.name}.branch_{said['branch']}",
                     table=state.name,
                 )
-        schema, spec = metadata.schema(), metadata.spec()
+        schema, spec = metadata.schema(), options.output_spec(metadata)
         properties = metadata.properties
-        fanout = options.of(FANOUT, properties, "fanout-enabled")
-        partitioning = spark_transforms(spec, schema)
-        ordering = [SortField(transform, "asc", "first") for transform in partitioning]
-        sort_order = metadata.sort_order()
-        sorted_rows = bool(sort_order.fields)
-        hashed = options.of(
-            DISTRIBUTION_MODE, properties, "distribution-mode", "distribution-mode", default="hash"
-        )
-        in_order = (*ordering, *_sort_fields(sort_order, schema))
-        layout = Layout(
-            distribution=() if hashed == "none" else tuple(partitioning),
-            ordering=in_order if sorted_rows or not fanout else (),
-        )
+        layout = _layout(metadata, request, options)
         deletes = None
         if request.operation == CHANGE_ROWS:
-            layout = delta_layout(metadata, str(request.command), options, partitioning, in_order)
             deletes = delete_instructions(metadata, options)
         location = _data_location(metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
@@ -148,13 +139,14 @@ class Writes:
                 uuid=str(metadata.table_uuid),
                 schema_id=metadata.current_schema_id,
                 spec_id=spec.spec_id,
-                sort_order_id=sort_order.order_id if sorted_rows else 0,
-                operation=request.operation,
+                sort_order_id=options.output_sort_order(metadata, is_ordered=bool(layout.ordering)),
+                operation=options.operation(request),
                 command=request.command,
                 filters=request.filters,
-                snapshot_id=head(metadata, place.branch),
+                snapshot_id=options.validated_from(metadata, head(metadata, place.branch)),
                 branch=place.branch,
                 wap_id=place.wap_id,
+                serializable=options.is_serializable(),
                 metrics=modes,
                 file_format=files.format,
                 delete_format=None if deletes is None else deletes.files.format,
@@ -170,7 +162,8 @@ class Writes:
             distribution=layout.distribution,
             ranges=layout.ranges,
             ordering=layout.ordering,
-            fanout=fanout and not layout.ordering,
+            advisory_bytes=layout.advisory_bytes,
+            fanout=fans_out(metadata, options, layout),
             deletes=deletes,
         )
 
@@ -324,7 +317,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
         ) from error
 
 
-def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str, str]) -> None:
+def _check_writable(state: TableState, request: BeginWrite) -> None:
     if state.is_read_only:
         raise UnsupportedError(
             f"A version of table {state.name} cannot be written to",
@@ -334,18 +327,6 @@ def _check_writable(state: TableState, request: BeginWrite, options: Mapping[str
         exact_filter(request.filters, state.schema, case_sensitive=True)
     if request.operation != CHANGE_ROWS or request.command != "delete":
         _check_elements(state)
-    if "validate-from-snapshot-id" in options:
-        raise UnsupportedError(
-            "The write option validate-from-snapshot-id is not there yet",
-            hint="a write is checked against all that happened since its statement began",
-        )
-    # the rows of all other partitions would be lost
-    if request.operation == OVERWRITE and options.get("overwrite-mode", "").lower() == "dynamic":
-        raise UnsupportedError(
-            "The write option overwrite-mode=dynamic is not there yet",
-            hint="use writeTo(…).overwritePartitions(), or set "
-            "spark.sql.sources.partitionOverwriteMode to dynamic",
-        )
 
 
 def _check_elements(state: TableState) -> None:
@@ -364,21 +345,20 @@ def _check_elements(state: TableState) -> None:
                 )
 
 
+def _layout(metadata: TableMetadata, request: BeginWrite, options: Options) -> Layout:
+    if request.operation == CHANGE_ROWS:
+        return delta_layout(metadata, str(request.command), options)
+    if request.operation == REPLACE_FILES:
+        return rewrite_layout(metadata, str(request.command), options)
+    return rows_layout(metadata, options)
+
+
 def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[PartitionColumn]:
     for field in spec.fields:
         name, number = transform_parts(field.transform)
         # the source of a void field may have been dropped
         source = name_path(schema, field.source_id) if name != "void" else ()
         yield PartitionColumn(field.name, name, number, tuple(source))
-
-
-def _sort_fields(order: SortOrder, schema: Schema) -> Iterator[SortField]:
-    for field in order.fields:
-        yield SortField(
-            spark_transform(field.transform, name_path(schema, field.source_id)),
-            field.direction.value,
-            "last" if field.null_order is NullOrder.NULLS_LAST else "first",
-        )
 
 
 def _data_location(metadata: TableMetadata) -> DataLocation:

@@ -136,7 +136,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 25
+PROTOCOL: Final = 26
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

@@ -18,10 +18,14 @@ class PlanChange(Repeatable):
     Args:
         reference: The table's state.
         command: ``delete``, ``update`` or ``merge``.
+        options: Of the statement.
+        settings: As in `BeginWrite`.
     """
 
     reference: Reference
     command: str
+    options: Mapping[str, str]
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class BeginWrite(Repeatable):
         command: Of the last two: ``delete``, ``update`` or ``merge``.
         filters: Of ``overwrite``: which rows go.
         options: Of the write.
-        settings: Of the session, those that belong to Iceberg.
+        settings: Of the session: those that belong to Iceberg, and what Spark says of shuffles.
         audit: What the session says of write-audit-publish.
         query: The streaming query, if it is one: it writes to the table as it is now.
     """
@@ -113,6 +117,8 @@ class WriteState(Message):
         snapshot_id: What others do after it is looked at.
         branch: Where the change goes.
         wap_id: What it is staged under.
+        serializable: Whether rows that others add meanwhile conflict with an overwrite; None where
+            the table says that.
         metrics: Metrics modes by field id.
         file_format: Of new data files.
         delete_format: Of new delete files.
@@ -134,6 +140,7 @@ class WriteState(Message):
     snapshot_id: int | None
     branch: str
     wap_id: str | None
+    serializable: bool | None
     metrics: Mapping[str, str]
     file_format: str
     delete_format: str | None
@@ -238,6 +245,7 @@ class WriteInstructions(Message):
         distribution: Transforms to cluster the rows by.
         ranges: The order whose ranges make the tasks, instead of `distribution`.
         ordering: The order of the rows in a task.
+        advisory_bytes: How much of a shuffle a task is to get, about; None where Spark says that.
         fanout: Whether a task keeps files of several partitions open.
         deletes: Of ``change_rows``: how deletes are written.
     """
@@ -250,6 +258,7 @@ class WriteInstructions(Message):
     distribution: tuple[Any, ...]
     ranges: tuple[SortField, ...]
     ordering: tuple[SortField, ...]
+    advisory_bytes: int | None
     fanout: bool
     deletes: DeleteInstructions | None
 

@@ -20,6 +20,7 @@ MYSELF = {
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
+    "plan_change": {"options": {}, "settings": {}},
     "begin_write": {
         "command": None,
         "filters": [],

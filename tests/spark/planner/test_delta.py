@@ -237,9 +237,12 @@ def test_rows_are_shared_out_as_the_property_of_the_command_says(planner, table,
     new = ["k"] if command != "delete" else []
     begun = Statement(planner, table, command).begun
     assert column_names(begun["distribution"]) == ["_spec_id", "_partition", *new]
+    assert (begun["ordering"], begun["ranges"], begun["fanout"]) == ([], [], True)
+    set_property(table, "write.spark.fanout.enabled", "false")
+    begun = Statement(planner, table, command).begun
     order = ["_spec_id", "_partition", "_file", "_pos", *new]
     assert column_names(f["transform"] for f in begun["ordering"]) == order
-    assert begun["ranges"] == []
+    assert not begun["fanout"]
     set_property(table, f"write.{command}.distribution-mode", "range")
     begun = Statement(planner, table, command).begun
     assert begun["distribution"] == []
@@ -331,3 +334,29 @@ def test_a_column_that_hides_where_rows_are_is_refused_where_that_is_asked(
             Statement(planner, table, "merge")
         assert refused.value.hint == way_out
     catalog.drop_table(table.identifier)
+
+
+def test_options_go_before_settings_and_these_before_properties(planner, table):
+    prefix = "spark.sql.iceberg."
+    settings = {f"{prefix}distribution-mode": "none", f"{prefix}compression-codec": "snappy"}
+    reference = planner.load(table.identifier[-1])["reference"]
+
+    def begun(**options):
+        return planner.ask(
+            "begin_write",
+            reference=reference,
+            operation="append",
+            options=options,
+            settings=settings,
+        )
+
+    assert begun()["distribution"] == []
+    assert begun()["files"]["writer"]["compression"] == "snappy"
+    said = begun(**{"Distribution-Mode": "hash", "compression-codec": "gzip"})
+    assert column_names(said["distribution"]) == ["k"]
+    assert said["files"]["writer"]["compression"] == "gzip"
+    settings.clear()
+    assert column_names(begun()["distribution"]) == ["k"]
+    said = begun(**{"use-table-distribution-and-ordering": "false"})
+    assert (said["distribution"], said["ordering"], said["advisory_bytes"]) == ([], [], None)
+    assert begun(**{"advisory-partition-size": "77"})["advisory_bytes"] == 77

@@ -154,7 +154,7 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
         {"name": "id_bucket", "transform": "bucket", "parameter": 4, "source": ["id"]},
     ]
     assert begun["distribution"] == table["partitioning"]
-    assert [order["transform"] for order in begun["ordering"]] == table["partitioning"]
+    assert (begun["ordering"], begun["fanout"]) == ([], True)
     assert begun["files"]["writer"]["compression"] == "gzip"
     assert begun["files"]["target_bytes"] == 512 << 20
     for options, wrong in (

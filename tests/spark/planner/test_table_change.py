@@ -8,7 +8,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.spec.types import DecimalType
 from tests.spark.planner.protocol import NAMESPACE
 
@@ -26,6 +31,9 @@ def table(planner, catalog):  # the planner has made the namespace
     table.append(ROWS)
     yield table
     catalog.drop_table(table.identifier)
+
+
+IN_A = {"op": "eq", "column": ["k"], "type": "string", "value": "a"}
 
 
 def begin(planner, table, operation, **more):
@@ -196,13 +204,69 @@ def test_nothing_is_committed_where_nothing_changes(planner, table):
     assert table.refresh().metadata_location == before
 
 
-@pytest.mark.parametrize(
-    "option", [{"overwrite-mode": "dynamic"}, {"Validate-From-Snapshot-Id": "1"}]
-)
-def test_options_that_would_spare_rows_are_refused_and_not_passed_over(planner, table, option):
-    everything = [{"op": "always_true"}]
-    with pytest.raises(UnsupportedError, match="is not there yet"):
-        begin(planner, table, "overwrite", filters=everything, options=option)
+def test_an_overwrite_of_everything_may_be_meant_of_partitions(planner, table):
+    everything, dynamic = [{"op": "always_true"}], {"Overwrite-Mode": "Dynamic"}
+    request = begin(planner, table, "overwrite", filters=everything, options=dynamic)
+    assert request["write"]["operation"] == "overwrite_partitions"
+    planner.ask("commit_write", **request)
+    assert ids(table) == [1, 2, 3]
+    request = begin(planner, table, "overwrite", filters=[IN_A], options=dynamic)
+    assert request["write"]["operation"] == "overwrite"
+    planner.ask("commit_write", **request)
+    assert ids(table) == [3]
+
+
+@pytest.mark.parametrize("operation", ["overwrite", "overwrite_partitions"])
+def test_an_overwrite_is_as_isolated_as_its_option_says(planner, table, operation):
+    more = {"filters": [IN_A], "options": {"Isolation-Level": "SNAPSHOT"}}
+    request = begin(planner, table, operation, **more)
+    assert request["write"]["serializable"] is False
+    table.append(ROWS.slice(0, 1))
+    planner.ask("commit_write", **request)
+    more["options"] = {"isolation-level": "serializable"}
+    with table.update_properties() as update:
+        update.set("write.delete.isolation-level", "snapshot")
+    request = begin(planner, table, operation, **more)
+    assert request["write"]["serializable"] is True
+    with pytest.raises(ConfigurationError, match="isolation-level cannot be 'none'"):
+        begin(planner, table, operation, filters=[IN_A], options={"isolation-level": "none"})
+
+
+def test_an_overwrite_looks_at_what_happened_since_the_snapshot_that_it_names(planner, table):
+    first = table.current_snapshot().snapshot_id
+    table.append(ROWS.slice(0, 1))
+    options = {"Validate-From-Snapshot-Id": str(first)}
+    request = begin(planner, table, "overwrite", filters=[IN_A], options=options)
+    with pytest.raises(ValidationError, match="added"):
+        planner.ask("commit_write", **request)
+    options["isolation-level"] = "snapshot"
+    request = begin(planner, table, "overwrite", filters=[IN_A], options=options)
+    planner.ask("commit_write", **request)
+    assert ids(table) == [3]
+    options = {"validate-from-snapshot-id": "1"}
+    with pytest.raises(ValidationError, match="no snapshot 1 to validate from"):
+        begin(planner, table, "overwrite", filters=[IN_A], options=options)
+
+
+def test_files_are_partitioned_and_summed_up_as_options_and_settings_say(planner, table):
+    old = table.spec().spec_id
+    with table.update_spec() as spec:
+        spec.remove_field("k")
+        spec.add_field("id", "bucket[4]", "b")
+    for option, number in ({}, table.refresh().spec().spec_id), ({"output-spec-id": str(old)}, old):
+        assert begin(planner, table, "append", options=option)["write"]["spec_id"] == number
+    with pytest.raises(ValidationError, match="Output spec id 9 is not a valid spec id") as refused:
+        begin(planner, table, "append", options={"output-spec-id": "9"})
+    assert f"{old}, " in refused.value.hint
+    with pytest.raises(ValidationError, match="Cannot use output sort order id 7"):
+        begin(planner, table, "append", options={"output-sort-order-id": "7"})
+    prefix = "spark.sql.iceberg.snapshot-property."
+    settings = {f"{prefix}By": "session", f"{prefix}Team": "a"}
+    more = {"settings": settings, "options": {"snapshot-property.By": "option"}}
+    assert begin(planner, table, "append", **more)["write"]["summary"] == {
+        "By": "option",
+        "Team": "a",
+    }
 
 
 @pytest.mark.parametrize("operation", ["append", "overwrite_partitions", "replace_files"])
@@ -210,6 +274,7 @@ def test_a_write_that_would_name_its_own_operation_is_refused_before_it_writes(
     planner, table, operation
 ):
     before = table.refresh().metadata_location
+    options = {"snapshot-property.operation": "INSERT"}
     with pytest.raises(ValidationError, match="Cannot set snapshot properties: operation"):
-        begin(planner, table, operation, options={"snapshot-property.operation": "INSERT"})
+        begin(planner, table, operation, command="merge", options=options)
     assert table.refresh().metadata_location == before

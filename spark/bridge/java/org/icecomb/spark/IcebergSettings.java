@@ -1,8 +1,10 @@
 package org.icecomb.spark;
 
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.JavaConverters;
 
 /** The session's settings that belong to Iceberg; what they mean the planner says. */
@@ -23,6 +25,21 @@ public final class IcebergSettings {
             found.put(key, value);
           }
         });
+    return found;
+  }
+
+  /** The same, and what says how much of a shuffle becomes a file. */
+  public static Map<String, String> ofWrites() {
+    Map<String, String> found = now();
+    SparkSession spark = SparkSession.active();
+    Object advisory =
+        spark.sessionState().conf().getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES());
+    found.put(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES().key(), advisory.toString());
+    for (String key : List.of("spark.shuffle.compress", "spark.io.compression.codec")) {
+      if (spark.sparkContext().conf().contains(key)) {
+        found.put(key, spark.sparkContext().conf().get(key));
+      }
+    }
     return found;
   }
 }

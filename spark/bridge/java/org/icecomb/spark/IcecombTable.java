@@ -153,10 +153,16 @@ public final class IcecombTable
       PlannedChange change =
           handle
               .ofCurrentUser()
-              .ask(new PlanChange(handle.reference(), command), PlannedChange.class);
+              .ask(
+                  new PlanChange(
+                      handle.reference(),
+                      command,
+                      info.options().asCaseSensitiveMap(),
+                      IcebergSettings.ofWrites()),
+                  PlannedChange.class);
       return change.mergeOnRead()
           ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
-          : new RowLevelRewrite(handle, info.command());
+          : new RowLevelRewrite(handle, info.command(), change.metadataColumns());
     };
   }
 

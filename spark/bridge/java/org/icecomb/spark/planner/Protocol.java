@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 25;
+  static final int VERSION = 26;
 
   private Protocol() {}
 
@@ -259,7 +259,9 @@ public final class Protocol {
 
   // Writes
 
-  public record PlanChange(JsonNode reference, String command) implements Repeatable {}
+  public record PlanChange(
+      JsonNode reference, String command, Map<String, String> options, Map<String, String> settings)
+      implements Repeatable {}
 
   public record PlannedChange(boolean mergeOnRead, List<String> metadataColumns) {}
 
@@ -305,6 +307,7 @@ public final class Protocol {
       JsonNode distribution,
       List<SortField> ranges,
       List<SortField> ordering,
+      Long advisoryBytes,
       boolean fanout,
       DeleteInstructions deletes) {}
 

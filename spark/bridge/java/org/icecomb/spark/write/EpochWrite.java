@@ -57,6 +57,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
             Json.array(),
             List.of(),
             List.of(),
+            null,
             true,
             asked.deletes());
   }

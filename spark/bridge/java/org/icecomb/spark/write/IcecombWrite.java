@@ -75,6 +75,13 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
         : Distributions.clustered((Expression[]) Transforms.fromJson(distribution));
   }
 
+  /** Spark takes a size only with a distribution. */
+  @Override
+  public long advisoryPartitionSizeInBytes() {
+    boolean shared = !instructions.ranges().isEmpty() || !instructions.distribution().isEmpty();
+    return shared && instructions.advisoryBytes() != null ? instructions.advisoryBytes() : 0;
+  }
+
   @Override
   public boolean distributionStrictlyRequired() {
     return false;

@@ -56,7 +56,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
         command,
         filters,
         options,
-        IcebergSettings.now(),
+        IcebergSettings.ofWrites(),
         AuditSettings.now(),
         null);
   }

@@ -1,8 +1,10 @@
 package org.icecomb.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -27,11 +29,16 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
   private final TableHandle table;
   private final Command command;
+  private final List<String> metadataColumns;
   private RewriteScan scan;
 
-  public RowLevelRewrite(TableHandle table, Command command) {
+  /**
+   * @param metadataColumns what Spark is to keep of rows besides their file
+   */
+  public RowLevelRewrite(TableHandle table, Command command, List<String> metadataColumns) {
     this.table = table;
     this.command = command;
+    this.metadataColumns = metadataColumns;
   }
 
   @Override
@@ -46,7 +53,9 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return new NamedReference[] {Expressions.column(MetadataColumns.FILE)};
+    return Stream.concat(Stream.of(MetadataColumns.FILE), metadataColumns.stream())
+        .map(Expressions::column)
+        .toArray(NamedReference[]::new);
   }
 
   @Override

@@ -1,0 +1,327 @@
+"""How rows are shared out to the tasks that write them, and in which order they come there.
+
+The distributions and orders are Iceberg Java's. ``hash`` puts the rows of a partition together,
+``range`` those that are near in the table's order, ``none`` leaves them where they are. Rows that
+go merge-on-read are put together by the partition of their data file, in a table without partitions
+by the file itself, so that the deletes of one file do not end up with many tasks. DELETE and UPDATE
+copy-on-write keep the rows of a file together where there is no partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.property import flag, number, text
+from icecomb.format.rows.metadata_columns import PARTITION
+from icecomb.format.rows.write.file_options import delete_properties
+from icecomb.format.spec.sort import NullOrder
+from icecomb.format.spec.table_property import (
+    ADVISORY_PARTITION_BYTES,
+    COMMAND_DISTRIBUTION_MODE,
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    DISTRIBUTION_MODE,
+    FANOUT,
+)
+from icecomb.format.spec.transform import IdentityTransform, VoidTransform
+from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms
+from icecomb.spark.planner.file_instructions import codec
+from icecomb.spark.planner.metadata_columns import partition_struct
+from icecomb.spark.planner.protocol import SortField
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.transform import Transform
+    from icecomb.spark.planner.options import Options
+
+FILE: Final = "_file"
+POSITION: Final = "_pos"
+SPEC_ID: Final = "_spec_id"
+
+_USE_TABLES: Final = flag(
+    "use-table-distribution-and-ordering",
+    "Whether rows are shared out and sorted as the table says.",
+    default=True,
+)
+_SPARKS_ADVISORY: Final = number(
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes", 64 << 20, "Of shuffles.", least=1
+)
+_SHUFFLE_COMPRESS: Final = flag("spark.shuffle.compress", "Whether shuffles are.", default=True)
+_SHUFFLE_CODEC: Final = text("spark.io.compression.codec", "Of shuffles.", "a codec")
+_DATA_FILE_BYTES: Final = 128 << 20
+_DELETE_FILE_BYTES: Final = 32 << 20
+_STRONG, _FAST = ("zstd", "gzip", "zlib"), ("snappy", "lz4")
+_COLUMNAR: Final = {
+    "none": (4.0, 3.0),
+    "zstd": (2.0, 1.5),
+    "snappy": (3.0, 2.0),
+    "lz4": (3.0, 2.0),
+}
+_BY_ROWS: Final = {
+    "none": (2.0, 1.0),
+    "zstd": (1.0, 0.5),
+    "snappy": (1.5, 1.0),
+    "lz4": (1.5, 1.0),
+}
+"""How many bytes of a shuffle become one of a file, by the codec of the shuffle, for codecs that
+pack well and for fast ones. Iceberg Java's estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows go to the tasks that write them.
+
+    Args:
+        distribution: Transforms to cluster by.
+        ordering: The order in a task.
+        ranges: The order whose ranges make the tasks, instead of `distribution`.
+        advisory_bytes: How many bytes of a shuffle a task is to get, about.
+    """
+
+    distribution: tuple[Any, ...] = ()
+    ordering: tuple[SortField, ...] = ()
+    ranges: tuple[SortField, ...] = ()
+    advisory_bytes: int | None = None
+
+
+def rows_layout(metadata: TableMetadata, options: Options) -> Layout:
+    """The layout of an append or an overwrite, as ``write.distribution-mode`` says.
+
+    Raises:
+        ConfigurationError: An option, a setting or a property is set to what it cannot be.
+    """
+    if not _uses_tables(options):
+        return Layout()
+    return _of_rows(metadata, options, _mode_of_rows(metadata, options))
+
+
+def rewrite_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
+    """The layout of a change copy-on-write, as ``write.<command>.distribution-mode`` says.
+
+    Args:
+        metadata: The table.
+        command: ``delete``, ``update`` or ``merge``.
+        options: Of the write.
+
+    Raises:
+        ConfigurationError: See `rows_layout`.
+    """
+    if not _uses_tables(options):
+        return Layout()
+    if command == "merge":
+        default = "hash" if metadata.spec().is_partitioned() else _mode_of_rows(metadata, options)
+        mode = _fitting(metadata, _mode_of_command(metadata, command, options, default))
+        return _of_rows(metadata, options, mode)
+    mode = _mode_of_command(metadata, command, options, "hash")
+    if metadata.spec().is_partitioned() or (mode == "range" and metadata.sort_order().fields):
+        return _of_rows(metadata, options, mode)
+    return Layout(
+        distribution=(_column(FILE),) if mode == "hash" else (),
+        ordering=_order_in_task(metadata, options),
+        ranges=_ascending(FILE, POSITION) if mode == "range" else (),
+        advisory_bytes=_advisory_bytes(metadata, options),
+    )
+
+
+def rewrite_columns(metadata: TableMetadata, command: str, options: Options) -> tuple[str, ...]:
+    """What Spark is to keep of rows besides their file, so that `rewrite_layout` can name it."""
+    named = rewrite_layout(metadata, command, options).ranges
+    return (POSITION,) if _ascending(POSITION)[0] in named else ()
+
+
+def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
+    """The layout of a change merge-on-read, as ``write.<command>.distribution-mode`` says.
+
+    Args:
+        metadata: The table.
+        command: ``delete``, ``update`` or ``merge``.
+        options: Of the write.
+
+    Raises:
+        ConfigurationError: See `rows_layout`.
+    """
+    if not _uses_tables(options):
+        return Layout()
+    mode = _mode_of_command(metadata, command, options, "hash")
+    of_files = partition_columns(metadata)
+    together = of_files if metadata.spec().is_partitioned() else (*of_files, FILE)
+    # DELETE has no new rows, and no column of the table
+    adds = command != "delete"
+    coming = tuple(spark_transforms(metadata.spec(), metadata.schema())) if adds else ()
+    order = _order(metadata) if adds else ()
+    sorted_rows = adds and bool(metadata.sort_order().fields)
+    in_place = (
+        ()
+        if _fans_out(metadata, options) and not sorted_rows
+        else (
+            *_ascending(*of_files, FILE, POSITION),
+            *order,
+        )
+    )
+    return Layout(
+        distribution=(*map(_column, together), *coming) if mode == "hash" else (),
+        ordering=in_place,
+        ranges=(*_ascending(*together), *order) if mode == "range" else (),
+        advisory_bytes=_advisory_bytes(metadata, options, of_deletes=not adds),
+    )
+
+
+def partition_columns(metadata: TableMetadata) -> tuple[str, ...]:
+    """The metadata columns that tell partitions of data files apart, as far as Spark has them."""
+    values = partition_struct(metadata)
+    return (SPEC_ID, PARTITION.name) if values and values["fields"] else (SPEC_ID,)
+
+
+def fans_out(metadata: TableMetadata, options: Options, layout: Layout) -> bool:
+    """Whether a task keeps files of several partitions open; by default where nothing is sorted."""
+    return _fans_out(metadata, options, default=not layout.ordering)
+
+
+def _fans_out(metadata: TableMetadata, options: Options, *, default: bool = True) -> bool:
+    return options.of(FANOUT, metadata.properties, "fanout-enabled", default=default)
+
+
+def _uses_tables(options: Options) -> bool:
+    return options.of(_USE_TABLES, {}, _USE_TABLES.key)
+
+
+def _mode_of_rows(metadata: TableMetadata, options: Options) -> str:
+    default = "none"
+    if metadata.sort_order().fields:
+        default = "range"
+    elif metadata.spec().is_partitioned():
+        default = "hash"
+    mode = options.of(
+        DISTRIBUTION_MODE,
+        metadata.properties,
+        "distribution-mode",
+        "distribution-mode",
+        default=default,
+    )
+    return _fitting(metadata, mode)
+
+
+def _mode_of_command(metadata: TableMetadata, command: str, options: Options, default: str) -> str:
+    return options.of(
+        COMMAND_DISTRIBUTION_MODE[command],
+        metadata.properties,
+        "distribution-mode",
+        "distribution-mode",
+        default=default,
+    )
+
+
+def _fitting(metadata: TableMetadata, mode: str) -> str:
+    """The mode, or none where a table has nothing to share rows out by."""
+    partitioned = metadata.spec().is_partitioned()
+    if mode == "hash" and not partitioned:
+        return "none"
+    if mode == "range" and not partitioned and not metadata.sort_order().fields:
+        return "none"
+    return mode
+
+
+def _of_rows(metadata: TableMetadata, options: Options, mode: str) -> Layout:
+    clustering = tuple(spark_transforms(metadata.spec(), metadata.schema()))
+    return Layout(
+        distribution=clustering if mode == "hash" else (),
+        ordering=_order_in_task(metadata, options),
+        ranges=_order(metadata) if mode == "range" else (),
+        advisory_bytes=_advisory_bytes(metadata, options),
+    )
+
+
+def _order_in_task(metadata: TableMetadata, options: Options) -> tuple[SortField, ...]:
+    if _fans_out(metadata, options) and not metadata.sort_order().fields:
+        return ()
+    return _order(metadata)
+
+
+def _order(metadata: TableMetadata) -> tuple[SortField, ...]:
+    """The table's order, behind what keeps the rows of a partition together in it."""
+    schema = metadata.schema()
+    before = [
+        SortField(spark_transform(transform, name_path(schema, source)), "asc", "first")
+        for source, transform in _partitions_to_sort(metadata)
+    ]
+    return (*before, *_sort_fields(metadata))
+
+
+def _partitions_to_sort(metadata: TableMetadata) -> list[tuple[int, Transform]]:
+    """The partition fields that the table's own order does not keep together."""
+    fields = [
+        (field.source_id, field.transform)
+        for field in metadata.spec().fields
+        if not isinstance(field.transform, VoidTransform)
+    ]
+    left = [
+        one
+        for one in fields
+        if not any(
+            other is not one and other[0] == one[0] and other[1].satisfies_order_of(one[1])
+            for other in fields
+        )
+    ]
+    for field in metadata.sort_order().fields:
+        if (field.source_id, field.transform) in left:
+            left.remove((field.source_id, field.transform))
+            continue
+        return [
+            one
+            for one in left
+            if one[0] != field.source_id or not field.transform.satisfies_order_of(one[1])
+        ]
+    return left
+
+
+def _sort_fields(metadata: TableMetadata) -> Iterator[SortField]:
+    schema = metadata.schema()
+    for field in metadata.sort_order().fields:
+        yield SortField(
+            spark_transform(field.transform, name_path(schema, field.source_id)),
+            field.direction.value,
+            "last" if field.null_order is NullOrder.NULLS_LAST else "first",
+        )
+
+
+def _advisory_bytes(
+    metadata: TableMetadata, options: Options, *, of_deletes: bool = False
+) -> int | None:
+    """How much of a shuffle makes a file of a good size, and no less than Spark's own setting."""
+    properties = metadata.properties
+    file_format = options.of(DATA_FORMAT, properties, "write-format")
+    wanted = _DATA_FILE_BYTES
+    if of_deletes:
+        file_format = options.of(DELETE_FORMAT, properties, "delete-format", default=file_format)
+        properties, wanted = delete_properties(properties), _DELETE_FILE_BYTES
+    ratio = _packing(options, file_format, codec(file_format, properties, options))
+    default = max(int(wanted * ratio), options.spark(_SPARKS_ADVISORY))
+    return options.of(
+        ADVISORY_PARTITION_BYTES,
+        properties,
+        "advisory-partition-size",
+        "advisory-partition-size",
+        default=default,
+    )
+
+
+def _packing(options: Options, file_format: str, file_codec: str) -> float:
+    known = _BY_ROWS if file_format == "avro" else _COLUMNAR
+    usual = 1.0 if file_format == "avro" else 2.0
+    shuffle = (options.spark(_SHUFFLE_CODEC) or "lz4").lower()
+    if not options.spark(_SHUFFLE_COMPRESS):
+        shuffle = "none"
+    strong, fast = known.get(shuffle, (usual, usual))
+    if file_codec in _STRONG:
+        return strong
+    return fast if file_codec in _FAST else usual
+
+
+def _column(name: str) -> dict[str, Any]:
+    return spark_transform(IdentityTransform(), [name])
+
+
+def _ascending(*names: str) -> tuple[SortField, ...]:
+    return tuple(SortField(_column(name), "asc", "first") for name in names)

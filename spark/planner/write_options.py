@@ -1,0 +1,111 @@
+"""What options of a write, and settings of its session, ask of it.
+
+Options that only matter where Spark leaves the check of columns to a table, which it does not here
+(``check-nullability``, ``check-ordering``, ``merge-schema``), change nothing: Spark checks names,
+order and nulls itself. Unknown options belong to others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.property import choice, optional_number
+from icecomb.spark.planner.options import Options
+from icecomb.spark.planner.table_change import OVERWRITE, OVERWRITE_PARTITIONS
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.spark.planner.protocol import BeginWrite
+
+_SPEC: Final = optional_number("output-spec-id", "The partitioning that files are written by.")
+_SORT_ORDER: Final = optional_number("output-sort-order-id", "The order that files have.")
+_FROM: Final = optional_number(
+    "validate-from-snapshot-id", "What others did after it is looked at."
+)
+_ISOLATION: Final = choice(
+    "isolation-level",
+    ("serializable", "snapshot"),
+    "Whether added rows conflict.",
+)
+
+
+class WriteOptions(Options):
+    """The options of one write."""
+
+    def output_spec(self, metadata: TableMetadata) -> PartitionSpec:
+        """How files are partitioned.
+
+        Raises:
+            ValidationError: The table has no such partitioning.
+        """
+        number = self.of(_SPEC, {}, _SPEC.key)
+        if number is None:
+            return metadata.spec()
+        specs = metadata.specs()
+        if number not in specs:
+            raise ValidationError(
+                f"Output spec id {number} is not a valid spec id for table",
+                hint=f"it has {', '.join(map(str, sorted(specs)))}",
+            )
+        return specs[number]
+
+    def output_sort_order(self, metadata: TableMetadata, *, is_ordered: bool) -> int:
+        """The id of the order that files have; 0 for none.
+
+        Args:
+            metadata: The table.
+            is_ordered: Whether rows come in the table's order.
+
+        Raises:
+            ValidationError: The table has no such order.
+        """
+        number = self.of(_SORT_ORDER, {}, _SORT_ORDER.key)
+        if number is None:
+            return metadata.sort_order().order_id if is_ordered else 0
+        known = {order.order_id for order in metadata.sort_orders}
+        if number not in known:
+            raise ValidationError(
+                f"Cannot use output sort order id {number} because the table does not contain a "
+                "sort order with that id",
+                hint=f"it has {', '.join(map(str, sorted(known)))}",
+            )
+        return number
+
+    def operation(self, request: BeginWrite) -> str:
+        """What the write does: an overwrite of everything may be meant of partitions."""
+        everything = all(each.get("op") == "always_true" for each in request.filters)
+        if (
+            request.operation == OVERWRITE
+            and everything
+            and (self.text("overwrite-mode") or "").lower() == "dynamic"
+        ):
+            return OVERWRITE_PARTITIONS
+        return request.operation
+
+    def validated_from(self, metadata: TableMetadata, head: int | None) -> int | None:
+        """The snapshot after which it is looked at what others do.
+
+        Args:
+            metadata: The table.
+            head: The one that the statement began with.
+
+        Raises:
+            ValidationError: There is no such snapshot.
+        """
+        number = self.of(_FROM, {}, _FROM.key)
+        if number is None:
+            return head
+        if metadata.snapshot_by_id(number) is None:
+            raise ValidationError(
+                f"There is no snapshot {number} to validate from",
+                hint="give the id of a snapshot that the branch has had",
+            )
+        return number
+
+    def is_serializable(self) -> bool | None:
+        """Whether rows that others add conflict; None where the table's properties say that."""
+        if self.text(_ISOLATION.key) is None:
+            return None
+        return self.of(_ISOLATION, {}, _ISOLATION.key) == "serializable"

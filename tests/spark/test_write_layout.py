@@ -1,0 +1,123 @@
+"""How rows are shared out before they are written, as Iceberg's runtime plans it on the same Spark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+NAMESPACE = "write_layout_tests"
+TABLES = {
+    "plain": ("", ""),
+    "parts": ("PARTITIONED BY (k)", ""),
+    "ordered": ("", "LOCALLY ORDERED BY v DESC NULLS LAST"),
+    "both": ("PARTITIONED BY (k)", "LOCALLY ORDERED BY v"),
+    "through": ("PARTITIONED BY (k, v)", "LOCALLY ORDERED BY k, id"),
+}
+STATEMENTS = {
+    "insert": "INSERT INTO {t} SELECT id, k, v FROM {t}",
+    "delete": "DELETE FROM {t} WHERE id % 2 = 1 AND v < 3",
+    "update": "UPDATE {t} SET v = v + 1 WHERE id % 2 = 1",
+    "merge": "MERGE INTO {t} t USING (SELECT id FROM range(5)) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = 0 WHEN NOT MATCHED THEN INSERT (id, k, v) VALUES (s.id, 'a', 1)",
+}
+WRITE = re.compile(r"(AppendData|ReplaceData|WriteDelta)")
+PASSED = re.compile(r"(AdaptiveSparkPlan|Project|CommandResult|Execute|Write)")
+
+
+@pytest.fixture(scope="module")
+def run(other_spark, iceberg_java):
+    """The two, each with its catalog."""
+    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
+    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+    for name, (partitioning, order) in TABLES.items():
+        table = f"ice.{NAMESPACE}.{name}"
+        sparks["ice"](
+            f"CREATE TABLE {table} (id BIGINT, k STRING, v INT) USING iceberg {partitioning}"
+        )
+        if order:
+            sparks["ice"](f"ALTER TABLE {table} WRITE {order}")
+            sparks["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.distribution-mode')")
+        sparks["ice"](f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)")
+    yield sparks
+    for name in TABLES:
+        sparks["ice"](f"DROP TABLE ice.{NAMESPACE}.{name}")
+    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
+
+
+def layout(run, catalog, name, statement):
+    """Exchanges and sorts right below the write, without the numbers of columns."""
+    text = STATEMENTS[statement].format(t=f"{catalog}.{NAMESPACE}.{name}")
+    [[plan]] = run[catalog](f"EXPLAIN {text}")
+    lines = iter(plan.splitlines())
+    assert any(WRITE.search(line) for line in lines), plan
+    found = []
+    for line in lines:
+        if re.search(r"\b(Exchange|Sort) ?\[?", line) and "SortMergeJoin" not in line:
+            shown = re.sub(r"#\d+L?|, \[plan_id=\d+\]|^[\s:+\-*()\d]*", "", line)
+            found.append(shown)
+        elif not PASSED.search(line):
+            break
+    return found
+
+
+def properties(mode, command_mode, fanout, delta):
+    said = {
+        "write.distribution-mode": mode,
+        "write.spark.fanout.enabled": fanout,
+        **{f"write.{c}.distribution-mode": command_mode for c in ("delete", "update", "merge")},
+        **{
+            f"write.{c}.mode": "merge-on-read" if delta else "copy-on-write"
+            for c in ("delete", "update", "merge")
+        },
+    }
+    return {key: value for key, value in said.items() if value}, [
+        k for k, v in said.items() if not v
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_are_shared_out_and_sorted_as_icebergs_runtime_does_it(run, name):
+    seen = set()
+    for mode, command_mode, fanout, delta in (
+        (None, None, None, False),
+        (None, None, None, True),
+        ("none", None, "false", False),
+        ("hash", "none", None, True),
+        ("range", "hash", "false", True),
+        ("range", "range", None, False),
+        (None, "range", None, True),
+        ("hash", "hash", "true", False),
+    ):
+        given, gone = properties(mode, command_mode, fanout, delta)
+        table = f"ice.{NAMESPACE}.{name}"
+        text = ", ".join(f"'{key}'='{value}'" for key, value in given.items())
+        run["ice"](f"ALTER TABLE {table} SET TBLPROPERTIES ({text})")
+        names = ", ".join(f"'{key}'" for key in gone)
+        if gone:
+            run["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({names})")
+        for statement in STATEMENTS:
+            expected = layout(run, "ice", name, statement)
+            if not TABLES[name][0]:
+                # a struct without fields, which Spark has no column of here
+                expected = [re.sub(r"_partition( ASC NULLS FIRST)?, ", "", e) for e in expected]
+            found = layout(run, "lake", name, statement)
+            assert found == expected, (statement, given)
+            seen.update(expected)
+    assert len(seen) > 3
+
+
+def test_a_setting_of_sparks_makes_parts_larger_as_with_icebergs_runtime(run):
+    setting, value = "spark.sql.adaptive.advisoryPartitionSizeInBytes", "900MB"
+    found = {}
+    for catalog in ("ice", "lake"):
+        run[catalog](f"SET {setting} = {value}")
+        try:
+            found[catalog] = [
+                layout(run, catalog, name, statement)
+                for name in ("parts", "both")
+                for statement in STATEMENTS
+            ]
+        finally:
+            run[catalog](f"RESET {setting}")
+    assert found["lake"] == found["ice"]
