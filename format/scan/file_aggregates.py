@@ -29,6 +29,7 @@ from icecomb.format.spec.types import (
     IntegerType,
     LongType,
     PrimitiveType,
+    StructType,
     TimestampType,
     TimestamptzType,
 )
@@ -207,9 +208,8 @@ class _Files:
             ]
         if not counts:
             return self._bounds(field_id, aggregate.function)
-        if self._schema.find_parent_id(field_id) is not None:
-            # counts of a nested field may leave out the rows in which a struct around it is null
-            raise _NotKnownError
+        if (parent := self._schema.find_parent_id(field_id)) is not None:
+            self._check_structs(parent)
         return [
             _not_null(rows, values, nulls)
             for rows, values, nulls in zip(
@@ -250,9 +250,20 @@ class _Files:
         if self._foreign or not isinstance(field_type, (*_EXACT, *_TIMESTAMPS)):
             raise _NotKnownError
         if isinstance(field_type, _TIMESTAMPS):
-            formats = set(self._chosen.column("file_format").to_pylist())
-            if any(FileFormat(name) is not FileFormat.PARQUET for name in formats):
+            self._check_parquet()
+
+    def _check_structs(self, parent: int | None) -> None:
+        """Refuse to count a nested field where rows without its struct may be left out."""
+        while parent is not None:
+            if not isinstance(self._schema.find_type(parent), StructType):
                 raise _NotKnownError
+            parent = self._schema.find_parent_id(parent)
+        self._check_parquet()
+
+    def _check_parquet(self) -> None:
+        formats = set(self._chosen.column("file_format").to_pylist())
+        if any(FileFormat(name) is not FileFormat.PARQUET for name in formats):
+            raise _NotKnownError
 
     def _statistic(self, name: str, field_id: int) -> list[Any]:
         key = name, field_id

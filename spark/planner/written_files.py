@@ -111,7 +111,7 @@ def _named(path: str, write: WriteState) -> str:
 
 def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
     found = Metrics(file.rows, {}, {}, {}, {}, {}, {}, file.split_offsets)
-    for number, size, values, nulls, lower, upper in file.columns:
+    for number, size, values, nulls, lower, upper, *nans in file.columns:
         kind = schema.find_type(number)
         found.column_sizes[number] = size
         if values is None or not isinstance(kind, PrimitiveType):
@@ -119,6 +119,8 @@ def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]
         found.value_counts[number] = values
         if nulls is not None:
             found.null_value_counts[number] = nulls
+        if nans:
+            found.nan_value_counts[number] = nans[0]
         limits = reliable_zeros(_bound(kind, lower), _bound(kind, upper))
         low, high = bounds(kind, *limits, modes[number])
         if low is not None:

@@ -68,6 +68,23 @@ def test_aggregates_need_no_file(spark, query, rows):
         assert answer(spark, query) == rows
 
 
+def test_floats_without_nan_and_fields_of_structs_need_no_file(spark):
+    name = f"{NAMESPACE}.measured"
+    spark.sql(f"CREATE TABLE {name} (x DOUBLE, y FLOAT, st STRUCT<n: INT, deep: STRUCT<d: DATE>>)")
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1.5, -1.25, NULL), (DOUBLE('Infinity'), 2.5, named_struct('n', 7, 'deep', NULL)), "
+        "(-3, NULL, named_struct('n', NULL, 'deep', named_struct('d', DATE '2026-01-01')))"
+    )
+    query = f"SELECT min(x), max(x), min(y), max(y), count(st.n), max(st.n), count(st.deep.d) FROM {name}"
+    assert "LocalTableScan" in plan(spark, query)
+    assert answer(spark, query) == [[-3.0, float("inf"), -1.25, 2.5, 1, 7, 1]]
+    spark.sql(f"INSERT INTO {name} VALUES (DOUBLE('NaN'), 3.5, NULL)")
+    assert "LocalTableScan" not in plan(spark, f"SELECT max(x) FROM {name}")
+    assert str(answer(spark, f"SELECT max(x), max(y) FROM {name}")) == "[[nan, 3.5]]"
+    assert "LocalTableScan" in plan(spark, f"SELECT max(y) FROM {name}")
+    spark.sql(f"DROP TABLE {name}")
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -136,7 +136,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 26
+PROTOCOL: Final = 27
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

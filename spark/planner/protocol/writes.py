@@ -275,7 +275,8 @@ class WrittenFile(Message):
         split_offsets: Where its row groups or stripes begin.
         columns: For each column its field id, its size in bytes, and where they are asked for and
             known: values, nulls, and the bounds as base64 of Iceberg's binary form, one character
-            or byte longer than `FileInstructions.metrics` asks for. Avro files tell nothing.
+            or byte longer than `FileInstructions.metrics` asks for; for floating numbers in data
+            files the count of NaN, too. Avro files tell nothing.
     """
 
     path: str

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 26;
+  static final int VERSION = 27;
 
   private Protocol() {}
 

@@ -29,7 +29,8 @@ final class ColumnMetrics {
   /**
    * An array for each column with a field id: the id, the size in bytes, and where the mode asks for
    * them the number of values (nulls included), that of nulls and the two bounds, in Iceberg's
-   * binary form of single values as base64; null is what is not known or not asked for.
+   * binary form of single values as base64; null is what is not known or not asked for. Data files
+   * have the number of NaN values behind it, where {@link FloatingColumns} knows it.
    *
    * @param modes Iceberg's metrics mode by field id; none where there is none. Bounds are one
    *     character or byte longer than a mode asks for, so that the planner sees which were cut

@@ -17,6 +17,7 @@ final class DataFileWriter {
   private final String location;
   private final PartitionKey key;
   private final FormatWriter writer;
+  private final FloatingColumns floating;
   private long rows;
 
   /**
@@ -30,10 +31,12 @@ final class DataFileWriter {
     this.location = location;
     this.key = key;
     this.writer = FormatWriter.open(file, conf, settings);
+    this.floating = new FloatingColumns(settings.schema(), settings.metrics());
   }
 
   void write(InternalRow row) throws IOException {
     writer.write(row);
+    floating.add(row);
     rows++;
   }
 
@@ -48,6 +51,7 @@ final class DataFileWriter {
   /** Finishes the file; what the planner is to be told of it. */
   WrittenFile finished() throws IOException {
     FormatWriter.Contents contents = writer.finish();
+    floating.complete(contents.columns());
     return new WrittenFile(
         location,
         file.length(),
