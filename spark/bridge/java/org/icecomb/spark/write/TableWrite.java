@@ -63,6 +63,11 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   @Override
+  public long advisoryPartitionSizeInBytes() {
+    return chosen().advisoryPartitionSizeInBytes();
+  }
+
+  @Override
   public SortOrder[] requiredOrdering() {
     return chosen().requiredOrdering();
   }
