@@ -360,6 +360,10 @@ def test_a_planner_that_dies_meanwhile_fails_the_statement_and_no_file_stays(
         commands = {handle.pid(): handle.info().commandLine().orElse("") for handle in handles}
         [planner] = [pid for pid, line in commands.items() if "-m icecomb.spark.planner" in line]
         os.kill(planner, signal.SIGKILL)
+        # Its connections are closed when it is gone, and not before.
+        deadline = time.monotonic() + 60
+        while Path(f"/proc/{planner}").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     with pytest.raises(Py4JJavaError, match="the icecomb planner was started again meanwhile"):
         slow.run(f"REPLACE TABLE {orders} AS SELECT id FROM slow", kill)
