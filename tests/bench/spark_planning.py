@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.spark.planner.protocol import MYSELF, selection
+from tests.spark.planner.protocol import ENVIRONMENT, MYSELF, selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,15 +131,9 @@ class Connection:
 
 def scan_of(planner: Planner, table: str) -> dict[str, Any]:
     """What a scan of a table names: the catalog's handle, the table loaded, and the ids of its columns."""
-    environment = {
-        "metastore_uris": None,
-        "application_id": "bench",
-        "spark_version": "4.3.0",
-        "hadoop": {},
-    }
     options = {"type": "hadoop", "warehouse": str(Path(table).parent)}
     opened, _ = planner.ask(
-        "open_catalog", name="b", options=options, environment=environment, identity=MYSELF
+        "open_catalog", name="b", options=options, environment=ENVIRONMENT, identity=MYSELF
     )
     loaded = planner.load(table, opened["catalog"])
     fields = [field["metadata"]["parquet.field.id"] for field in loaded["schema"]["fields"]]

@@ -17,6 +17,14 @@ MYSELF = {
     "secured": False,
     "tokens": [],
 }
+ENVIRONMENT = {
+    "metastore_uris": None,
+    "application_id": "a1",
+    "spark_version": "4.3.0",
+    "hadoop": {},
+    "principal": None,
+    "keytab": None,
+}
 NAMESPACE = ["planner_tests"]
 DEFAULTS = {
     "load_table": {"version": None, "timestamp_us": None, "audit": NO_AUDIT},
@@ -42,16 +50,8 @@ class Planner:
         self._methods = handlers()
         if metastore is not None:
             options |= {"uri": metastore.uri, "warehouse": str(metastore.warehouse), "python": "p"}
-        environment = {
-            "metastore_uris": None,
-            "application_id": "a1",
-            "spark_version": "4.3.0",
-            "hadoop": {},
-            "principal": None,
-            "keytab": None,
-        }
         self.catalog = self.ask(
-            "open_catalog", name="lake", options=options, environment=environment, identity=MYSELF
+            "open_catalog", name="lake", options=options, environment=ENVIRONMENT, identity=MYSELF
         )["catalog"]
 
     def ask(self, method, **params):
