@@ -362,6 +362,15 @@ def test_other_sparks_write_batches(other_spark, spark, table, source, minor):
     assert epochs(table) == ["0", "1", "2"]
 
 
+def break_locks(catalog, table, until_s):
+    """As `icecomb locks break` does: the metastore keeps the locks of the dead for five minutes."""
+    deadline = time.monotonic() + until_s
+    while time.monotonic() < deadline:
+        for row in catalog.client.locks(*table.identifier):
+            catalog.client.unlock(row.lock_id)
+        time.sleep(0.05)
+
+
 WRITER = """
 import json, sys
 from icecomb.spark import session
@@ -374,8 +383,9 @@ rows.writeStream.option("checkpointLocation", checkpoint).toTable(table).awaitTe
 
 
 @pytest.mark.seeds(1)
+@pytest.mark.parametrize("in_commit", [False, True])
 def test_each_batch_is_there_once_when_its_driver_is_killed(
-    spark, metastore, table, source, tmp_path, seed
+    spark, metastore, catalog, table, source, tmp_path, seed, in_commit
 ):
     """Another process writes and is killed somewhere; this one goes on with its checkpoint."""
     chance, ledger = random.Random(seed), itertools.count()
@@ -398,11 +408,16 @@ def test_each_batch_is_there_once_when_its_driver_is_killed(
             time.sleep(0.02)
         for _ in range(10):
             source.add(*(next(ledger) for _ in range(chance.randrange(1, 4))))
-        # somewhere in a batch, or between two
-        time.sleep(chance.random())
+        if in_commit:
+            while not catalog.client.locks(*table.identifier):
+                assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
+        else:
+            # somewhere in a batch, or between two
+            time.sleep(chance.random())
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    break_locks(catalog, table, until_s=1.0)
     for _ in range(2):
         source.add(next(ledger))
         run(source.rows(spark), name(table), source.checkpoint)
