@@ -114,6 +114,11 @@ def commit(
         CommitStateUnknownError: it cannot be told.
         IcecombError: the change is refused on the newest state of the table; nothing was committed.
     """
+    from icecomb.format.operation.merging import MergingProducer
+
+    if isinstance(producer, MergingProducer):
+        # whoever else is first: the names in the change are those that the caller knows
+        producer.name_columns_by(base.metadata.schema())
 
     def change(base: MetadataVersion) -> TableMetadata:
         return _changed(pointer, base, producer)

@@ -133,9 +133,7 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
     try:
         found = schema.find_field(name, case_sensitive)
     except ValidationError as error:
-        if schema.contains(name):
-            raise ExpressionError(error.message, hint=error.hint, column=name) from None
-        raise _unknown_column(schema, name) from None
+        raise unresolved_column(schema, name, error) from None
     full_name = schema.find_column_name(found.field_id) or name
     may_be_null, nested = not found.required, False
     parent_id = schema.find_parent_id(found.field_id)
@@ -153,7 +151,16 @@ def _bind_reference(schema: Schema, name: str, *, case_sensitive: bool) -> Bound
     return BoundReference(found, full_name, may_be_null, nested)
 
 
-def _unknown_column(schema: Schema, name: str) -> ExpressionError:
+def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> ExpressionError:
+    """What to say of a name that `Schema.find_field` did not find.
+
+    Args:
+        schema: Where it was looked up.
+        name: The name.
+        problem: What the schema said.
+    """
+    if schema.contains(name):
+        return ExpressionError(problem.message, hint=problem.hint, column=name)
     close = similar(name, schema.column_names)
     hint = (
         f"Did you mean {' or '.join(close)}?"

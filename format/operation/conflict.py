@@ -7,7 +7,8 @@ snapshots added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.operation.clash import clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
 from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
@@ -54,14 +56,12 @@ class History:
         base: The table as it is now.
         parent: The head of the branch, if it has one.
         start: The snapshot that the operation began with; None is the whole history.
-        case_sensitive: Whether filters tell `Id` from `id`.
     """
 
     io: FileIO
     base: TableMetadata
     parent: Snapshot | None
     start: int | None
-    case_sensitive: bool = True
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -101,19 +101,17 @@ class History:
         """Refuse when data files were added that may hold matching rows.
 
         Args:
-            expression: What rows; None is all.
+            expression: What rows, by the names that columns have now; None is all.
             partitions: In which partitions; None is all.
 
         Raises:
-            ValidationError: Names the first such file.
+            ValidationError: Names the commits and their files, as all of these errors do.
         """
-        for file in self._files(_ADDING_DATA, ManifestStatus.ADDED_DATA, expression, partitions):
-            raise ValidationError(
-                f"Found conflicting file {file.file_path}: another commit added data that "
-                f"{_target(expression, partitions)}",
-                hint="Load the table again, look at the new rows, and repeat the change.",
-                path=file.file_path,
-            )
+        self._refuse(
+            f"Found conflicting files that can contain {_target(expression, partitions)}",
+            self._files(_ADDING_DATA, ManifestStatus.ADDED_DATA, expression, partitions),
+            "Load the table again, look at the new rows, and repeat the change.",
+        )
 
     def no_removed_data(
         self,
@@ -123,17 +121,13 @@ class History:
         """Refuse when data files were removed that may have held matching rows.
 
         Raises:
-            ValidationError: Names the first such file.
+            ValidationError: They were.
         """
-        for file in self._files(
-            _REMOVING_DATA, ManifestStatus.REMOVED_DATA, expression, partitions
-        ):
-            raise ValidationError(
-                f"Found conflicting deleted file {file.file_path}: another commit removed data "
-                f"that {_target(expression, partitions)}",
-                hint="Load the table again, look at what was removed, and repeat the change.",
-                path=file.file_path,
-            )
+        self._refuse(
+            f"Found conflicting deleted files that can contain {_target(expression, partitions)}",
+            self._files(_REMOVING_DATA, ManifestStatus.REMOVED_DATA, expression, partitions),
+            "Load the table again, look at what was removed, and repeat the change.",
+        )
 
     def no_new_deletes(
         self,
@@ -143,19 +137,16 @@ class History:
         """Refuse when delete files were added that may apply to matching rows.
 
         Raises:
-            ValidationError: Names the first such file.
+            ValidationError: They were.
         """
         if self.base.format_version < 2:
             return
-        for file in self._files(
-            _ADDING_DELETES, ManifestStatus.ADDED_DELETES, expression, partitions
-        ):
-            raise ValidationError(
-                f"Found new conflicting delete file {file.file_path} that can apply to rows that "
-                f"{_target(expression, partitions)}",
-                hint="Load the table again, look at what was deleted, and repeat the change.",
-                path=file.file_path,
-            )
+        self._refuse(
+            "Found new conflicting delete files that can apply to "
+            f"{_target(expression, partitions)}",
+            self._files(_ADDING_DELETES, ManifestStatus.ADDED_DELETES, expression, partitions),
+            "Load the table again, look at what was deleted, and repeat the change.",
+        )
 
     def no_new_deletes_for(
         self,
@@ -173,27 +164,29 @@ class History:
                 an old data sequence number.
 
         Raises:
-            ValidationError: Names the first such data file.
+            ValidationError: They were.
         """
         if not files or self.base.format_version < 2:
             return
         index = DeleteFileIndex()
+        added: dict[str, int] = {}
         for columns, rows in self._added_deletes():
             spec = self.base.spec_by_id(columns.manifest.partition_spec_id)
             index.add(columns, rows, unpartitioned=spec.is_unpartitioned)
+            added |= {path: owner for owner, path in _owned(columns, rows)}
         number = self._start_sequence_number()
+        clashes = []
         for file in files if index else ():
-            found = index.files_for_data_file(number, _index_key(file), file.file_path)
-            if ignore_equality_deletes:
-                found = tuple(f for f in found if f.content is DataFileContent.POSITION_DELETES)
-            if found:
-                kind = "position delete" if ignore_equality_deletes else "delete"
-                raise ValidationError(
-                    f"Found a new {kind} file for the replaced data file {file.file_path}: "
-                    f"{found[0].file_path}",
-                    hint="Load the table again and repeat the change with the new deletes.",
-                    path=file.file_path,
-                )
+            for found in index.files_for_data_file(number, _index_key(file), file.file_path):
+                if not ignore_equality_deletes or found.content is DataFileContent.POSITION_DELETES:
+                    told = f"{file.file_path} (deletes in {found.file_path})"
+                    clashes.append((added.get(found.file_path), told))
+        kind = "position delete" if ignore_equality_deletes else "delete"
+        self._refuse(
+            f"Cannot commit, found new {kind} for replaced data file",
+            clashes,
+            "Load the table again and repeat the change with the new deletes.",
+        )
 
     def files_exist(
         self,
@@ -208,19 +201,53 @@ class History:
             ignore_deletes: Files removed by a `delete` snapshot do no harm.
 
         Raises:
-            ValidationError: Names the first such file.
+            ValidationError: One did.
         """
         if not paths:
             return
         operations = _REWRITING_DATA if ignore_deletes else _REMOVING_DATA
+        self._refuse(
+            "Cannot commit, missing data files",
+            self._removed(operations, ManifestStatus.REMOVED_DATA, paths),
+            "Load the table again and repeat the change.",
+        )
+
+    def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:
+        """Refuse because files that must be removed are not there; say who removed them.
+
+        Args:
+            paths: The files.
+            content: What they are.
+
+        Raises:
+            ValidationError: Always.
+        """
+        kind = (content, ManifestEntryStatus.DELETED)
+        removed: dict[str, int | None] = dict.fromkeys(paths)
+        # what became of them before the history that is known, or on another branch, stays untold
+        with suppress(ValidationError):
+            removed.update((path, owner) for owner, path in self._removed(_KNOWN, kind, paths))
+        self._refuse(
+            "Missing required files to delete, they are not in the table any more",
+            [(owner, path) for path, owner in removed.items()],
+            "Load the table again, plan its files, and repeat the change.",
+        )
+
+    def _refuse(self, what: str, found: Iterable[tuple[int | None, str]], hint: str) -> None:
+        error = clash_error(what, found, self.base, hint)
+        if error is not None:
+            raise error
+
+    def _removed(
+        self,
+        operations: Collection[str],
+        kind: tuple[ManifestContent, ManifestEntryStatus],
+        paths: Collection[str],
+    ) -> Iterator[tuple[int, str]]:
         wanted = frozenset(paths)
-        for file in self._files(operations, ManifestStatus.REMOVED_DATA, None, None):
-            if file.file_path in wanted:
-                raise ValidationError(
-                    f"Missing data file {file.file_path}: another commit removed it",
-                    hint="Load the table again and repeat the change.",
-                    path=file.file_path,
-                )
+        for owner, path in self._files(operations, kind, None, None):
+            if path in wanted:
+                yield owner, path
 
     def _start_sequence_number(self) -> int:
         snapshot = None if self.start is None else self.base.snapshot_by_id(self.start)
@@ -254,14 +281,15 @@ class History:
         kind: tuple[ManifestContent, ManifestEntryStatus],
         expression: BooleanExpression | None,
         partitions: Collection[PartitionValues] | None,
-    ) -> Iterator[DataFile]:
+    ) -> Iterator[tuple[int, str]]:
+        """The files of which manifests tell this, each with the snapshot that did it."""
         content, status = kind
         for manifest in self._manifests(operations, content):
             rows = self._rows(manifest, status, expression, partitions)
             if rows:
                 spec = self.base.spec_by_id(manifest.partition_spec_id)
                 columns = read_manifest_columns(self.io, manifest, (), spec=spec)
-                yield from columns.without_statistics().data_files(rows)
+                yield from _owned(columns, rows)
 
     def _rows(
         self,
@@ -274,7 +302,6 @@ class History:
             self.io,
             self.base,
             AlwaysTrue() if expression is None else expression,
-            case_sensitive=self.case_sensitive,
         )
         if not matcher.might_contain(manifest):
             return []
@@ -310,9 +337,15 @@ def _index_key(file: DataFile) -> tuple[Any, ...]:
     return (file.spec_id, *(v.bytes if isinstance(v, UUID) else v for v in values))
 
 
+def _owned(columns: ManifestColumns, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """The files of these rows, each with the snapshot of its entry."""
+    owners = columns.column("snapshot_id").take(rows).to_pylist()
+    yield from zip(owners, columns.column("file_path").take(rows).to_pylist(), strict=True)
+
+
 def _target(
     expression: BooleanExpression | None, partitions: Collection[PartitionValues] | None
 ) -> str:
     if partitions is not None:
-        return "may belong to the replaced partitions"
-    return f"may match {expression if expression is not None else 'true'}"
+        return "records of the replaced partitions"
+    return f"records matching {expression if expression is not None else 'true'}"

@@ -25,7 +25,7 @@ from icecomb.format.operation.partition_place import PartitionPlaces, PartitionV
 from icecomb.format.spec.partition import partition_key
 
 if TYPE_CHECKING:
-    from icecomb.format.operation.snapshot_producer import SnapshotProducer
+    from icecomb.format.operation.merging import MergingProducer
     from icecomb.format.spec.metadata import TableMetadata
 
 _DELETED = ManifestEntryStatus.DELETED.value
@@ -46,7 +46,6 @@ class ManifestFilter:
 
     Args:
         content: Data files or delete files.
-        case_sensitive: Whether row filters tell `Id` from `id`.
 
     Attributes:
         paths: Remove these files; see `remove_file`.
@@ -57,9 +56,8 @@ class ManifestFilter:
         replaced: How many manifests the last `apply` wrote anew.
     """
 
-    def __init__(self, content: ManifestContent, *, case_sensitive: bool = True) -> None:
+    def __init__(self, content: ManifestContent) -> None:
         self.content = content
-        self.case_sensitive = case_sensitive
         self.paths: set[str] = set()
         self._places: set[PartitionValues] | None = set()
         self.partitions: set[PartitionValues] = set()
@@ -95,7 +93,7 @@ class ManifestFilter:
 
     def apply(
         self,
-        producer: SnapshotProducer,
+        producer: MergingProducer,
         base: TableMetadata,
         manifests: Sequence[ManifestFile],
         min_sequence_number: int = 0,
@@ -110,8 +108,7 @@ class ManifestFilter:
                 and go when their manifest is written anew.
 
         Raises:
-            ValidationError: A data file holds rows that match and rows that do not, or a file
-                that must be there is not.
+            ValidationError: A data file holds rows that match and rows that do not.
         """
         self.removed, self.replaced = [], 0
         if not self.removes_files:
@@ -126,15 +123,14 @@ class ManifestFilter:
             places = PartitionPlaces(base, self._places)
         given = (producer, base, matcher, manifests, min_sequence_number)
         out = self._filtered(*given, places=places)
-        if places is not None and self._missing():
+        if places is not None and self._not_found():
             # the table may track a file with other partition values than the caller's
             out = self._filtered(*given, places=None)
-        self._require()
         return out
 
     def _filtered(
         self,
-        producer: SnapshotProducer,
+        producer: MergingProducer,
         base: TableMetadata,
         matcher: FileMatcher | None,
         manifests: Sequence[ManifestFile],
@@ -171,14 +167,14 @@ class ManifestFilter:
         """Write everything anew the next time."""
         self._done = {}
 
-    def _matcher(self, producer: SnapshotProducer, base: TableMetadata) -> FileMatcher | None:
+    def _matcher(self, producer: MergingProducer, base: TableMetadata) -> FileMatcher | None:
         if self.expression is None:
             return None
-        return FileMatcher(producer.io, base, self.expression, case_sensitive=self.case_sensitive)
+        return FileMatcher(producer.io, base, producer.rows(base, self.expression))
 
     def _filter(
         self,
-        producer: SnapshotProducer,
+        producer: MergingProducer,
         base: TableMetadata,
         matcher: FileMatcher | None,
         manifest: ManifestFile,
@@ -239,19 +235,12 @@ class ManifestFilter:
         found: Mask = rows & must & might
         return found
 
-    def _missing(self) -> list[str]:
-        return sorted(self.paths - {file.file_path for file in self.removed})
+    def missing(self) -> list[str]:
+        """The files that must be removed and were not found by the last `apply`."""
+        return self._not_found() if self.require_paths else []
 
-    def _require(self) -> None:
-        missing = self._missing() if self.require_paths else []
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise ValidationError(
-                f"File {missing[0]}{more} must be removed, but is not in the table any more",
-                hint="Load the table again, plan its files, and repeat the change.",
-                missing=tuple(missing),
-                path=missing[0],
-            )
+    def _not_found(self) -> list[str]:
+        return sorted(self.paths - {file.file_path for file in self.removed})
 
 
 def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -27,7 +28,9 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
@@ -43,6 +46,9 @@ class MergingProducer(SnapshotProducer):
         branch: The branch to commit to.
         stage_only: Add the snapshot to the table without moving the branch.
         case_sensitive: Whether row filters tell `Id` from `id`.
+        schema: What the columns in row filters are called in; by default the table's own when the
+            operation is applied first. They are the same columns in every attempt, whatever others
+            call them meanwhile.
     """
 
     def __init__(
@@ -53,18 +59,31 @@ class MergingProducer(SnapshotProducer):
         *,
         stage_only: bool = False,
         case_sensitive: bool = True,
+        schema: Schema | None = None,
     ) -> None:
         super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
         self.case_sensitive = case_sensitive
+        self._schema = schema
         self.added: dict[ManifestContent, dict[str, DataFile]] = {_DATA: {}, _DELETES: {}}
-        self.filters = {
-            content: ManifestFilter(content, case_sensitive=case_sensitive)
-            for content in ManifestContent
-        }
+        self.filters = {content: ManifestFilter(content) for content in ManifestContent}
         self.removed_data_files: dict[str, DataFile] = {}
         self.data_sequence_number: int | None = None
         self._merges = {content: ManifestMerge(content) for content in ManifestContent}
         self._written: dict[ManifestContent, list[ManifestFile]] = {}
+
+    def name_columns_by(self, schema: Schema) -> None:
+        """Say what the columns in row filters are called in, unless it is known."""
+        if self._schema is None:
+            self._schema = schema
+
+    def rows(self, base: TableMetadata, expression: BooleanExpression) -> BooleanExpression:
+        """A row filter by the names that its columns have in a table now.
+
+        Raises:
+            ExpressionError: A column is unknown, or others have dropped it.
+        """
+        schema = base.schema()
+        return ColumnNames(self._schema or schema, self.case_sensitive).now(expression, schema)
 
     def validate_from_snapshot(self, snapshot_id: int | None) -> Self:
         """Check what other writers did since this snapshot; None is the whole history."""
@@ -88,6 +107,7 @@ class MergingProducer(SnapshotProducer):
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: ARG002
         """See `SnapshotProducer.validate`: the new files must fit the table."""
+        self.name_columns_by(base.schema())
         if base.format_version < 2 and self.adds_delete_files:
             raise ValidationError(
                 "Format version 1 has no delete files",
@@ -109,6 +129,9 @@ class MergingProducer(SnapshotProducer):
         deletes = self.filters[_DELETES].apply(
             self, base, [m for m in parents if m.content is _DELETES], oldest
         )
+        for content, found in self.filters.items():
+            if missing := found.missing():
+                self.history(base, parent).refuse_missing(missing, content)
         out: list[ManifestFile] = []
         for content, kept in ((_DATA, data), (_DELETES, deletes)):
             useful = [
@@ -146,7 +169,7 @@ class MergingProducer(SnapshotProducer):
     def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
         """What happened since `validate_from_snapshot`."""
         start = self.starting_snapshot_id
-        return History(self.io, base, parent, start, self.case_sensitive)
+        return History(self.io, base, parent, start)
 
     def new_manifests(self, base: TableMetadata, content: ManifestContent) -> list[ManifestFile]:
         """The manifests of the added files, written once."""

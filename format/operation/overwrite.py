@@ -143,10 +143,13 @@ class OverwriteFiles(MergingProducer):
         if wanted is None and self._row_filter is not None and not self.removed_data_files:
             wanted = self._row_filter
         if self._no_conflicting_data:
-            history.no_new_data(wanted)
+            history.no_new_data(None if wanted is None else self.rows(base, wanted))
         if self._no_conflicting_deletes:
             if self._row_filter is not None:
-                rows = self._row_filter if self._conflict_filter is None else self._conflict_filter
+                chosen = (
+                    self._row_filter if self._conflict_filter is None else self._conflict_filter
+                )
+                rows = self.rows(base, chosen)
                 history.no_new_deletes(rows)
                 history.no_removed_data(rows)
             if self.removed_data_files:
@@ -157,7 +160,8 @@ class OverwriteFiles(MergingProducer):
 
     def _validate_added(self, base: TableMetadata) -> None:
         row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter
-        matcher = FileMatcher(self.io, base, row_filter, case_sensitive=self.case_sensitive)
+        row_filter = self.rows(base, row_filter)
+        matcher = FileMatcher(self.io, base, row_filter)
         for manifest in self.new_manifests(base, _DATA):
             columns = matcher.read(manifest)
             _, must = matcher.match(columns)

@@ -106,8 +106,10 @@ class RowDelta(MergingProducer):
             # walking the history proves that it begins with the starting snapshot
             _ = history.snapshots
         history.files_exist(self._referenced, ignore_deletes=not self._validate_deleted_files)
+        wanted = self._conflict_filter
+        rows = None if wanted is None else self.rows(base, wanted)
         if self._no_conflicting_data:
-            history.no_new_data(self._conflict_filter)
+            history.no_new_data(rows)
         if self._no_conflicting_deletes:
             history.no_new_deletes_for(self.removed_data_files.values())
-            history.no_new_deletes(self._conflict_filter)
+            history.no_new_deletes(rows)

@@ -114,6 +114,7 @@ class RowLevelChange(ABC):
             target.snapshot_properties,
             target.branch,
             case_sensitive=target.case_sensitive,
+            schema=target.metadata.schema(),
         )
         operation.validate_from_snapshot(target.snapshot_id()).conflict_detection_filter(rows)
         for file in self.removed:
@@ -196,6 +197,7 @@ class MergeOnRead(RowLevelChange):
             target.snapshot_properties,
             target.branch,
             case_sensitive=target.case_sensitive,
+            schema=target.metadata.schema(),
         )
         operation.validate_from_snapshot(target.snapshot_id())
         delta = PositionDelta(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.audit import place_of
 from icecomb.spark.planner.catalogs import Catalogs
@@ -49,7 +50,8 @@ class Deletes:
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)
         table = self._catalogs.load_table(state.catalog, state.identifier)
-        check_same_table(table, str(state.metadata.table_uuid), state.metadata.current_schema_id)
+        check_same_table(table, str(state.metadata.table_uuid))
+        rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
         place = place_of(request.audit, table.metadata, state.branch)
         summary = {
             **self._catalogs.engine(state.catalog),

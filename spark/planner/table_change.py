@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
     from icecomb.spark.planner.protocol import (
         DeleteEntry,
         Delta,
@@ -35,25 +36,17 @@ REPLACE_FILES: Final = "replace_files"
 CHANGE_ROWS: Final = "change_rows"
 
 
-def check_same_table(table: Table, uuid: str, schema_id: int | None = None) -> None:
-    """Refuse a change that was made for another table, or for columns that have changed since.
+def check_same_table(table: Table, uuid: str) -> None:
+    """Refuse a change that was made for another table.
 
     Args:
         table: The table as it is now.
         uuid: What it was when the statement began.
-        schema_id: The schema that names of columns in the statement belong to, if there are any.
 
     Raises:
         CommitFailedError: It is another one.
     """
-    name = ".".join(table.identifier)
-    check_uuid(name, table.metadata, uuid)
-    if schema_id is not None and table.metadata.current_schema_id != schema_id:
-        raise CommitFailedError(
-            f"The columns of table {name} were changed while the statement ran",
-            hint="run the statement again",
-            table=name,
-        )
+    check_uuid(".".join(table.identifier), table.metadata, uuid)
 
 
 def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
@@ -79,8 +72,9 @@ def overwrite(
     table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer:
     """Replace the rows that match the write's filters; their files must match whole."""
-    rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)
-    change = _overwrite_since(table, write, write.snapshot_id, summary)
+    schema = table.metadata.schema_by_id(write.schema_id)
+    rows = exact_filter(write.filters, schema, case_sensitive=True)
+    change = _overwrite_since(table, write, write.snapshot_id, summary, schema)
     change.overwrite_by_row_filter(rows)
     return _guarded(change, table, write, "delete", files)
 
@@ -129,7 +123,7 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         return None
     if write.command == "update":
         _check_row_count(state, replaced.files, files)
-    change = _overwrite_since(table, write, state.snapshot_id, summary)
+    change = _overwrite_since(table, write, state.snapshot_id, summary, state.schema)
     change.conflict_detection_filter(
         row_filter(replaced.filters, state.schema, case_sensitive=True)
     )
@@ -176,7 +170,9 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         for deletes in delta.deletes
     ]
     place = Place.of(write)
-    change = RowDelta(table.io, summary, place.branch, stage_only=place.is_staged)
+    change = RowDelta(
+        table.io, summary, place.branch, stage_only=place.is_staged, schema=state.schema
+    )
     change.validate_from_snapshot(state.snapshot_id)
     rows = (
         # what reads nothing of the table depends on nothing that others do to it
@@ -230,12 +226,18 @@ def _own_deletes(state: TableState, entry: FileEntry, own: DeleteEntry) -> DataF
 
 
 def _overwrite_since(
-    table: Table, write: WriteState, snapshot_id: int | None, summary: Mapping[str, str]
+    table: Table,
+    write: WriteState,
+    snapshot_id: int | None,
+    summary: Mapping[str, str],
+    schema: Schema,
 ) -> OverwriteFiles:
     from icecomb.format.operation.overwrite import OverwriteFiles
 
     place = Place.of(write)
-    change = OverwriteFiles(table.io, summary, place.branch, stage_only=place.is_staged)
+    change = OverwriteFiles(
+        table.io, summary, place.branch, stage_only=place.is_staged, schema=schema
+    )
     return change.validate_from_snapshot(snapshot_id)
 
 

@@ -271,8 +271,7 @@ class Writes:
         from icecomb.format.operation.overwrite import MergeAppend
 
         write, replaced = request.write, request.replaced
-        names_columns = write.operation in {OVERWRITE, REPLACE_FILES, CHANGE_ROWS}
-        check_same_table(table, write.uuid, write.schema_id if names_columns else None)
+        check_same_table(table, write.uuid)
         files = data_files(table.metadata, write, request.files)
         summary = self._summary(write)
         if write.operation == OVERWRITE:

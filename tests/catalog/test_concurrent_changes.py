@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
 
@@ -43,7 +45,7 @@ def test_rows_that_others_delete_by_value_are_not_written_anew(lake, isolation):
     table.append(frame((1, 1), (2, 2), (3, 3)))
     late = lake.load_table("db.t")
     delete_by_value(table, pa.table({"k": [2]}))
-    with pytest.raises(ValidationError, match="new delete file for the replaced data file"):
+    with pytest.raises(ValidationError, match="new delete for replaced data file"):
         late.delete("k = 1")
     assert pairs(table) == [(1, 1), (3, 3)]
 
@@ -101,3 +103,103 @@ def test_a_table_that_was_replaced_meanwhile_is_refused(lake):
     with pytest.raises(ValidationError, match="column 'k'"):
         late[3].append(frame((4, 4)))
     assert table.refresh().scan().to_arrow().to_pylist() == []
+
+
+def swap_names(table) -> None:
+    """What was called ``k`` is ``v``, and the other way round."""
+    for old, new in ("k", "was_k"), ("v", "k"), ("was_k", "v"):
+        with table.update_schema() as change:
+            change.rename_column(old, new)
+
+
+def test_a_row_filter_stays_with_its_columns_when_others_swap_their_names(lake):
+    table = lake.create_table("db.swapped", NUMBERS)
+    for row in (1, 2), (2, 1):
+        table.append(frame(row))
+    change = OverwriteFiles(table.io).overwrite_by_row_filter("k = 1")
+    swap_names(lake.load_table("db.swapped"))
+    table.commit(change)
+    [left] = table.refresh().scan().to_arrow().to_pylist()
+    assert left == {"v": 2, "k": 1}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("added", [(1, 9), (9, 1)])
+def test_conflicts_are_looked_for_in_the_columns_that_a_delete_named(lake, mode, added):
+    properties = {"format-version": "2", "write.delete.mode": mode}
+    table = lake.create_table(f"db.named_{mode[0]}{added[0]}", NUMBERS, properties=properties)
+    table.append(frame((1, 2), (2, 1)))
+    other = lake.load_table(table.identifier)
+    swap_names(other)
+    other.append(frame(added).rename_columns(["v", "k"]))
+    if added[0] == 1:
+        with pytest.raises(ValidationError, match="can contain records matching v = 1"):
+            table.delete("k = 1")
+    else:
+        table.delete("k = 1")
+    left = table.refresh().scan(selected_fields=("v", "k")).to_arrow()
+    # the row that is asked for goes where nothing contradicts that
+    rows = {(1, 2), (2, 1), added} if added[0] == 1 else {(2, 1), added}
+    assert set(zip(left["v"].to_pylist(), left["k"].to_pylist(), strict=True)) == rows
+
+
+def test_a_row_filter_whose_column_is_gone_is_refused(lake):
+    table = lake.create_table("db.gone", NUMBERS)
+    table.append(frame((1, 2)))
+    change = OverwriteFiles(table.io).overwrite_by_row_filter("K = 1")
+    other = lake.load_table("db.gone")
+    with other.update_schema() as update:
+        update.delete_column("k")
+    with other.update_schema() as update:
+        update.add_column("K", "long")
+    with pytest.raises(ExpressionError, match="Cannot find column 'K'"):
+        table.commit(change)
+    change = OverwriteFiles(table.io, case_sensitive=False).overwrite_by_row_filter("K = 1")
+    with pytest.raises(ExpressionError, match=r"Column K, .* was dropped meanwhile"):
+        table.commit(change)
+    assert other.refresh().scan().count() == 1
+
+
+def test_a_refusal_names_the_commits_that_were_first_and_their_files(lake):
+    table = lake.create_table("db.first", NUMBERS)
+    table.append(frame((1, 1)))
+    others = lake.load_table("db.first")
+    made = {"engine-name": "spark", "engine-version": "4.3.0", "app-id": "nightly-7"}
+    with others.transaction() as several:
+        for value in range(5):
+            several.append(frame((1, value)), made)
+    others.append(frame((7, 7)))
+    with pytest.raises(ValidationError) as refused:
+        table.delete("k = 1")
+    snapshots = others.snapshots()[1:6]
+    first = snapshots[0]
+    paths = {task.file.file_path for task in others.scan("k = 1").plan_files()} - {
+        task.file.file_path for task in table.scan().plan_files()
+    }
+    message, context = refused.value.message, refused.value.context
+    assert message.startswith("Found conflicting files that can contain records matching k = 1: ")
+    assert f"snapshot {first.snapshot_id} (append, " in message
+    when = dt.datetime.fromtimestamp(first.timestamp_ms // 1000, dt.timezone.utc)
+    assert f"{when:%Y-%m-%d %H:%M:%S} UTC, spark 4.3.0, application nightly-7), 1 file: " in message
+    assert message.endswith("; 2 more commits: 2 files")
+    assert context["snapshot_ids"] == tuple(each.snapshot_id for each in snapshots)
+    assert context["file_count"] == 5
+    assert context["path"] in paths
+    assert "repeat the change" in str(refused.value.hint)
+
+
+def test_a_refusal_says_who_removed_the_files_that_a_change_replaces(lake):
+    table = lake.create_table("db.removed", NUMBERS)
+    for value in range(5):
+        table.append(frame((1, value)))
+    others = lake.load_table("db.removed")
+    stale = lake.load_table("db.removed")
+    others.delete("v < 4")
+    remover = others.current_snapshot()
+    with pytest.raises(ValidationError) as refused:
+        stale.overwrite(frame((2, 2)))
+    removed = sorted(t.file.file_path for t in stale.scan("v < 4").plan_files())
+    assert refused.value.context["snapshot_ids"] == (remover.snapshot_id,)
+    assert f"snapshot {remover.snapshot_id} (delete, " in refused.value.message
+    assert f"4 files: {', '.join(removed[:3])} and 1 more" in refused.value.message
+    assert pairs(table) == [(1, 4)]

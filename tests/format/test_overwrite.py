@@ -620,18 +620,18 @@ def test_replacing_a_file_that_got_new_deletes_is_refused(tmp_path):
     assert "n" in live(commit(now, overwrite()))
     for found in (deletes("p"), deletes("p", content=DataFileContent.EQUALITY_DELETES)):
         with pytest.raises(
-            ValidationError, match="new delete file for the replaced data file /t/data/m1"
+            ValidationError, match=r"new delete for replaced data file: .*/t/data/m1"
         ):
             overwrite().apply(row_delta(table, found))
     # the rows of the replacing file may be those that were deleted, whatever the change is about
     beside = deletes("e", content=DataFileContent.EQUALITY_DELETES)
     bound = {1: to_bytes(LongType(), 5)}
     beside = replace(beside, lower_bounds=bound, upper_bounds=bound)
-    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"for replaced data file: .*/t/data/m1"):
         overwrite().conflict_detection_filter("id = 1").apply(row_delta(table, beside))
     removing = RowDelta(IO).remove_rows(data_file("m1")).add_rows(data_file("n"))
     removing.validate_from_snapshot(since).conflict_detection_filter("id = 1")
-    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"for replaced data file: .*/t/data/m1"):
         removing.validate_no_conflicting_delete_files().apply(row_delta(table, beside))
 
 
@@ -665,7 +665,7 @@ def test_equality_deletes_of_a_spec_that_became_void_reach_every_replaced_file(t
     assert [name(file) for file in task.delete_files] == ["e"]
     replaced = OverwriteFiles(IO).delete_data_file(data_file("m1"))
     replaced.validate_from_snapshot(since).validate_no_conflicting_deletes()
-    with pytest.raises(ValidationError, match="for the replaced data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"for replaced data file: .*/t/data/m1"):
         replaced.apply(table)
 
 
@@ -679,15 +679,15 @@ def test_a_row_delta_refuses_deletes_of_files_that_were_rewritten(tmp_path):
     rewritten = commit(table, RewriteFiles(IO).rewrite_files([data_file("m1")], [data_file("n")]))
     dropped = dropped_day(table, "mon")
     wanted = ["/t/data/m1"]
-    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
         delta().validate_data_files_exist(wanted).apply(rewritten)
     assert "p" in live(commit(dropped, delta().validate_data_files_exist(wanted)))
-    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
         delta().validate_data_files_exist(wanted).validate_deleted_files().apply(dropped)
     assert "p" in live(commit(rewritten, delta().validate_data_files_exist(["/t/data/t1"])))
     # names may have changed their columns meanwhile
     narrow = delta().validate_data_files_exist(wanted).conflict_detection_filter("id > 400")
-    with pytest.raises(ValidationError, match="Missing data file /t/data/m1"):
+    with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
         narrow.apply(rewritten)
 
 

@@ -213,7 +213,7 @@ def test_a_delete_goes_through_beside_a_delete_of_the_same_file(
     ("other", "error"),
     [
         (lambda table: table.delete("id = 4"), "conflicting delete file"),
-        (lambda table: table.delete("k = 'even'"), "Missing data file"),
+        (lambda table: table.delete("k = 'even'"), "missing data files"),
     ],
 )
 def test_an_update_is_refused_where_others_deleted_rows_it_may_have_read(

@@ -1,0 +1,93 @@
+"""The commits of others that contradict a change, and the error that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import ValidationError
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+_COMMITS: Final = 3
+_FILES: Final = 3
+"""So many are named; of the others it is said how many there are."""
+
+
+def clash_error(
+    what: str, found: Iterable[tuple[int | None, str]], table: TableMetadata, hint: str
+) -> ValidationError | None:
+    """Why a change is refused: which commits were first, and with what files.
+
+    Args:
+        what: What contradicts the change, for the beginning of the message.
+        found: The files, each with the snapshot that added or removed it; None where that cannot
+            be told.
+        table: The table as it is now.
+        hint: What the reader can do.
+
+    Returns:
+        The error; None when there are no such files. Its context has ``snapshot_ids``, the oldest
+        first, ``path``, one of the files, and ``file_count``.
+    """
+    files: dict[int | None, list[str]] = {}
+    for snapshot_id, path in found:
+        files.setdefault(snapshot_id, []).append(path)
+    if not files:
+        return None
+    snapshots = [table.snapshot_by_id(i) for i in files if i is not None]
+    known = sorted((s for s in snapshots if s is not None), key=_age)
+    told = [_told(each, files[each.snapshot_id]) for each in known[:_COMMITS]]
+    rest = files.keys() - {each.snapshot_id for each in known[:_COMMITS]}
+    count = sum(map(len, files.values()))
+    if not known:
+        told = [_some(sorted(path for paths in files.values() for path in paths))]
+    elif rest:
+        more = sum(len(files[each]) for each in rest)
+        told.append(f"{len(rest)} more {_plural('commit', len(rest))}: {_counted(more)}")
+    first = known[0].snapshot_id if known else next(iter(files))
+    return ValidationError(
+        f"{what}: {'; '.join(told)}",
+        hint=hint,
+        snapshot_ids=tuple(each.snapshot_id for each in known),
+        path=min(files[first]),
+        file_count=count,
+    )
+
+
+def _told(snapshot: Snapshot, files: list[str]) -> str:
+    at = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc)
+    facts = [snapshot.operation or "unknown operation", f"{at:%Y-%m-%d %H:%M:%S} UTC"]
+    facts += _writer(snapshot)
+    name = f"snapshot {snapshot.snapshot_id} ({', '.join(facts)})"
+    return f"{name}, {_counted(len(files))}: {_some(sorted(files))}"
+
+
+def _writer(snapshot: Snapshot) -> list[str]:
+    """Who made a snapshot, as far as its summary says that."""
+    summary = snapshot.summary
+    engine = " ".join(summary[key] for key in ("engine-name", "engine-version") if summary.get(key))
+    application = (
+        summary.get("app-id") or summary.get("spark.app.id") or summary.get("flink.job-id")
+    )
+    return [*([engine] if engine else []), *([f"application {application}"] if application else [])]
+
+
+def _some(files: list[str]) -> str:
+    more = len(files) - _FILES
+    return ", ".join(files[:_FILES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(number: int) -> str:
+    return f"{number} {_plural('file', number)}"
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
+
+
+def _age(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.sequence_number, snapshot.timestamp_ms
