@@ -195,6 +195,16 @@ ADVISORY_PARTITION_BYTES: Final = optional_number(
     "How many bytes of a shuffle a Spark task gets, about; by default what makes good files.",
     least=1,
 )
+ACCEPT_ANY_SCHEMA: Final = flag(
+    "write.spark.accept-any-schema",
+    "Whether Spark leaves it to the options of a write which columns its rows may have.",
+    default=False,
+)
+SCHEMA_EVOLUTION: Final = flag(
+    "write.spark.auto-schema-evolution.enabled",
+    "Whether Spark's statements WITH SCHEMA EVOLUTION may change the columns.",
+    default=True,
+)
 DATA_PATH: Final = text("write.data.path", "The folder of new data files.", "a folder")
 FOLDER_STORAGE_PATH: Final = text(
     "write.folder-storage.path", "An older name of `write.data.path`.", "a folder"
@@ -268,6 +278,23 @@ PARQUET_BLOOM_NDV: Final = optional_number(
 )
 PARQUET_BLOOM_MAX_BYTES: Final = number(
     "write.parquet.bloom-filter-max-bytes", 1 << 20, "Their length, at most.", least=1
+)
+PARQUET_BLOOM_ADAPTIVE: Final = flag(
+    "write.parquet.bloom-filter-adaptive-enabled",
+    "Whether Spark tries several lengths of a bloom filter and keeps the shortest that does.",
+    default=False,
+)
+PARQUET_CHECK_MIN_ROWS: Final = number(
+    "write.parquet.row-group-check-min-record-count",
+    100,
+    "After how many rows Spark looks first whether a page or row group is full.",
+    least=1,
+)
+PARQUET_CHECK_MAX_ROWS: Final = number(
+    "write.parquet.row-group-check-max-record-count",
+    10_000,
+    "After how many more rows it looks again, at most.",
+    least=1,
 )
 ORC_CODEC: Final = choice(
     "write.orc.compression-codec",
@@ -428,14 +455,10 @@ _OF_OTHERS: Final = frozenset(
         "write.location-provider.impl",
         "write.manifest-lists.enabled",
         "write.py-location-provider.impl",
-        "write.parquet.bloom-filter-adaptive-enabled",
         "write.parquet.page-size-check-interval",
-        "write.parquet.row-group-check-max-record-count",
-        "write.parquet.row-group-check-min-record-count",
+        "write.parquet.row-group-size-track-uncompressed",
         "write.parquet.shred-variants",
         "write.parquet.variant-inference-buffer-size",
-        "write.spark.accept-any-schema",
-        "write.spark.auto-schema-evolution.enabled",
         "write.upsert.enabled",
     }
 )

@@ -15,8 +15,6 @@ from icecomb.format.evolution.staging import WAP_ID, is_audited
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.protocol import Audit, WriteState
     from icecomb.spark.planner.states import TableState
@@ -59,13 +57,16 @@ def branch_to_read(audit: Audit, metadata: TableMetadata) -> str | None:
     return audit.wap_branch if known else None
 
 
-def branch_of(state: TableState, options: Mapping[str, str]) -> str | None:
-    """The branch that a query names: below the table's name, or by the option ``branch``.
+def branch_of(state: TableState, asked: str | None) -> str | None:
+    """The branch that a query names.
+
+    Args:
+        state: The table; its name may say it.
+        asked: What the option ``branch`` says.
 
     Raises:
         ValidationError: It names two.
     """
-    asked = options.get("branch")
     if asked is not None and state.branch not in {None, asked}:
         raise ValidationError(
             f"Explicitly configured branch {state.branch!r} and option branch {asked!r} are in "

@@ -7,6 +7,7 @@ from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.audit import place_of
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.predicates import exact_filter
 from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
 from icecomb.spark.planner.snapshot_properties import snapshot_properties
@@ -55,7 +56,7 @@ class Deletes:
         place = place_of(request.audit, table.metadata, state.branch)
         summary = {
             **self._catalogs.engine(state.catalog),
-            **snapshot_properties(request.settings),
+            **snapshot_properties(Options({}, request.settings)),
             **place.summary,
         }
         if place.branch in table.metadata.refs or place.branch == MAIN_BRANCH:

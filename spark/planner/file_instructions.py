@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.schema import avro_schema
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
 from icecomb.format.spec import table_property as known
+from icecomb.format.spec.schema import children
+from icecomb.format.spec.types import IcebergType, ListType, MapType
 from icecomb.spark.planner.protocol import FileInstructions
 from icecomb.spark.schema import spark_schema
 
@@ -17,16 +21,34 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
     from icecomb.spark.planner.options import Options
 
-_PARQUET_SETTINGS: Final = {
+_PARQUET_SETTINGS: Final[Mapping[str, Property[Any]]] = {
     "parquet.block.size": known.PARQUET_ROW_GROUP_BYTES,
     "parquet.page.size": known.PARQUET_PAGE_BYTES,
     "parquet.page.row.count.limit": known.PARQUET_PAGE_ROWS,
     "parquet.dictionary.page.size": known.PARQUET_DICTIONARY_BYTES,
+    "parquet.writer.version": known.PARQUET_PAGE_VERSION,
+    "parquet.page.size.row.check.min": known.PARQUET_CHECK_MIN_ROWS,
+    "parquet.page.size.row.check.max": known.PARQUET_CHECK_MAX_ROWS,
+    "parquet.bloom.filter.max.bytes": known.PARQUET_BLOOM_MAX_BYTES,
+    "parquet.bloom.filter.adaptive.enabled": known.PARQUET_BLOOM_ADAPTIVE,
+}
+_PARQUET_COLUMN_SETTINGS: Final[Mapping[str, Property[Any]]] = {
+    "parquet.bloom.filter.enabled": known.PARQUET_BLOOM,
+    "parquet.bloom.filter.fpp": known.PARQUET_BLOOM_FPP,
+    "parquet.bloom.filter.expected.ndv": known.PARQUET_BLOOM_NDV,
+    "parquet.enable.dictionary": known.PARQUET_DICTIONARY,
+    "parquet.column.statistics.enabled": known.PARQUET_STATISTICS,
 }
 _PARQUET_LEVELS: Final = {
     "zstd": "parquet.compression.codec.zstd.level",
     "gzip": "zlib.compress.level",
 }
+_GZIP_LEVELS: Final = (
+    *("NO_COMPRESSION", "BEST_SPEED", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"),
+    "BEST_COMPRESSION",
+)
+"""Hadoop's names of them."""
+
 _AVRO_CODECS: Final = {
     "gzip": "deflate",
     "zstd": "zstandard",
@@ -68,7 +90,7 @@ def file_instructions(  # noqa: PLR0917 - what, where a file ends, and how
     """
     text = _schema_text(schema)
     writers: Mapping[str, Callable[[Mapping[str, str], Options], dict[str, str]]] = {
-        "parquet": _parquet,
+        "parquet": partial(_parquet, schema),
         "orc": _orc,
         "avro": _avro,
     }
@@ -103,16 +125,59 @@ def _level(file_format: str, properties: Mapping[str, str], options: Options) ->
     return options.of(known_level, properties, "compression-level", "compression-level")
 
 
-def _parquet(properties: Mapping[str, str], options: Options) -> dict[str, str]:
+def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) -> dict[str, str]:
     name = codec("parquet", properties, options)
     # Parquet's own name of none.
     settings = {"compression": "uncompressed" if name == "none" else name}
     level = _level("parquet", properties, options)
     if level is not None and name in _PARQUET_LEVELS:
-        settings[_PARQUET_LEVELS[name]] = str(level)
+        settings[_PARQUET_LEVELS[name]] = _gzip_level(level) if name == "gzip" else str(level)
     for hadoop_name, one in _PARQUET_SETTINGS.items():
-        settings[hadoop_name] = str(one.of(properties))
+        settings[hadoop_name] = _text(one.of(properties))
+    _check_row_checks(properties)
+    paths = dict(_parquet_paths(schema.as_struct(), "", ""))
+    for hadoop_name, family in _PARQUET_COLUMN_SETTINGS.items():
+        for name, value in family.of_each(properties).items():
+            # what is said of columns that are not there is passed over, as by Iceberg Java
+            if name in paths and value is not None:
+                settings[f"{hadoop_name}#{paths[name]}"] = _text(value)
     return settings
+
+
+def _gzip_level(level: int) -> str:
+    if not 0 <= level < len(_GZIP_LEVELS):
+        raise ConfigurationError(
+            f"The compression-level of gzip cannot be {level}",
+            hint=f"{known.PARQUET_LEVEL} and the like may be 0 to {len(_GZIP_LEVELS) - 1} for it",
+        )
+    return _GZIP_LEVELS[level]
+
+
+def _text(value: object) -> str:
+    """A value as Parquet's settings write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_row_checks(properties: Mapping[str, str]) -> None:
+    first, often = (
+        each.of(properties) for each in (known.PARQUET_CHECK_MIN_ROWS, known.PARQUET_CHECK_MAX_ROWS)
+    )
+    if often < first:
+        raise ConfigurationError(
+            f"{known.PARQUET_CHECK_MAX_ROWS} is {often}, less than {first}, which is "
+            f"{known.PARQUET_CHECK_MIN_ROWS}",
+            hint="set it to at least as much",
+        )
+
+
+def _parquet_paths(of: IcebergType, name: str, path: str) -> Iterator[tuple[str, str]]:
+    """The names of primitive fields, and where a file of Spark's writer has them."""
+    inside = {ListType: "list.", MapType: "key_value."}.get(type(of), "")
+    for field in children(of):
+        here, there = f"{name}{field.name}", f"{path}{inside}{field.name}"
+        if field.field_type.is_primitive:
+            yield here, there
+        yield from _parquet_paths(field.field_type, f"{here}.", f"{there}.")
 
 
 def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
-from icecomb.format.spec.table_property import DATA_FORMAT
+from icecomb.format.spec.table_property import DATA_FORMAT, SCHEMA_EVOLUTION
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.alterations import alter_table
 from icecomb.spark.planner.audit import branch_to_read
 from icecomb.spark.planner.catalogs import Catalogs, one_level
+from icecomb.spark.planner.given_rows import takes_any_rows
 from icecomb.spark.planner.metadata_columns import partition_struct
 from icecomb.spark.planner.protocol import (
     AlterTable,
@@ -143,6 +144,8 @@ def described(state: TableState) -> TableDescription:
         # metadata tables change with the metadata, not with the rows
         version=_version(state) if state.metadata_table is None else state.metadata_location,
         has_files=state.has_files,
+        takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
+        evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from icecomb.spark.planner.audit import Place, branch_of, check_read, head, plac
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.delta import delete_instructions, planned_change
 from icecomb.spark.planner.file_instructions import file_instructions
+from icecomb.spark.planner.given_rows import check_rows, come_as_given, with_columns_of_rows
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.layout import (
     Layout,
@@ -53,7 +54,7 @@ from icecomb.spark.planner.protocol import (
     WriteState,
     WrittenFile,
 )
-from icecomb.spark.planner.snapshot_properties import snapshot_properties
+from icecomb.spark.planner.snapshot_properties import merged_rows, snapshot_properties
 from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
 from icecomb.spark.planner.streams.epoch import EpochThereError, epoch_change, streamed_write
@@ -102,19 +103,22 @@ class Writes:
         else:
             state = self._states.now(request.reference)
             check_uuid(state.name, state.metadata, query.uuid)
-        metadata, options = state.metadata, WriteOptions(request.options, request.settings)
-        said = _lowered(request.options)
+        options, found = WriteOptions(request.options, request.settings), state
+        branch = options.text("branch")
+        place = place_of(request.audit, state.metadata, branch_of(state, branch))
         _check_writable(state, request)
-        place = place_of(request.audit, metadata, branch_of(state, said))
         if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
-            if said.get("branch", state.branch) != state.branch:
+            if branch not in {None, state.branch}:
                 raise UnsupportedError(
                     f"Table {state.name}: rows that were read cannot be replaced on a branch that "
                     "an option names",
-                    hint=f"name it in the statement: {state.name}.branch_{said['branch']}",
+                    hint=f"name it in the statement: {state.name}.branch_{branch}",
                     table=state.name,
                 )
+        state = with_columns_of_rows(self._catalogs, self._states, state, request, options)
+        check_rows(state, request, options)
+        metadata = state.metadata
         schema, spec = metadata.schema(), options.output_spec(metadata)
         properties = metadata.properties
         layout = _layout(metadata, request, options)
@@ -143,7 +147,7 @@ class Writes:
                 operation=options.operation(request),
                 command=request.command,
                 filters=request.filters,
-                snapshot_id=options.validated_from(metadata, head(metadata, place.branch)),
+                snapshot_id=options.validated_from(metadata, head(found.metadata, place.branch)),
                 branch=place.branch,
                 wap_id=place.wap_id,
                 serializable=options.is_serializable(),
@@ -152,8 +156,8 @@ class Writes:
                 delete_format=None if deletes is None else deletes.files.format,
                 root=location.root,
                 told_root=told,
-                summary=snapshot_properties(request.settings, request.options),
-                streamed=(None if query is None else streamed_write(query, state, place, said)),
+                summary=snapshot_properties(options),
+                streamed=(None if query is None else streamed_write(query, state, place, options)),
             ),
             files=files,
             partition=tuple(_partition_columns(spec, schema)),
@@ -165,6 +169,7 @@ class Writes:
             advisory_bytes=layout.advisory_bytes,
             fanout=fans_out(metadata, options, layout),
             deletes=deletes,
+            as_given=come_as_given(request, metadata),
         )
 
     def plan_change(self, request: PlanChange) -> PlannedChange:
@@ -273,7 +278,7 @@ class Writes:
         write, replaced = request.write, request.replaced
         check_same_table(table, write.uuid)
         files = data_files(table.metadata, write, request.files)
-        summary = self._summary(write)
+        summary = {**self._summary(write), **merged_rows(request.merged)}
         if write.operation == OVERWRITE:
             return overwrite(table, write, files, summary)
         if write.operation == OVERWRITE_PARTITIONS:
@@ -376,7 +381,3 @@ def _data_location(metadata: TableMetadata) -> DataLocation:
             context=provider.context,
         )
     return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
-
-
-def _lowered(options: Mapping[str, str]) -> dict[str, str]:
-    return {key.lower(): value for key, value in options.items()}

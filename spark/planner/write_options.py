@@ -1,8 +1,6 @@
 """What options of a write, and settings of its session, ask of it.
 
-Options that only matter where Spark leaves the check of columns to a table, which it does not here
-(``check-nullability``, ``check-ordering``, ``merge-schema``), change nothing: Spark checks names,
-order and nulls itself. Unknown options belong to others.
+Which columns rows may have is asked in `given_rows`. Unknown options belong to others.
 """
 
 from __future__ import annotations

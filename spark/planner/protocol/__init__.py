@@ -122,6 +122,7 @@ from icecomb.spark.planner.protocol.writes import (
     Delta,
     Epoch,
     FileInstructions,
+    MergedRows,
     PartitionColumn,
     PlanChange,
     PlannedChange,
@@ -136,7 +137,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 27
+PROTOCOL: Final = 28
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -196,6 +197,7 @@ __all__ = [
     "LoadTable",
     "LoadView",
     "LoadedChangelog",
+    "MergedRows",
     "NamespaceProperties",
     "Namespaces",
     "NarrowScan",

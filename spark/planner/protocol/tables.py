@@ -109,6 +109,9 @@ class TableDescription(Message):
         uuid: The table's identity.
         version: Of its rows; never null, Spark would read an empty table as empty for ever.
         has_files: Whether `PlanScan` plans what is read; else `ReadRows` gives the rows.
+        takes_any_rows: Whether the planner looks at the columns of rows that are written, and Spark
+            does not.
+        evolves: Whether statements that say so may change its columns.
     """
 
     reference: Reference
@@ -119,6 +122,8 @@ class TableDescription(Message):
     uuid: str
     version: str
     has_files: bool
+    takes_any_rows: bool
+    evolves: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ class BeginWrite(Repeatable):
         settings: Of the session: those that belong to Iceberg, and what Spark says of shuffles.
         audit: What the session says of write-audit-publish.
         query: The streaming query, if it is one: it writes to the table as it is now.
+        rows: The columns of the rows, as Spark's struct; None where they are the table's.
+        case_sensitive: Whether names of columns differ by case.
     """
 
     reference: Reference
@@ -80,6 +82,8 @@ class BeginWrite(Repeatable):
     settings: Mapping[str, str]
     audit: Audit
     query: StreamingQuery | None
+    rows: Any
+    case_sensitive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,7 @@ class WriteInstructions(Message):
         advisory_bytes: How much of a shuffle a task is to get, about; None where Spark says that.
         fanout: Whether a task keeps files of several partitions open.
         deletes: Of ``change_rows``: how deletes are written.
+        as_given: Whether rows come as the query gives them, and tasks make them fit the table.
     """
 
     write: WriteState
@@ -261,6 +266,7 @@ class WriteInstructions(Message):
     advisory_bytes: int | None
     fanout: bool
     deletes: DeleteInstructions | None
+    as_given: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +356,31 @@ class Epoch(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class MergedRows(Message):
+    """How many rows a MERGE has treated in which way, as Spark counts them; -1 where it did not.
+
+    Args:
+        copied: Written anew, but as they were.
+        deleted: Deleted.
+        updated: Updated.
+        inserted: Inserted.
+        matched_updated: Updated because a row of the source matched.
+        matched_deleted: Deleted because of that.
+        unmatched_updated: Updated because no row of the source matched.
+        unmatched_deleted: Deleted because of that.
+    """
+
+    copied: int
+    deleted: int
+    updated: int
+    inserted: int
+    matched_updated: int
+    matched_deleted: int
+    unmatched_updated: int
+    unmatched_deleted: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
     """Commits a write; nothing is committed when nothing changes. Answer: `Done`.
 
@@ -361,6 +392,7 @@ class CommitWrite(Unrepeatable):
         replaced: Of ``replace_files``: the files they stand for.
         delta: Of ``change_rows``: the rows that go.
         epoch: Of a streaming query.
+        merged: Of a MERGE, where Spark counts its rows.
     """
 
     write: WriteState
@@ -368,6 +400,7 @@ class CommitWrite(Unrepeatable):
     replaced: Replaced | None
     delta: Delta | None
     epoch: Epoch | None
+    merged: MergedRows | None
 
 
 @dataclass(frozen=True, slots=True)

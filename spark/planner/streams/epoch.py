@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.update import Changes
     from icecomb.spark.planner.audit import Place
+    from icecomb.spark.planner.options import Options
     from icecomb.spark.planner.protocol import Epoch, StreamingQuery, WriteState
     from icecomb.spark.planner.states import TableState
 
@@ -53,7 +54,7 @@ class EpochThereError(CommitFailedError):
 
 
 def streamed_write(
-    query: StreamingQuery, state: TableState, place: Place, options: Mapping[str, str]
+    query: StreamingQuery, state: TableState, place: Place, options: Options
 ) -> StreamedWrite:
     """What the commit of an epoch that begins needs to know.
 
@@ -61,7 +62,7 @@ def streamed_write(
         query: The query.
         state: The table as it is now.
         place: Where the epoch goes.
-        options: Of the write, by names in lower case.
+        options: Of the write.
 
     Raises:
         UnsupportedError: It is to be staged.
@@ -77,9 +78,9 @@ def streamed_write(
         )
     return StreamedWrite(
         query=query.id,
-        merged=_MERGED.of(options),
+        merged=options.of(_MERGED, {}, _MERGED.key),
         lost_ms=_lost_since(state.metadata, place.branch, query.id),
-        commit_epoch=_COMMIT_EPOCH.of(options),
+        commit_epoch=options.of(_COMMIT_EPOCH, {}, _COMMIT_EPOCH.key),
     )
 
 

@@ -36,8 +36,10 @@ DEFAULTS = {
         "settings": {},
         "audit": NO_AUDIT,
         "query": None,
+        "rows": None,
+        "case_sensitive": False,
     },
-    "commit_write": {"replaced": None, "delta": None, "epoch": None},
+    "commit_write": {"replaced": None, "delta": None, "epoch": None, "merged": None},
     "commit_staged": {"write": None, "files": []},
     "delete_where": {"settings": {}, "audit": NO_AUDIT},
 }

@@ -97,14 +97,22 @@ public final class IcecombTable
 
   @Override
   public Set<TableCapability> capabilities() {
-    return EnumSet.of(
-        TableCapability.BATCH_READ,
-        TableCapability.MICRO_BATCH_READ,
-        TableCapability.BATCH_WRITE,
-        TableCapability.STREAMING_WRITE,
-        TableCapability.TRUNCATE,
-        TableCapability.OVERWRITE_BY_FILTER,
-        TableCapability.OVERWRITE_DYNAMIC);
+    Set<TableCapability> found =
+        EnumSet.of(
+            TableCapability.BATCH_READ,
+            TableCapability.MICRO_BATCH_READ,
+            TableCapability.BATCH_WRITE,
+            TableCapability.STREAMING_WRITE,
+            TableCapability.TRUNCATE,
+            TableCapability.OVERWRITE_BY_FILTER,
+            TableCapability.OVERWRITE_DYNAMIC);
+    if (description.takesAnyRows()) {
+      found.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    }
+    if (description.evolves()) {
+      found.addAll(SchemaEvolution.CAPABILITIES);
+    }
+    return found;
   }
 
   @Override

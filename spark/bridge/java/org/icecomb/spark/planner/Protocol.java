@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 27;
+  static final int VERSION = 28;
 
   private Protocol() {}
 
@@ -115,7 +115,9 @@ public final class Protocol {
       Map<String, String> properties,
       String uuid,
       String version,
-      boolean hasFiles) {}
+      boolean hasFiles,
+      boolean takesAnyRows,
+      boolean evolves) {}
 
   public record TableDefinition(
       TableName table, JsonNode schema, JsonNode partitioning, Map<String, String> properties) {}
@@ -275,7 +277,9 @@ public final class Protocol {
       Map<String, String> options,
       Map<String, String> settings,
       Audit audit,
-      StreamingQuery query)
+      StreamingQuery query,
+      JsonNode rows,
+      boolean caseSensitive)
       implements Repeatable {}
 
   public record PartitionColumn(
@@ -309,7 +313,8 @@ public final class Protocol {
       List<SortField> ordering,
       Long advisoryBytes,
       boolean fanout,
-      DeleteInstructions deletes) {}
+      DeleteInstructions deletes,
+      boolean asGiven) {}
 
   public record WrittenFile(
       String path,
@@ -332,11 +337,26 @@ public final class Protocol {
 
   public record Epoch(long number, Long plannedMs) {}
 
+  public record MergedRows(
+      long copied,
+      long deleted,
+      long updated,
+      long inserted,
+      long matchedUpdated,
+      long matchedDeleted,
+      long unmatchedUpdated,
+      long unmatchedDeleted) {}
+
   /**
    * @param files {@link WrittenFile}s, as the text that their tasks made of them
    */
   public record CommitWrite(
-      JsonNode write, JsonNode files, Replaced replaced, Delta delta, Epoch epoch)
+      JsonNode write,
+      JsonNode files,
+      Replaced replaced,
+      Delta delta,
+      Epoch epoch,
+      MergedRows merged)
       implements Unrepeatable {}
 
   public record AbortWrite(JsonNode write, List<String> files) implements Repeatable {}

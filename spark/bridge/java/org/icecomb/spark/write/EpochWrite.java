@@ -21,7 +21,6 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
 
   private final TableHandle table;
   private final Checkpoint checkpoint;
-  private final StreamedRows rows;
 
   /**
    * @param withFunctions whether Spark can evaluate partition functions; else rows come as they are,
@@ -37,10 +36,9 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   }
 
   private EpochWrite(TableHandle table, WriteInstructions instructions, LogicalWriteInfo info) {
-    super(table, instructions, (write, finished) -> {});
+    super(table, info.schema(), instructions, (write, finished) -> {});
     this.table = table;
     this.checkpoint = Checkpoint.of(info.options());
-    this.rows = StreamedRows.of(table.name(), info.schema(), instructions);
   }
 
   private static WriteInstructions unarranged(WriteInstructions asked) {
@@ -59,12 +57,13 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
             List.of(),
             null,
             true,
-            asked.deletes());
+            asked.deletes(),
+            asked.asGiven());
   }
 
   @Override
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-    return new WriterFactory(createBatchWriterFactory(info), rows);
+    return new WriterFactory(createBatchWriterFactory(info));
   }
 
   @Override
@@ -78,7 +77,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
         messages,
         (write, finished) -> {
           Epoch epoch = new Epoch(epochId, checkpoint.plannedMs(epochId));
-          CommitWrite request = new CommitWrite(write, finished.files(), null, null, epoch);
+          CommitWrite request = new CommitWrite(write, finished.files(), null, null, epoch, null);
           table.session().ask(catalog -> request, Done.class);
         });
   }
@@ -88,13 +87,13 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
     abort(messages);
   }
 
-  /** The writers of a statement's tasks, with rows that fit the table. */
-  private record WriterFactory(DataWriterFactory writers, StreamedRows rows)
+  /** The writers of a statement's tasks. */
+  private record WriterFactory(DataWriterFactory writers)
       implements StreamingDataWriterFactory {
 
     @Override
     public DataWriter<InternalRow> createWriter(int partitionId, long taskId, long epochId) {
-      return rows.fitting(writers.createWriter(partitionId, taskId));
+      return writers.createWriter(partitionId, taskId);
     }
   }
 }

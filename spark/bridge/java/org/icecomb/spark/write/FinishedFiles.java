@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.icecomb.spark.planner.Json;
+import org.icecomb.spark.planner.Protocol.MergedRows;
 
 /**
  * The files of all tasks of a write.
@@ -16,12 +17,19 @@ import org.icecomb.spark.planner.Json;
  * @param deletes what it is to be told of the delete files
  * @param changed the data files that these are about, by Spark's names
  * @param paths where all files are
+ * @param merged of a MERGE, how Spark counts its rows; null where it does not
  */
-record FinishedFiles(ArrayNode files, ArrayNode deletes, Set<String> changed, List<String> paths) {
+record FinishedFiles(
+    ArrayNode files,
+    ArrayNode deletes,
+    Set<String> changed,
+    List<String> paths,
+    MergedRows merged) {
 
-  static FinishedFiles of(WriterCommitMessage[] messages) {
+  static FinishedFiles of(WriterCommitMessage[] messages, MergedRows merged) {
     FinishedFiles all =
-        new FinishedFiles(Json.array(), Json.array(), new LinkedHashSet<>(), new ArrayList<>());
+        new FinishedFiles(
+            Json.array(), Json.array(), new LinkedHashSet<>(), new ArrayList<>(), merged);
     for (WriterCommitMessage message : messages) {
       if (message instanceof WrittenFiles written) {
         for (WrittenFiles.DataFile file : written.files()) {

@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
@@ -32,11 +33,12 @@ import org.icecomb.spark.planner.Protocol.WriteInstructions;
  *
  * <p>Files of a failed write are deleted, unless the commit may have happened after all.
  */
-class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
+class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrdering {
 
   private final TableHandle table;
   private final WriteInstructions instructions;
   private final Commit commit;
+  private final FittedRows rows;
   private boolean commitUnknown;
 
   /** Commits the files of a write. */
@@ -50,12 +52,16 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
   }
 
   /**
+   * @param given the columns of the rows as Spark has them
    * @param commit commits the files; throws the planner's errors
    */
-  IcecombWrite(TableHandle table, WriteInstructions instructions, Commit commit) {
+  IcecombWrite(
+      TableHandle table, StructType given, WriteInstructions instructions, Commit commit) {
     this.table = table;
     this.instructions = instructions;
     this.commit = commit;
+    this.rows =
+        instructions.asGiven() ? FittedRows.of(table.name(), given, instructions) : null;
   }
 
   @Override
@@ -99,7 +105,8 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   @Override
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    return UserWriterFactory.of(table.user(), rowWriters());
+    DataWriterFactory writers = rowWriters();
+    return UserWriterFactory.of(table.user(), rows == null ? writers : rows.fitting(writers));
   }
 
   /** The writers of rows, for tasks that have the statement's user already. */
@@ -162,7 +169,7 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
 
   /** Commits the files of all tasks, and remembers whether that is known to have failed. */
   final void commit(WriterCommitMessage[] messages, Commit commit) {
-    FinishedFiles finished = FinishedFiles.of(messages);
+    FinishedFiles finished = FinishedFiles.of(messages, merged());
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
@@ -178,7 +185,7 @@ class IcecombWrite implements RequiresDistributionAndOrdering, BatchWrite {
     if (commitUnknown) {
       return;
     }
-    List<String> paths = FinishedFiles.of(messages).paths();
+    List<String> paths = FinishedFiles.of(messages, null).paths();
     table.session().cleanUp(catalog -> new AbortWrite(instructions.write(), paths));
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.AuditSettings;
 import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
@@ -28,7 +29,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
 
   @Override
   public Write build() {
-    return new IcecombWrite(table, instructions(), this::commit);
+    return new IcecombWrite(table, info.schema(), instructions(), this::commit);
   }
 
   /** What the planner says of the write. */
@@ -58,7 +59,9 @@ public class IcecombWriteBuilder implements WriteBuilder {
         options,
         IcebergSettings.ofWrites(),
         AuditSettings.now(),
-        null);
+        null,
+        command == null ? Schemas.toJson(info.schema()) : null,
+        TableHandle.isCaseSensitive());
   }
 
   /**
@@ -67,7 +70,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
    * @param write names the write to the planner
    */
   protected void commit(JsonNode write, FinishedFiles finished) {
-    commit(new CommitWrite(write, finished.files(), null, null, null));
+    commit(new CommitWrite(write, finished.files(), null, null, null, null));
   }
 
   final void commit(CommitWrite request) {

@@ -71,14 +71,36 @@ final class ParquetFormatWriter implements FormatWriter {
         case "parquet.page.size" -> withPageSize(Integer.parseInt(value));
         case "parquet.page.row.count.limit" -> withPageRowCountLimit(Integer.parseInt(value));
         case "parquet.dictionary.page.size" -> withDictionaryPageSize(Integer.parseInt(value));
-        case "parquet.enable.dictionary" -> withDictionaryEncoding(Boolean.parseBoolean(value));
         case "parquet.writer.version" -> withWriterVersion(WriterVersion.fromString(value));
+        case "parquet.page.size.row.check.min" ->
+            withMinRowCountForPageSizeCheck(Integer.parseInt(value));
+        case "parquet.page.size.row.check.max" ->
+            withMaxRowCountForPageSizeCheck(Integer.parseInt(value));
+        case "parquet.bloom.filter.max.bytes" ->
+            ParquetLimits.maxBloomFilterBytes(this, Integer.parseInt(value));
+        case "parquet.bloom.filter.adaptive.enabled" ->
+            ParquetLimits.adaptiveBloomFilters(this, Boolean.parseBoolean(value));
         default -> {
-          String bloom = "parquet.bloom.filter.enabled#";
-          if (name.startsWith(bloom)) {
-            withBloomFilterEnabled(name.substring(bloom.length()), Boolean.parseBoolean(value));
+          int column = name.indexOf('#');
+          if (column >= 0) {
+            set(name.substring(0, column), name.substring(column + 1), value);
           }
         }
+      }
+    }
+
+    private void set(String name, String column, String value) {
+      switch (name) {
+        case "parquet.bloom.filter.enabled" ->
+            withBloomFilterEnabled(column, Boolean.parseBoolean(value));
+        case "parquet.bloom.filter.fpp" -> withBloomFilterFPP(column, Double.parseDouble(value));
+        case "parquet.bloom.filter.expected.ndv" ->
+            withBloomFilterNDV(column, Long.parseLong(value));
+        case "parquet.enable.dictionary" ->
+            withDictionaryEncoding(column, Boolean.parseBoolean(value));
+        case "parquet.column.statistics.enabled" ->
+            ParquetLimits.statistics(this, column, Boolean.parseBoolean(value));
+        default -> throw new IllegalArgumentException("No setting of Parquet: " + name);
       }
     }
 

@@ -31,7 +31,7 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
       StructType rowId,
       Supplier<ChangedFiles> files,
       Commit commit) {
-    super(table, instructions, commit);
+    super(table, null, instructions, commit);
     this.table = table;
     this.instructions = instructions;
     this.rowId = rowId;

@@ -120,7 +120,7 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
               read == null ? null : read.fileConditions(),
               read == null ? List.of() : read.entries(finished.changed()),
               finished.deletes());
-      commit(new CommitWrite(write, finished.files(), null, delta, null));
+      commit(new CommitWrite(write, finished.files(), null, delta, null, finished.merged()));
     }
   }
 }

@@ -92,7 +92,7 @@ public final class RowLevelRewrite implements RowLevelOperation {
     protected void commit(JsonNode write, FinishedFiles finished) {
       Replaced replaced =
           new Replaced(table.reference(), read.fileConditions(), read.replacedFiles());
-      commit(new CommitWrite(write, finished.files(), replaced, null, null));
+      commit(new CommitWrite(write, finished.files(), replaced, null, null, finished.merged()));
     }
   }
 }

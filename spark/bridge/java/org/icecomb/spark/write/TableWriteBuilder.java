@@ -55,7 +55,9 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
             asked.options(),
             asked.settings(),
             asked.audit(),
-            new StreamingQuery(info.queryId(), uuid));
+            new StreamingQuery(info.queryId(), uuid),
+            asked.rows(),
+            asked.caseSensitive());
     WriteInstructions instructions = table.ask(request, WriteInstructions.class);
     return new EpochWrite(table, instructions, withFunctions, info);
   }

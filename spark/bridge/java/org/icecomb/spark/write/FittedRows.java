@@ -1,0 +1,114 @@
+package org.icecomb.spark.write;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.SparkErrors;
+import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.Transforms;
+import org.icecomb.spark.planner.Protocol.PartitionColumn;
+import org.icecomb.spark.planner.Protocol.WriteInstructions;
+
+/**
+ * Rows that Spark neither compares with the table nor makes fit it: those of streaming queries, and
+ * those written to a table that takes any.
+ *
+ * <p>As in Iceberg columns are found by their names, one that may be null may be left out, and a
+ * narrower number becomes the table's.
+ *
+ * @param fit makes a row the table's; null where rows are the table's without further ado
+ */
+record FittedRows(FittedValue.Struct fit) implements Serializable {
+
+  /**
+   * @param table its name, for messages
+   * @param rows what the query gives
+   * @param instructions how the table is written to
+   */
+  static FittedRows of(String table, StructType rows, WriteInstructions instructions) {
+    StructType known = Schemas.visible(Schemas.parse(instructions.files().schema()));
+    FittedValue.Struct fit =
+        FittedValue.struct(table, rows, known, "", TableHandle.isCaseSensitive());
+    Set<String> arranged = arranged(instructions);
+    for (int i = 0; i < known.size(); i++) {
+      StructField column = known.fields()[i];
+      if (fit.lacks(i) && arranged.contains(column.name())) {
+        throw FittedValue.lacking(table, column.name());
+      }
+    }
+    return new FittedRows(fit.isIdentity() ? null : fit);
+  }
+
+  /** The columns that rows are shared out and ordered by. */
+  private static Set<String> arranged(WriteInstructions instructions) {
+    Set<String> names = new HashSet<>();
+    for (PartitionColumn field : instructions.partition()) {
+      names.addAll(field.source().stream().limit(1).toList());
+    }
+    List<NamedReference> found = new ArrayList<>();
+    for (SortOrder order : Transforms.ordering(instructions.ordering())) {
+      found.addAll(List.of(order.expression().references()));
+    }
+    for (SortOrder order : Transforms.ordering(instructions.ranges())) {
+      found.addAll(List.of(order.expression().references()));
+    }
+    found.forEach(reference -> names.add(reference.fieldNames()[0]));
+    return names;
+  }
+
+  /** The writers of the query's rows, given those of the table's. */
+  DataWriterFactory fitting(DataWriterFactory writers) {
+    return fit == null ? writers : new FittingWriters(fit, writers);
+  }
+
+  private record FittingWriters(FittedValue.Struct fit, DataWriterFactory writers)
+      implements DataWriterFactory {
+
+    @Override
+    public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
+      return new FittingWriter(fit, writers.createWriter(partitionId, taskId));
+    }
+  }
+
+  private record FittingWriter(FittedValue.Struct fit, DataWriter<InternalRow> writer)
+      implements DataWriter<InternalRow> {
+
+    @Override
+    public void write(InternalRow row) throws IOException {
+      writer.write(fit.of(row));
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+      return writer.commit();
+    }
+
+    @Override
+    public void abort() throws IOException {
+      writer.abort();
+    }
+
+    @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+      return writer.currentMetricsValues();
+    }
+
+    @Override
+    public void close() throws IOException {
+      writer.close();
+    }
+  }
+}

@@ -1,0 +1,13 @@
+package org.icecomb.spark.write;
+
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.icecomb.spark.planner.Protocol.MergedRows;
+
+/** A write whose rows Spark may have counted; this Spark does not. */
+abstract class CountedWrite implements BatchWrite {
+
+  /** The rows of a MERGE, or null. */
+  final MergedRows merged() {
+    return null;
+  }
+}
