@@ -11,12 +11,12 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from hmsclient import HMSClient
 from hmsclient.genthrift.hive_metastore import ttypes
+from needed_files import needed_files, path
 from thrift_proxy import ThriftProxy
 
 from icecomb.catalog.commit_status import Fate, commit_fate, fence
@@ -24,7 +24,6 @@ from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.metastore import find
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
-from icecomb.format.manifests.manifest_list import read_manifests
 
 QUICK: Final = {
     "commit.status-check.min-wait-ms": "5",
@@ -120,14 +119,7 @@ class World:
             return
         table = self.direct.load_table(name)
         assert table.metadata_location == self.location(name)
-        needed = [table.metadata_location]
-        needed += [one.metadata_file for one in table.metadata.metadata_log]
-        for snapshot in table.metadata.snapshots:
-            needed += [snapshot.manifest_list or ""]
-            needed += [m.manifest_path for m in read_manifests(table.io, snapshot)]
-            tasks = table.scan(snapshot_id=snapshot.snapshot_id).plan_files()
-            needed += [task.file.file_path for task in tasks]
-        assert [one for one in needed if not path(one).is_file()] == []
+        assert [one for one in needed_files(table) if not path(one).is_file()] == []
 
     def check_no_lock(self, name: str) -> None:
         """No lock is held once the releases in the background are done."""
@@ -135,10 +127,6 @@ class World:
             if thread.name == f"release of {name}":
                 thread.join()
         assert self.direct.client.locks(*name.split(".")) == []
-
-
-def path(location: str) -> Path:
-    return Path(location.removeprefix("file://").removeprefix("file:"))
 
 
 def parse(location: str) -> dict[str, Any]:

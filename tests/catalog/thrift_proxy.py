@@ -46,7 +46,7 @@ class ThriftProxy:
     ``fail(method, how)`` arms one fault for the next such call, or one after ``passing`` others,
     ``fail_at(position, how)`` for the
     call of that position since ``begin()``; see `FAULTS`. ``delay(method, seconds)`` holds the next
-    such call back before the server sees it.
+    such call back before the server sees it; `before` and `after` do something else meanwhile.
 
     Attributes:
         target: The port that new connections are forwarded to.
@@ -64,6 +64,7 @@ class ThriftProxy:
         self._at: tuple[int, str] | None = None
         self._delays: dict[str, float] = {}
         self._before: dict[str, Callable[[], object]] = {}
+        self._after: dict[str, Callable[[], object]] = {}
         self._late: list[bytes] = []
         self._refusing = 0
         self._away = False
@@ -101,6 +102,10 @@ class ThriftProxy:
     def before(self, method: str, action: Callable[[], object]) -> None:
         """Runs ``action()`` once, when the next such call has arrived and before the server sees it."""
         self._before[method] = action
+
+    def after(self, method: str, action: Callable[[], object]) -> None:
+        """Runs ``action()`` once, when the server has done the next such call and before its client knows."""
+        self._after[method] = action
 
     def deliver(self) -> int:
         """Lets the server do what it got late; says how many calls."""
@@ -204,6 +209,8 @@ class ThriftProxy:
                             method, fault = self._arrived(data)
                         self._forward(method, fault, data, client, upstream)
                     else:
+                        if action := self._after.pop(method, None):
+                            action()
                         fault = self._answer(fault, data, client, upstream)
 
     def _arrived(self, data: bytes) -> tuple[str, str | None]:

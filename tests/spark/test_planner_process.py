@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from icecomb.format.spec.partition import identity_spec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, LongType, NestedField
+from tests.peers.dead_writers import kill, planner
 
 NAMESPACE = "planner_process"
 
@@ -45,7 +44,7 @@ def test_a_planner_that_died_is_replaced_unnoticed(spark, create):
     table = create(NestedField(1, "x", DoubleType()))
     spark.sql(f"INSERT INTO {name(table)} VALUES (1.5)")
     frame = spark.table(name(table))
-    os.kill(_planner(), signal.SIGKILL)
+    kill(planner(spark))
     assert [tuple(row) for row in frame.collect()] == [(1.5,)]
     spark.sql(f"INSERT INTO {name(table)} VALUES (2.5)")
     assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
@@ -56,13 +55,13 @@ def test_a_planner_that_hangs_is_replaced_and_the_statement_still_answers(spark,
     spark.sql(f"INSERT INTO {name(table)} VALUES (1.5)")
     properties = spark._jvm.java.lang.System
     properties.setProperty("icecomb.planner.patience.ms", "2000")
-    hanging = _planner()
+    hanging = planner(spark)
     try:
         os.kill(hanging, signal.SIGSTOP)
         assert rows(spark, f"SELECT x FROM {name(table)}") == [(1.5,)]
     finally:
         properties.clearProperty("icecomb.planner.patience.ms")
-    assert _planner() != hanging
+    assert planner(spark) != hanging
     spark.sql(f"INSERT INTO {name(table)} VALUES (2.5)")
     assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
 
@@ -92,16 +91,6 @@ def test_an_answer_may_take_longer_than_the_patience_with_a_greeting(
         assert rows(spark, f"SELECT x FROM {slow}.{'.'.join(table.identifier)}") == []
     finally:
         properties.clearProperty("icecomb.planner.patience.ms")
-
-
-def _planner():
-    """The process of the planner that this Python's Spark asks."""
-    for process in Path("/proc").glob("[0-9]*"):
-        command = (process / "cmdline").read_bytes() if process.exists() else b""
-        parent = _parent(process)
-        if b"icecomb.spark.planner" in command and _parent(Path(f"/proc/{parent}")) == os.getpid():
-            return int(process.name)
-    return pytest.fail("the planner was not found")
 
 
 def _catalog(spark, metastore, tmp_path, catalog, code):
@@ -144,12 +133,6 @@ def test_a_commit_whose_answer_is_cut_off_keeps_its_files(
         spark.sql(statement.format(f"{cut_off}.{'.'.join(table.identifier)}"))
     assert table.refresh().scan().to_arrow()["i"].to_pylist() == [1]
     assert rows(spark, f"SELECT i FROM {name(table)}") == [(1,)]
-
-
-def _parent(process):
-    status = process / "status"
-    found = re.search(r"PPid:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(found[1]) if found else -1
 
 
 DYING = """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import os
-import signal
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
+
+from tests.peers.dead_writers import kill, planner
 
 _NUMBERS = itertools.count(1)
 
@@ -456,11 +456,8 @@ def test_inserts_merge_manifests_when_there_are_enough(spark, catalog, name):
 
 
 def test_a_dead_planner_is_started_again_and_the_query_still_answers(spark, events):
-    handles = spark._jvm.java.lang.ProcessHandle.current().children().toArray()
-    commands = {handle.pid(): handle.info().commandLine().orElse("") for handle in handles}
-    [planner] = [pid for pid, line in commands.items() if "-m icecomb.spark.planner" in line]
     frame = spark.table(events)
-    os.kill(planner, signal.SIGKILL)
+    kill(planner(spark))
     assert frame.count() == 4
     assert spark.sql(f"SELECT id FROM {events} WHERE id = 2").collect() == [Row(id=2)]
 

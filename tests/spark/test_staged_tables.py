@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +14,8 @@ from pyspark.sql import functions as f
 
 from icecomb.format.errors import NoSuchTableError
 from icecomb.format.rows.write.location_provider import load_location_provider
+from tests.peers.dead_writers import kill, planner
+from tests.spark.standing_still import FUNCTION, StandingStill
 
 NAMESPACE = "staged_tests"
 NUMBERS = itertools.count(1)
@@ -279,40 +277,15 @@ def test_a_table_that_is_not_icebergs_is_never_replaced(spark, catalog):
         spark.sql(f"DROP TABLE spark_catalog.{plain}")
 
 
-class Slow:
-    """A query that stands still in the middle of its rows until it is told to go on."""
-
-    def __init__(self, spark, folder):
-        self._spark = spark
-        self._started, self._go = folder / "started", folder / "go"
-        started, go = str(self._started), str(self._go)
-
-        def wait(value: int) -> int:
-            if value == 1:
-                Path(started).touch()
-                while not Path(go).exists():
-                    time.sleep(0.02)
-            return value
-
-        waiting = f.udf(wait, "bigint", useArrow=False)
-        spark.range(0, 4, 1, 2).select(waiting("id").alias("id")).createOrReplaceTempView("slow")
-
-    def run(self, statement, meanwhile):
-        """Runs a statement, and something else while it is on its way."""
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(self._spark.sql, statement)
-            try:
-                while not (self._started.exists() or running.done()):
-                    time.sleep(0.02)
-                meanwhile()
-            finally:
-                self._go.touch()
-            running.result()
-
-
 @pytest.fixture
 def slow(spark, tmp_path):
-    return Slow(spark, tmp_path)
+    """Runs a statement on the view `slow`, and something else in the middle of its rows."""
+    found = StandingStill(spark, tmp_path)
+    rows = spark.range(0, 4, 1, 2).selectExpr(f"{FUNCTION}(id) AS id")
+    rows.createOrReplaceTempView("slow")
+    yield found
+    spark.catalog.dropTempView("slow")
+    found.close()
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE", "CREATE OR REPLACE TABLE"])
@@ -355,18 +328,8 @@ def test_a_planner_that_dies_meanwhile_fails_the_statement_and_no_file_stays(
 ):
     before, held = load(catalog, orders), files(catalog, orders)
 
-    def kill():
-        handles = spark._jvm.java.lang.ProcessHandle.current().children().toArray()
-        commands = {handle.pid(): handle.info().commandLine().orElse("") for handle in handles}
-        [planner] = [pid for pid, line in commands.items() if "-m icecomb.spark.planner" in line]
-        os.kill(planner, signal.SIGKILL)
-        # Its connections are closed when it is gone, and not before.
-        deadline = time.monotonic() + 60
-        while Path(f"/proc/{planner}").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-
     with pytest.raises(Py4JJavaError, match="the icecomb planner was started again meanwhile"):
-        slow.run(f"REPLACE TABLE {orders} AS SELECT id FROM slow", kill)
+        slow.run(f"REPLACE TABLE {orders} AS SELECT id FROM slow", lambda: kill(planner(spark)))
     assert load(catalog, orders).metadata_location == before.metadata_location
     assert files(catalog, orders) == held
     assert ids(spark, orders) == [1, 2]

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StringType
+from tests.peers.dead_writers import break_locks
 from tests.peers.spark_process import SMALL
 
 NAMESPACE = "stream_sinks"
@@ -360,15 +361,6 @@ def test_other_sparks_write_batches(other_spark, spark, table, source, minor):
     other.sink(name(table), COLUMNS, source.folder, source.checkpoint)
     assert ids(table) == [0, 1, 2]
     assert epochs(table) == ["0", "1", "2"]
-
-
-def break_locks(catalog, table, until_s):
-    """As `icecomb locks break` does: the metastore keeps the locks of the dead for five minutes."""
-    deadline = time.monotonic() + until_s
-    while time.monotonic() < deadline:
-        for row in catalog.client.locks(*table.identifier):
-            catalog.client.unlock(row.lock_id)
-        time.sleep(0.05)
 
 
 WRITER = """
