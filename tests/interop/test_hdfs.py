@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import sys
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -311,3 +313,37 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     table.append(pa.table({"id": pa.array([4], pa.int64())}))
     assert ids(iceberg_java.sql("SELECT id FROM ice_turns.db.t")) == [1, 2, 3, 4]
     assert files.io.folders(metadata) == []
+
+
+def test_tasks_of_a_cancelled_statement_leave_no_file(lake, namespace, spark_on_hdfs, hdfs):
+    """They are interrupted, and HDFS does nothing for a thread that is."""
+    spark, name = spark_on_hdfs, f"{namespace}.cancelled"
+    spark.sql(
+        f"CREATE TABLE on_hdfs.{name} (id BIGINT, k BIGINT) "
+        "TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '100000')"
+    )
+    table = lake.load_table(name)
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    folder = hadoop.Path(f"{table.location()}/data")
+    system = folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+    def files():
+        return list(system.listStatus(folder)) if system.exists(folder) else []
+
+    def write():
+        spark.sparkContext.setJobGroup("cancelled", "a long statement", interruptOnCancel=True)
+        spark.sql(f"INSERT INTO on_hdfs.{name} SELECT id, hash(id) FROM range(0, {10**11}, 1, 2)")
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(write)
+        while len(files()) < 2:
+            assert not running.done(), running.exception()
+            time.sleep(0.05)
+        spark.sparkContext.cancelJobGroup("cancelled")
+        assert running.exception(120) is not None
+    deadline = time.monotonic() + 60
+    while files() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [each.getPath().getName() for each in files()] == []
+    assert table.refresh().scan().count() == 0
+    spark.sql(f"DROP TABLE on_hdfs.{name}")

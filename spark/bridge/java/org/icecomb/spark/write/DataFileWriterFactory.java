@@ -42,7 +42,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
     private final String filePrefix;
     private final Map<PartitionKey, DataFileWriter> open = new HashMap<>();
     private final List<WrittenFiles.DataFile> finished = new ArrayList<>();
-    private final List<Path> created = new ArrayList<>();
+    private final CreatedFiles created = new CreatedFiles();
     private PartitionKey currentKey;
     private DataFileWriter current;
 
@@ -78,8 +78,8 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
                 Locale.ROOT, "%s-%05d%s", filePrefix, created.size() + 1, files.suffix());
         String location = settings.location().of(key.toPath(settings.partition()), name);
         Path path = new Path(location);
-        created.add(path);
         Configuration conf = factory.hadoop().value().value();
+        created.add(path, conf);
         current = new DataFileWriter(conf, files, path, location, key);
         open.put(key, current);
       }
@@ -104,9 +104,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
         writer.abandon();
       }
       open.clear();
-      for (Path path : created) {
-        path.getFileSystem(factory.hadoop().value().value()).delete(path, false);
-      }
+      created.delete();
     }
 
     @Override

@@ -32,7 +32,7 @@ final class PositionDeleteWriter {
   private final String filePrefix;
   private final Map<Object, Unit> open = new HashMap<>();
   private final List<WrittenFiles.DeleteFile> finished = new ArrayList<>();
-  private final List<Path> created = new ArrayList<>();
+  private final CreatedFiles created = new CreatedFiles();
   private DataFileWriter writing;
   private UTF8String currentFile;
   private Unit currentUnit;
@@ -157,8 +157,8 @@ final class PositionDeleteWriter {
       location = settings.location().of(place.folder(), name);
       this.replaces = replaces;
       Path path = new Path(location);
-      created.add(path);
       Configuration conf = factory.hadoop().value().value();
+      created.add(path, conf);
       PartitionKey none = PartitionKey.of(List.of(), null);
       writing = new DataFileWriter(conf, settings.files(), path, location, none);
     }
@@ -189,8 +189,6 @@ final class PositionDeleteWriter {
       writing.abandon();
       writing = null;
     }
-    for (Path path : created) {
-      path.getFileSystem(factory.hadoop().value().value()).delete(path, false);
-    }
+    created.delete();
   }
 }
