@@ -196,7 +196,9 @@ def compare(
 def measure_scans(sparks: Sparks, arguments: Any) -> None:
     """Scans of one table, by all three."""
     for case, query in _SCANS.items():
-        _compare_scan(sparks, case, query, "events", _PEERS, arguments)
+        # so short that the first ones say how much is compiled yet
+        repeat = 40 if case == "point" else None
+        _compare_scan(sparks, case, query, "events", _PEERS, arguments, repeat)
     for case in ("filter", "group", "wide"):
         query = _SCANS[case].replace("max(ts), ", "")
         _compare_scan(sparks, f"orc {case}", query, "events_orc", _PEERS, arguments)
@@ -204,14 +206,20 @@ def measure_scans(sparks: Sparks, arguments: Any) -> None:
 
 
 def _compare_scan(
-    sparks: Sparks, case: str, query: str, table: str, peers: Sequence[str], arguments: Any
+    sparks: Sparks,
+    case: str,
+    query: str,
+    table: str,
+    peers: Sequence[str],
+    arguments: Any,
+    repeat: int | None = None,
 ) -> None:
     contestants = {
         peer: Contestant(peer, query.format(table if peer == "native" else f"lake.db.{table}"))
         for peer in peers
     }
     against = [pair for pair in _AGAINST if pair[1] in peers]
-    compare(sparks, case, contestants, against, arguments)
+    compare(sparks, case, contestants, against, arguments, repeat=repeat)
 
 
 def measure_deletes(sparks: Sparks, arguments: Any) -> None:

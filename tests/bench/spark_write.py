@@ -1,0 +1,240 @@
+"""Writing in Spark 4.1: icecomb beside plain Parquet, and beside Iceberg's runtime 1.12.
+
+    python -m tests.bench.spark_write --work build/bench/spark_write
+
+Three Sparks run at once, one for each peer, and take turns statement by statement. Plain Parquet is
+compressed as the tables are. After each statement the peers' tables must have the same rows.
+`commit_s` is what a statement takes after its last data file was written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from tests.bench.measure import Figures, expect, medians, parser, print_line, ratios
+from tests.bench.rows import COLUMNS, arrow_rows
+from tests.bench.spark_read import Contestant, Sparks
+
+_PEERS: Final = ("native", "icecomb", "iceberg")
+_AGAINST: Final = (("icecomb", "native"), ("icecomb", "iceberg"))
+_BLOCK: Final = 1_000_000
+_PARTITIONS: Final = 16
+_FILES: Final = 10_000
+_TYPES: Final = {"timestamptz": "timestamp"}
+_FIELDS: Final = ", ".join(f"{name} {_TYPES.get(kind, kind)}" for _, name, kind in COLUMNS)
+_NAMES: Final = ", ".join(name for _, name, _ in COLUMNS)
+_SUMS: Final = "SELECT count(*), sum(id), sum(l), sum(i) FROM {}"
+_HUNDREDTH: Final = "pmod(hash(id), 100) = {}"
+"""One row of a hundred, another one each turn, in all files."""
+
+
+class Writers:
+    """The Sparks of all peers, and the rows that they write.
+
+    Attributes:
+        rows: How many.
+    """
+
+    def __init__(self, work: Path, rows: int, stack: ExitStack) -> None:
+        self.rows = rows
+        self._work = work
+        self._sparks = Sparks(work, _PEERS, stack)
+        self.sql("icecomb", "CREATE NAMESPACE IF NOT EXISTS lake.db")
+        self.sql("native", "SET spark.sql.parquet.compression.codec=zstd")
+        self.source = f"parquet.`{_source(work, rows)}`"
+
+    def sql(self, peer: str, text: str) -> list[list[Any]]:
+        """The rows of a statement."""
+        return self._sparks.sql(peer, text)
+
+    def created(self, peer: str, name: str, more: str = "", partition: str = "") -> str:
+        """A new table of a peer, by the name that its Spark knows."""
+        fields = f"{_FIELDS}, p int" if partition == "p" else _FIELDS
+        clause = f"PARTITIONED BY ({partition})" if partition else ""
+        if peer == "native":
+            place = self._work / "native" / name
+            shutil.rmtree(place, ignore_errors=True)
+            self.sql(peer, f"DROP TABLE IF EXISTS {name}")
+            self.sql(
+                peer,
+                f"CREATE TABLE {name} ({fields}) USING parquet {clause} LOCATION '{place}'",
+            )
+            return name
+        table = f"lake.db.{name}_{peer}"
+        self.sql(peer, f"DROP TABLE IF EXISTS {table} PURGE")
+        self.sql(peer, f"CREATE TABLE {table} ({fields}) USING iceberg {clause} {more}")
+        return table
+
+    def timed(self, peer: str, table: str, text: str) -> Figures:
+        """What a statement took, and its commit."""
+        _, figures = self._sparks.timed(Contestant(peer, text))
+        ended = time.time()
+        if peer != "native":
+            data = self._work / "warehouse" / "db" / table.rpartition(".")[2] / "data"
+            figures["commit_s"] = ended - max(f.stat().st_mtime for f in data.rglob("*.parquet"))
+        return figures
+
+
+def _source(work: Path, rows: int) -> Path:
+    """The rows, in one file of Parquet, made once."""
+    path = work / f"rows-{rows}.parquet"
+    if not path.exists():
+        hidden = path.with_suffix(".part")
+        with pq.ParquetWriter(hidden, arrow_rows(1).schema) as writer:
+            for start in range(0, rows, _BLOCK):
+                writer.write_table(arrow_rows(min(_BLOCK, rows - start), start))
+        hidden.rename(path)
+    return path
+
+
+def _compare(
+    case: str,
+    peers: Sequence[str],
+    turns: int,
+    run: Callable[[str, int], tuple[Figures, list[list[Any]]]],
+) -> None:
+    """Run a statement by all in turn, the first time unmeasured, and print the line.
+
+    Args:
+        case: What is measured.
+        peers: Who runs it.
+        turns: How often it is measured.
+        run: Runs it, given who and the number of the turn; its figures, and what says whether it
+            was right.
+    """
+    runs: dict[str, list[Figures]] = {peer: [] for peer in peers}
+    for turn in range(turns + 1):
+        found: list[list[Any]] | None = None
+        for at in range(len(peers)):
+            peer = peers[(turn + at) % len(peers)]
+            figures, rows = run(peer, turn)
+            found = rows if found is None else found
+            expect(rows, found, f"{case}, {peer}")
+            if turn:
+                runs[peer].append(figures)
+    against = [pair for pair in _AGAINST if pair[1] in peers]
+    print_line(
+        "spark_write",
+        case=case,
+        ratio={f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in against},
+        **{peer: medians(each) for peer, each in runs.items()},
+    )
+
+
+def measure_append(writers: Writers, turns: int) -> None:
+    """All rows into a new table."""
+
+    def run(peer: str, _: int) -> tuple[Figures, list[list[Any]]]:
+        table = writers.created(peer, "appended")
+        text = f"INSERT INTO {table} SELECT {_NAMES} FROM {writers.source}"
+        return writers.timed(peer, table, text), writers.sql(peer, _SUMS.format(table))
+
+    _compare("append", _PEERS, turns, run)
+
+
+def measure_partitioned(writers: Writers, turns: int) -> None:
+    """All rows into a new table of 16 partitions, each written by one task."""
+
+    def run(peer: str, _: int) -> tuple[Figures, list[list[Any]]]:
+        table = writers.created(peer, "partitioned", partition="p")
+        shared = "DISTRIBUTE BY p" if peer == "native" else ""
+        text = (
+            f"INSERT INTO {table} SELECT * FROM (SELECT {_NAMES}, "
+            f"CAST(pmod(hash(id), {_PARTITIONS}) AS int) AS p FROM {writers.source}) {shared}"
+        )
+        return writers.timed(peer, table, text), writers.sql(peer, _SUMS.format(table))
+
+    _compare("append to 16 partitions", _PEERS, turns, run)
+
+
+def _changed(writers: Writers, case: str, mode: str, turns: int, statement: str) -> None:
+    """Statements that change one row of a hundred of a table, one after the other."""
+    name = f"{case}_{mode}".replace("-", "_").replace(" ", "_")
+    kind = case.lower()
+    tables = {}
+    for peer in _PEERS[1:]:
+        properties = f"TBLPROPERTIES ('format-version'='2', 'write.{kind}.mode'='{mode}')"
+        tables[peer] = writers.created(peer, name, properties)
+        writers.sql(peer, f"INSERT INTO {tables[peer]} SELECT {_NAMES} FROM {writers.source}")
+
+    def run(peer: str, turn: int) -> tuple[Figures, list[list[Any]]]:
+        table = tables[peer]
+        text = statement.format(
+            table=table,
+            source=writers.source,
+            these=_HUNDREDTH.format(turn),
+            rows=writers.rows,
+        )
+        return writers.timed(peer, table, text), writers.sql(peer, _SUMS.format(table))
+
+    _compare(f"{case}, {mode}", _PEERS[1:], turns, run)
+
+
+_MERGE: Final = (
+    "MERGE INTO {table} t USING ("
+    "SELECT IF(id % 10 = 0, id + {rows}, id) AS id, ts, i, l + 1 AS l, d, f, s, u "
+    "FROM {source} WHERE {these}) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+)
+
+
+def measure_merge(writers: Writers, turns: int) -> None:
+    """Upserts of one row of a hundred, of which a tenth is new."""
+    for mode in ("copy-on-write", "merge-on-read"):
+        _changed(writers, "MERGE", mode, turns, _MERGE)
+
+
+def measure_changes(writers: Writers, turns: int) -> None:
+    """UPDATE and DELETE of one row of a hundred."""
+    mode = "merge-on-read"
+    _changed(writers, "UPDATE", mode, turns, "UPDATE {table} SET l = l + 1 WHERE {these}")
+    _changed(writers, "DELETE", mode, turns, "DELETE FROM {table} WHERE {these}")
+
+
+def measure_commit(writers: Writers, turns: int) -> None:
+    """An append of 10,000 files of one row: look at `commit_s`."""
+
+    def run(peer: str, _: int) -> tuple[Figures, list[list[Any]]]:
+        more = (
+            "TBLPROPERTIES ('write.distribution-mode'='none', 'write.spark.fanout.enabled'='true')"
+        )
+        table = writers.created(peer, "files", more, partition="id")
+        text = f"INSERT INTO {table} SELECT {_NAMES} FROM {writers.source} WHERE id < {_FILES}"
+        return writers.timed(peer, table, text), writers.sql(peer, _SUMS.format(table))
+
+    _compare(f"append of {_FILES} files", _PEERS[1:], turns, run)
+
+
+_CASES: Final[Mapping[str, Callable[[Writers, int], None]]] = {
+    "append": measure_append,
+    "partitioned": measure_partitioned,
+    "merge": measure_merge,
+    "changes": measure_changes,
+    "commit": measure_commit,
+}
+
+
+def main() -> None:
+    """Print the lines."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--work", type=Path, required=True, help="for the tables")
+    arguments.add_argument("--rows", type=int, default=20_000_000)
+    arguments.add_argument("--cases", default=",".join(_CASES))
+    given = arguments.parse_args()
+    given.work = given.work.resolve()
+    given.work.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        writers = Writers(given.work, given.rows, stack)
+        for case in given.cases.split(","):
+            _CASES[case](writers, given.repeat)
+
+
+if __name__ == "__main__":
+    main()
