@@ -62,12 +62,8 @@ def create(readers, name, columns, file_format, version=2, more="", clause=""):
     )
 
 
-@pytest.fixture(scope="module")
-def kinds(file_format, readers):
-    """Every type, v1, some rows before and some after the schema and the spec changed."""
-    name = f"kinds_{file_format}"
-    create(readers, name, KINDS, file_format, version=1, clause="PARTITIONED BY (b)")
-    readers.java_sql(f"INSERT INTO {{ns}}.{name} SELECT {VALUES} FROM range(0, 40)")
+def evolve(sql, name):
+    """Change the schema and the spec of a table of all kinds, and add two rows."""
     for change in (
         "ALTER COLUMN i TYPE BIGINT",
         "ALTER COLUMN f TYPE DOUBLE",
@@ -82,12 +78,21 @@ def kinds(file_format, readers):
         "ADD COLUMN extra STRUCT<x: INT, y: STRING> FIRST",
         "ALTER COLUMN dec18 FIRST",
     ):
-        readers.java_sql(f"ALTER TABLE {{ns}}.{name} {change}")
-    readers.java_sql(f"ALTER TABLE {{ns}}.{name} REPLACE PARTITION FIELD b WITH bucket(2, id)")
-    readers.java_sql(
+        sql(f"ALTER TABLE {{ns}}.{name} {change}")
+    sql(f"ALTER TABLE {{ns}}.{name} REPLACE PARTITION FIELD b WITH bucket(2, id)")
+    sql(
         f"INSERT INTO {{ns}}.{name} (id, i2, extra, st) VALUES (99, 'new', named_struct('x', 1, 'y', NULL), "
         "named_struct('was_x', 5, 'y z', NULL, 'deep', NULL)), (100, NULL, NULL, NULL)"
     )
+
+
+@pytest.fixture(scope="module")
+def kinds(file_format, readers):
+    """Every type, v1, some rows before and some after the schema and the spec changed."""
+    name = f"kinds_{file_format}"
+    create(readers, name, KINDS, file_format, version=1, clause="PARTITIONED BY (b)")
+    readers.java_sql(f"INSERT INTO {{ns}}.{name} SELECT {VALUES} FROM range(0, 40)")
+    evolve(readers.java_sql, name)
     return name
 
 

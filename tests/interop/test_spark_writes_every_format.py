@@ -10,7 +10,7 @@ import pytest
 
 from icecomb.format.spec.single_value import from_bytes
 from tests.interop.test_file_formats import SCHEMA, frame
-from tests.interop.test_spark_reads_everything import FILTERS, KINDS, VALUES
+from tests.interop.test_spark_reads_everything import FILTERS, KINDS, VALUES, evolve
 
 WRITTEN = ["orc", "avro", "parquet"]
 NUMBERS = itertools.count(1)
@@ -39,26 +39,7 @@ def kinds(file_format, readers):
     name = f"written_kinds_{file_format}"
     create(readers, name, KINDS, file_format, clause="PARTITIONED BY (b)")
     readers.spark_sql(f"INSERT INTO {{ns}}.{name} SELECT {VALUES} FROM range(0, 40)")
-    for change in (
-        "ALTER COLUMN i TYPE BIGINT",
-        "ALTER COLUMN f TYPE DOUBLE",
-        "ALTER COLUMN dec9 TYPE DECIMAL(20,2)",
-        "RENAME COLUMN s TO i2",
-        "RENAME COLUMN st.x TO was_x",
-        "ALTER COLUMN st.was_x TYPE BIGINT",
-        "ADD COLUMN st.deep.more STRUCT<n: INT>",
-        "ADD COLUMN ls.element.c DOUBLE FIRST",
-        "DROP COLUMN bi",
-        "ADD COLUMN bi STRING",
-        "ADD COLUMN extra STRUCT<x: INT, y: STRING> FIRST",
-        "ALTER COLUMN dec18 FIRST",
-    ):
-        readers.spark_sql(f"ALTER TABLE {{ns}}.{name} {change}")
-    readers.spark_sql(f"ALTER TABLE {{ns}}.{name} REPLACE PARTITION FIELD b WITH bucket(2, id)")
-    readers.spark_sql(
-        f"INSERT INTO {{ns}}.{name} (id, i2, extra, st) VALUES (99, 'new', named_struct('x', 1, 'y', NULL), "
-        "named_struct('was_x', 5, 'y z', NULL, 'deep', NULL)), (100, NULL, NULL, NULL)"
-    )
+    evolve(readers.spark_sql, name)
     return name
 
 
