@@ -10,6 +10,9 @@ from icecomb.format.errors import (
     ConfigurationError as ConfigurationError,
 )
 from icecomb.format.errors import (
+    ConflictError as ConflictError,
+)
+from icecomb.format.errors import (
     CorruptFileError as CorruptFileError,
 )
 from icecomb.format.errors import (

@@ -43,6 +43,16 @@ class ValidationError(IcecombError, ValueError):
     """An argument or a requested change contradicts the table or the specification."""
 
 
+class ConflictError(ValidationError):
+    """Other commits contradict a change that began before them: proven that nothing was committed.
+
+    ``context`` has ``snapshot_ids``, those commits, the oldest first, as far as they are known;
+    ``file_count``, how many files contradict the change; and ``path``, one of them.
+    """
+
+    retryable = True
+
+
 class SchemaError(ValidationError):
     """A schema, or a change of one, is not valid."""
 

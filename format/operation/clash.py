@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import ConflictError
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -19,7 +19,7 @@ _FILES: Final = 3
 
 def clash_error(
     what: str, found: Iterable[tuple[int | None, str]], table: TableMetadata, hint: str
-) -> ValidationError | None:
+) -> ConflictError | None:
     """Why a change is refused: which commits were first, and with what files.
 
     Args:
@@ -30,8 +30,7 @@ def clash_error(
         hint: What the reader can do.
 
     Returns:
-        The error; None when there are no such files. Its context has ``snapshot_ids``, the oldest
-        first, ``path``, one of the files, and ``file_count``.
+        The error; None when there are no such files.
     """
     files: dict[int | None, list[str]] = {}
     for snapshot_id, path in found:
@@ -49,7 +48,7 @@ def clash_error(
         more = sum(len(files[each]) for each in rest)
         told.append(f"{len(rest)} more {_plural('commit', len(rest))}: {_counted(more)}")
     first = known[0].snapshot_id if known else next(iter(files))
-    return ValidationError(
+    return ConflictError(
         f"{what}: {'; '.join(told)}",
         hint=hint,
         snapshot_ids=tuple(each.snapshot_id for each in known),

@@ -105,7 +105,7 @@ class History:
             partitions: In which partitions; None is all.
 
         Raises:
-            ValidationError: Names the commits and their files, as all of these errors do.
+            ConflictError: Names the commits and their files, as all of these errors do.
         """
         self._refuse(
             f"Found conflicting files that can contain {_target(expression, partitions)}",
@@ -121,7 +121,7 @@ class History:
         """Refuse when data files were removed that may have held matching rows.
 
         Raises:
-            ValidationError: They were.
+            ConflictError: They were.
         """
         self._refuse(
             f"Found conflicting deleted files that can contain {_target(expression, partitions)}",
@@ -137,7 +137,7 @@ class History:
         """Refuse when delete files were added that may apply to matching rows.
 
         Raises:
-            ValidationError: They were.
+            ConflictError: They were.
         """
         if self.base.format_version < 2:
             return
@@ -164,7 +164,7 @@ class History:
                 an old data sequence number.
 
         Raises:
-            ValidationError: They were.
+            ConflictError: They were.
         """
         if not files or self.base.format_version < 2:
             return
@@ -201,7 +201,7 @@ class History:
             ignore_deletes: Files removed by a `delete` snapshot do no harm.
 
         Raises:
-            ValidationError: One did.
+            ConflictError: One did.
         """
         if not paths:
             return
@@ -220,7 +220,7 @@ class History:
             content: What they are.
 
         Raises:
-            ValidationError: Always.
+            ConflictError: Always.
         """
         kind = (content, ManifestEntryStatus.DELETED)
         removed: dict[str, int | None] = dict.fromkeys(paths)

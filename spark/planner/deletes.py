@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from icecomb.format.errors import UnsupportedError
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.format.cancellation import pause
+from icecomb.format.errors import ConflictError, UnsupportedError
 from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.audit import place_of
@@ -13,6 +17,10 @@ from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Po
 from icecomb.spark.planner.snapshot_properties import snapshot_properties
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.table_change import check_same_table
+
+if TYPE_CHECKING:
+    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.spark.planner.states import TableState
 
 
 class Deletes:
@@ -35,14 +43,18 @@ class Deletes:
         """See `DeleteWhere`.
 
         Files whose every row matches go unread; of others, rows go as ``write.delete.mode`` says.
+        Nothing but the table is read for it: it is made anew where others contradict it meanwhile,
+        as often as ``commit.retry.num-retries`` says.
 
         Raises:
             UnsupportedError: A filter is not understood exactly, or the table is a version.
-            ValidationError: Others contradicted the change meanwhile, or the session's settings
-                of write-audit-publish do.
+            ConflictError: Others contradicted the change each time.
+            ValidationError: The session's settings of write-audit-publish contradict it.
             CommitFailedError: Certainly not committed.
             CommitStateUnknownError: It cannot be told.
         """
+        from icecomb.catalog.commit import RetrySettings
+
         state = self._states.find(request.reference)
         if state.is_read_only:
             raise UnsupportedError(
@@ -50,6 +62,14 @@ class Deletes:
                 hint="delete from the table itself, or from a branch of it (….branch_name)",
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)
+        settings = RetrySettings.of(state.metadata.properties, locked=True)
+        for attempt in range(1, settings.retries + 1):
+            with suppress(ConflictError):
+                return self._delete(state, request, rows)
+            pause(settings.pause(attempt))
+        return self._delete(state, request, rows)
+
+    def _delete(self, state: TableState, request: DeleteWhere, rows: BooleanExpression) -> Done:
         table = self._catalogs.load_table(state.catalog, state.identifier)
         check_same_table(table, str(state.metadata.table_uuid))
         rows = ColumnNames(state.schema).now(rows, table.metadata.schema())

@@ -71,6 +71,15 @@ class SparkProcess:
         columns, *rows = self._ask({"sql": text, "columns": "yes"})
         return [(name, kind) for name, kind in columns], rows
 
+    def prepare(self, text: str) -> int:
+        """Plans a statement on the tables as they are now; the answer is for `run`."""
+        [[number]] = self._ask({"prepare": text})
+        return int(number)
+
+    def run(self, number: int) -> None:
+        """Runs a statement that was planned before."""
+        self._ask({"run": number})
+
     @property
     def pid(self) -> int:
         """Of the driver's Python, whose children are the rest."""

@@ -4,7 +4,8 @@ Runs with that environment's interpreter, in which only pyspark is installed. Th
 as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; {"plan": table, "where": text or null}
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
 "into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
-"checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table, a file a batch. Answers: {"rows": [...]} or {"error": text}.
+"checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table, a file a batch; {"prepare": text} for a
+statement that {"run": number} runs later. Answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -16,6 +17,8 @@ import uuid
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+PREPARED: list[Any] = []
 
 
 def plain(value: object) -> object:
@@ -119,6 +122,15 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
         return sink(spark, request)
     if "delete" in request:
         return delete_by_values(spark, request)
+    if "prepare" in request or "run" in request:
+        # beside this file where it is a script, which it is whenever it answers
+        from prepared_statement import prepare, run
+
+        if "run" in request:
+            run(PREPARED[request["run"]])
+            return []
+        PREPARED.append(prepare(spark, request["prepare"]))
+        return [[len(PREPARED) - 1]]
     if "plan" in request:
         return plan(spark, request["plan"], request["where"])
     found = spark.sql(request["sql"])

@@ -11,10 +11,13 @@ import pytest
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
+    ConflictError,
     ExpressionError,
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.row_changes import table_delete
+from icecomb.format.row_changes.table_delete import delete_rows
 from icecomb.format.spec.types import DecimalType
 from tests.spark.planner.protocol import NAMESPACE
 
@@ -165,6 +168,45 @@ def test_a_delete_removes_the_rows_of_the_columns_that_its_statement_saw(planner
     planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
     rows = numbers.refresh().scan(selected_fields=("n", "id")).to_arrow()
     assert sorted(zip(*rows.to_pydict().values(), strict=True)) == [(2, 2), (3, 1)]
+
+
+def test_a_delete_is_made_anew_where_others_add_rows_meanwhile(planner, table, monkeypatch):
+    loaded = planner.load(table.identifier[-1])
+    begun = []
+
+    def delete(target, rows):
+        change = delete_rows(target, rows)
+        begun.append(change)
+        if len(begun) < 3:
+            table.refresh().append(ROWS.slice(0, 1))
+        return change
+
+    monkeypatch.setattr(table_delete, "delete_rows", delete)
+    planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
+    assert len(begun) == 3
+    assert ids(table) == [2, 3]
+    files = {task.file.file_path for task in table.scan().plan_files()}
+    made = {file.file_path for change in begun for file in change.data_files}
+    assert made & files == {file.file_path for file in begun[-1].data_files}
+    assert not any(table.io.exists(path) for path in made - files)
+
+
+def test_a_delete_that_others_contradict_each_time_is_refused(planner, table, monkeypatch):
+    with table.update_properties() as update:
+        update.set("commit.retry.num-retries", "1")
+        update.set("commit.retry.min-wait-ms", "0")
+    loaded = planner.load(table.identifier[-1])
+
+    def delete(target, rows):
+        change = delete_rows(target, rows)
+        table.refresh().append(ROWS.slice(0, 1))
+        return change
+
+    monkeypatch.setattr(table_delete, "delete_rows", delete)
+    with pytest.raises(ConflictError, match="can contain records matching id = 1") as refused:
+        planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
+    assert refused.value.retryable
+    assert ids(table) == [1, 1, 1, 2, 3]
 
 
 @pytest.mark.parametrize("others", [{"id": 1, "n": 9}, {"id": 9, "n": 1}])
