@@ -111,6 +111,14 @@ class ReadOptions(Options):
         if not chosen or state.time_travel or state.branch is not None:
             return state.scan()
         check_shows_one_snapshot(state)
+        return self._chosen_scan(state)
+
+    def _chosen_scan(self, state: TableState) -> TableScan:
+        """What the one option selects that chooses a state.
+
+        Raises:
+            NoSuchSnapshotError: There is no such state.
+        """
         if (name := self.text("branch") or self.text("tag")) is not None:
             return use_ref(state, name)
         base = TableScan(state.metadata, state.io)
@@ -153,10 +161,9 @@ class ReadOptions(Options):
             )
 
     def _agrees(self, state: TableState, chosen: list[str]) -> bool:
+        """Whether an option selects what the name does: some say the same twice."""
         if state.time_travel:
-            return chosen == [_SNAPSHOT_ID.key] and (
-                self._number(_SNAPSHOT_ID) == state.travelled_to
-            )
+            return bool(chosen) and self._chosen_scan(state).snapshot_id == state.travelled_to
         return state.branch is None or (
             chosen == ["branch"] and self._options["branch"] == state.branch
         )

@@ -233,6 +233,16 @@ def test_options_that_contradict_the_name_of_the_table_are_refused(planner, stor
             planner.plan(loaded, **options)
 
 
+def test_options_may_say_again_what_the_name_of_the_table_says(planner, story):
+    kept, side = (load(planner, below(story, name)) for name in ("tag_kept", "branch_side"))
+    for loaded, options in (
+        (kept, {"tag": "kept"}),
+        (kept, {"snapshot-id": str(story.first)}),
+        (side, {"branch": "side"}),
+    ):
+        assert planner.plan(loaded, **options) == planner.plan(loaded)
+
+
 def test_options_that_are_no_numbers_or_name_nothing_are_refused(planner, story):
     plain = planner.load(story.name)
     for option in ("snapshot-id", "as-of-timestamp", "start-snapshot-id", "batch-size"):
