@@ -95,6 +95,16 @@ class SparkProcess:
         places = {"source": str(source), "checkpoint": str(checkpoint)}
         self._ask({"sink": table, "schema": schema, **places, "options": options})
 
+    def function(self, name: str, code: str, kind: str) -> None:
+        """Makes a function of SQL of the function of that name in some code.
+
+        Args:
+            name: Of the function.
+            code: Python, which tasks need nothing else for.
+            kind: What it gives, as SQL names types.
+        """
+        self._ask({"function": name, "code": code, "kind": kind})
+
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()

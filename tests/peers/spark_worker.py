@@ -5,7 +5,8 @@ as JSON. Requests: {"sql": text}, with "columns" for their names and types as th
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
 "into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
 "checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table, a file a batch; {"prepare": text} for a
-statement that {"run": number} runs later. Answers: {"rows": [...]} or {"error": text}.
+statement that {"run": number} runs later; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
+that name. Answers: {"rows": [...]} or {"error": text}.
 """
 
 import datetime as dt
@@ -115,6 +116,14 @@ def sink(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     return []
 
 
+def function(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    """Registers a function; one of a module that tasks could not import goes with them."""
+    module: dict[str, Any] = {"__name__": "__main__"}
+    exec(request["code"], module)  # noqa: S102 - the tests' own
+    spark.udf.register(request["function"], module[request["function"]], request["kind"])
+    return []
+
+
 def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     if "stream" in request:
         return stream(spark, request)
@@ -131,6 +140,8 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
             return []
         PREPARED.append(prepare(spark, request["prepare"]))
         return [[len(PREPARED) - 1]]
+    if "function" in request:
+        return function(spark, request)
     if "plan" in request:
         return plan(spark, request["plan"], request["where"])
     found = spark.sql(request["sql"])

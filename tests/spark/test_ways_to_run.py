@@ -17,6 +17,7 @@ from icecomb.spark.jar import spark_home
 from tests.environments import ROOT
 from tests.peers import spark_programs
 from tests.peers.ports import free_ports
+from tests.peers.standalone_spark import StandaloneSpark
 
 pytestmark = pytest.mark.jvm
 
@@ -114,8 +115,7 @@ def test_spark_submit_in_cluster_mode_runs_where_the_cluster_puts_the_driver(
 ):
     conf = lines(**place, python=ARCHIVED_PYTHON, deploy_mode="cluster")
     assert not any(sys.prefix in each for each in conf if "spark.jars" not in each)
-    with ExitStack() as stack:
-        master = stack.enter_context(_standalone(tmp_path, without_python))
+    with StandaloneSpark(tmp_path, without_python) as master:
         spark_programs.run(
             "spark-submit",
             *("--master", master, "--deploy-mode", "cluster", "--executor-memory", "512m"),
@@ -190,31 +190,3 @@ def test_the_spark_shell_reads_what_it_wrote(place, namespace, tmp_path):
         given=typed,
     )
     assert "ANSWER 42" in seen
-
-
-def _standalone(folder, env):
-    """A master and a worker; the drivers and executors they start find no Python."""
-    return _Standalone(folder, env)
-
-
-class _Standalone(ExitStack):
-    def __init__(self, folder, env):
-        super().__init__()
-        self._folder, self._env = folder, env
-
-    def __enter__(self):
-        super().__enter__()
-        port, web, at, worker_web = free_ports(4)
-        deploy = "org.apache.spark.deploy"
-        java = str(spark_home().path / "bin" / "spark-class")
-        env = {**self._env, "SPARK_DAEMON_MEMORY": "160m"}
-        host = ["--host", "127.0.0.1"]
-        master = [f"{deploy}.master.Master", *host, "--port", str(port), "--webui-port", str(web)]
-        worker = [f"{deploy}.worker.Worker", *host, "--port", str(at)]
-        worker += ["--webui-port", str(worker_web), "--cores", "2", "--memory", "2g"]
-        worker += ["--work-dir", str(self._folder / "work"), f"spark://127.0.0.1:{port}"]
-        for name, command, listens in (("master", master, port), ("worker", worker, at)):
-            log = self._folder / f"{name}.log"
-            started = spark_programs.serving([java, *command], listens, log, env, self._folder)
-            self.enter_context(started)
-        return f"spark://127.0.0.1:{port}"
