@@ -316,7 +316,7 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
 
 
 def test_tasks_of_a_cancelled_statement_leave_no_file(lake, namespace, spark_on_hdfs, hdfs):
-    """They are interrupted, and HDFS does nothing for a thread that is."""
+    """They are interrupted, and delete their files themselves."""
     spark, name = spark_on_hdfs, f"{namespace}.cancelled"
     spark.sql(
         f"CREATE TABLE on_hdfs.{name} (id BIGINT, k BIGINT) "

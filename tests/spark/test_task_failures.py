@@ -150,7 +150,7 @@ def test_each_row_is_written_once_when_an_attempt(
     expected = Counter(itertools.chain.from_iterable(EFFECTS[command](i) for i in range(ROWS)))
     assert fallible.rows(table) == expected
     if mishap == "loses its executor":
-        # nobody knows of that file: it is for `remove_orphan_files`
+        # nobody knows of that file
         assert len(fallible.surplus(table)) <= 1
         return
     # whoever was second is told so when the statement is done already

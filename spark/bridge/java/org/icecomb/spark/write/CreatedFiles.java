@@ -23,8 +23,8 @@ final class CreatedFiles {
   }
 
   /**
-   * Deletes all of them, whatever becomes of each. A task that is killed is interrupted, and file
-   * systems do nothing for a thread that is: it is not while they are deleted, and is again
+   * Deletes all of them, whatever becomes of each. A task that is killed is interrupted, and
+   * Hadoop's calls give up in a thread that is: it is not while they are deleted, and is again
    * afterwards.
    */
   void delete() throws IOException {
