@@ -240,7 +240,7 @@ def test_options_may_say_again_what_the_name_of_the_table_says(planner, story):
         (kept, {"snapshot-id": str(story.first)}),
         (side, {"branch": "side"}),
     ):
-        assert planner.plan(loaded, **options) == planner.plan(loaded)
+        assert planner.plan(loaded, **options)["files"] == planner.plan(loaded)["files"]
 
 
 def test_options_that_are_no_numbers_or_name_nothing_are_refused(planner, story):
