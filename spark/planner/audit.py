@@ -2,7 +2,8 @@
 
 As Iceberg Java has it: on tables with the property ``write.wap.enabled``, a session with
 ``spark.wap.id`` stages its changes, which no branch shows before they are published, and one with
-``spark.wap.branch`` writes to that branch and reads it once it is there.
+``spark.wap.branch`` writes to that branch and reads it once it is there. A statement that names a
+branch writes to that one.
 """
 
 from __future__ import annotations
@@ -85,28 +86,24 @@ def place_of(audit: Audit, metadata: TableMetadata, named: str | None = None) ->
         named: The branch that the statement names itself.
 
     Raises:
-        ValidationError: Two of these say where, or a setting is empty.
+        ValidationError: Both settings say where, or one is empty.
     """
     if not is_audited(metadata):
         return Place(named or MAIN_BRANCH)
-    if audit.wap_id is not None and audit.wap_branch is not None:
+    # a branch that is named is asked for before the session's, as Iceberg Java has it from 1.11 on
+    wap_branch = audit.wap_branch if named is None else None
+    if audit.wap_id is not None and wap_branch is not None:
         raise ValidationError(
             f"Cannot set both WAP ID and branch: {_ID} is {audit.wap_id!r}, {_BRANCH} is "
-            f"{audit.wap_branch!r}",
+            f"{wap_branch!r}",
             hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change",
         )
-    if audit.wap_branch is not None and named is not None:
+    if "" in (audit.wap_id, wap_branch):
         raise ValidationError(
-            f"Cannot write to both branch and WAP branch: the branch is {named!r}, {_BRANCH} "
-            f"is {audit.wap_branch!r}",
-            hint=f"RESET {_BRANCH}, or leave the branch out",
-        )
-    if "" in (audit.wap_id, audit.wap_branch):
-        raise ValidationError(
-            f"{_ID if audit.wap_branch is None else _BRANCH} is set, but empty",
+            f"{_ID if wap_branch is None else _BRANCH} is set, but empty",
             hint="give it a name, or RESET it",
         )
-    return Place(audit.wap_branch or named or MAIN_BRANCH, audit.wap_id)
+    return Place(wap_branch or named or MAIN_BRANCH, audit.wap_id)
 
 
 def check_read(audit: Audit, state: TableState) -> None:

@@ -167,13 +167,43 @@ def test_both_settings_at_once_are_refused_for_writes_as_iceberg_java_does(
         iceberg_java.sql("RESET spark.wap.branch")
 
 
-def test_a_branch_in_the_write_options_is_refused_beside_the_setting(spark, table):
-    with (
-        settings(spark, branch="audit"),
-        pytest.raises(PySparkException, match="both branch and WAP branch"),
-    ):
+@pytest.mark.parametrize("kind", ["insert", "delete rows", "update", "merge"])
+@pytest.mark.parametrize("also", [{}, {"wap_id": "beside"}], ids=["a branch", "both settings"])
+def test_a_branch_that_is_named_comes_before_that_of_the_setting_as_in_iceberg_java(
+    spark, catalog, iceberg_java, table, kind, also
+):
+    """With spark.wap.id beside it the change is staged, on what the named branch shows."""
+    spark.sql(f"ALTER TABLE lake.{table} CREATE BRANCH ours")
+    spark.sql(f"ALTER TABLE lake.{table} CREATE BRANCH theirs")
+    statement, after = STATEMENTS[kind]
+    with settings(spark, branch="audit", **also):
+        spark.sql(statement.format(t=f"lake.{table}.branch_ours"))
+    iceberg_java.sql("SET spark.wap.branch = audit")
+    iceberg_java.sql("SET spark.wap.id = beside" if also else "RESET spark.wap.id")
+    try:
+        iceberg_java.sql(statement.format(t=f"ice.{table}.branch_theirs"))
+    finally:
+        iceberg_java.sql("RESET spark.wap.id")
+        iceberg_java.sql("RESET spark.wap.branch")
+    shown = {
+        branch: java(iceberg_java, table, f"VERSION AS OF '{branch}'")
+        for branch in ("ours", "theirs")
+    }
+    assert shown["ours"] == shown["theirs"] == (BEFORE if also else sorted(after))
+    loaded = catalog.load_table(table)
+    assert loaded.refs().keys() == {"main", "ours", "theirs"}
+    staged = [s for s in loaded.snapshots() if s.summary.get("wap.id") == "beside"]
+    assert len(staged) == (2 if also else 0)
+    assert found(spark, table) == BEFORE
+
+
+def test_the_branch_of_the_write_options_comes_before_that_of_the_setting(spark, catalog, table):
+    with settings(spark, branch="audit"):
         spark.table(f"lake.{table}").writeTo(f"lake.{table}").option("branch", "other").append()
     assert found(spark, table) == BEFORE
+    assert catalog.load_table(table).refs().keys() == {"main", "other"}
+    version = spark.sql(f"SELECT * FROM lake.{table} VERSION AS OF 'other' ORDER BY id, k")
+    assert [list(row) for row in version.collect()] == sorted([*BEFORE, *BEFORE])
 
 
 @pytest.mark.parametrize("setting", [{"branch": ""}, {"wap_id": ""}, {"branch": "kept"}])
