@@ -10,6 +10,8 @@ object. Field ids travel there, because in Iceberg ids decide and names are only
   own;
 * ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]``
   where a ``binary`` column holds 4;
+* ``icecomb.nested.types``: the same of list elements, map keys and values, by the paths of their
+  ids;
 * ``comment``: the field's doc.
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
@@ -25,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -50,7 +52,10 @@ from icecomb.format.spec.types import (
 FIELD_ID: Final = "parquet.field.id"
 NESTED_IDS: Final = "icecomb.nested.ids"
 ICEBERG_TYPE: Final = "icecomb.type"
+NESTED_TYPES: Final = "icecomb.nested.types"
 COMMENT: Final = "comment"
+
+_MARKED: Final = (UUIDType, FixedType)
 
 _SQL_NAMES: Final = {"integer": "INT", "long": "BIGINT"}
 _TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
@@ -105,14 +110,14 @@ def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
     if isinstance(iceberg_type, ListType):
         return {
             "type": "array",
-            "elementType": _nested_type(iceberg_type.element_type),
+            "elementType": spark_type(iceberg_type.element_type),
             "containsNull": not iceberg_type.element_required,
         }
     if isinstance(iceberg_type, MapType):
         return {
             "type": "map",
-            "keyType": _nested_type(iceberg_type.key_type),
-            "valueType": _nested_type(iceberg_type.value_type),
+            "keyType": spark_type(iceberg_type.key_type),
+            "valueType": spark_type(iceberg_type.value_type),
             "valueContainsNull": not iceberg_type.value_required,
         }
     if isinstance(iceberg_type, DecimalType):
@@ -168,9 +173,12 @@ def iceberg_type(spark_json: str | Mapping[str, Any], ids: Iterator[int]) -> Ice
 
 def _spark_field(field: NestedField) -> dict[str, Any]:
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
-    if nested := dict(_nested_ids(field.field_type, "")):
-        metadata[NESTED_IDS] = nested
-    if isinstance(field.field_type, UUIDType | FixedType):
+    nested = list(_nested(field.field_type, ""))
+    if nested:
+        metadata[NESTED_IDS] = {path: field_id for path, field_id, _ in nested}
+    if marked := {path: str(kind) for path, _, kind in nested if isinstance(kind, _MARKED)}:
+        metadata[NESTED_TYPES] = marked
+    if isinstance(field.field_type, _MARKED):
         metadata[ICEBERG_TYPE] = str(field.field_type)
     if field.doc:
         metadata[COMMENT] = field.doc
@@ -182,21 +190,13 @@ def _spark_field(field: NestedField) -> dict[str, Any]:
     }
 
 
-def _nested_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
-    """The type of an element, key or value: no field is there to say that text is a uuid's."""
-    return "binary" if isinstance(iceberg_type, UUIDType) else spark_type(iceberg_type)
-
-
-def _nested_ids(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int]]:
-    """Ids of elements, keys and values that hang below a field with no struct in between."""
-    if isinstance(iceberg_type, ListType):
-        yield f"{prefix}element", iceberg_type.element_id
-        yield from _nested_ids(iceberg_type.element_type, f"{prefix}element.")
-    elif isinstance(iceberg_type, MapType):
-        yield f"{prefix}key", iceberg_type.key_id
-        yield from _nested_ids(iceberg_type.key_type, f"{prefix}key.")
-        yield f"{prefix}value", iceberg_type.value_id
-        yield from _nested_ids(iceberg_type.value_type, f"{prefix}value.")
+def _nested(iceberg_type: IcebergType, prefix: str) -> Iterator[tuple[str, int, IcebergType]]:
+    """Path, id and type of elements, keys and values below a field with no struct in between."""
+    if isinstance(iceberg_type, ListType | MapType):
+        for inner in children(iceberg_type):
+            path = f"{prefix}{inner.name}"
+            yield path, inner.field_id, inner.field_type
+            yield from _nested(inner.field_type, f"{path}.")
 
 
 def _iceberg_fields(

@@ -99,18 +99,18 @@ def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _arrow_type(kind: pa.DataType, *, is_field: bool = True) -> pa.DataType:
+def _arrow_type(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    def inner(field: pa.Field, *, is_field: bool = False) -> pa.Field:
-        return field.with_type(_arrow_type(field.type, is_field=is_field))
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_arrow_type(field.type))
 
     if kind == pa.uuid():
-        return pa.string() if is_field else pa.binary()
+        return pa.string()
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
-        return pa.struct([inner(field, is_field=True) for field in kind])
+        return pa.struct([inner(field) for field in kind])
     if pa.types.is_list(kind):
         return pa.list_(inner(kind.value_field))
     if pa.types.is_map(kind):
@@ -124,7 +124,7 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if isinstance(value, uuid.UUID):
-        return str(value) if kind == pa.string() else value.bytes
+        return str(value)
     if pa.types.is_struct(kind):
         return {field.name: _value(value[field.name], field.type) for field in kind}
     if pa.types.is_list(kind):

@@ -14,13 +14,12 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.spec.partition import PartitionSpec
-from icecomb.format.spec.schema import Schema, children, walk
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.table_property import (
     DATA_FORMAT,
     TARGET_FILE_BYTES,
 )
-from icecomb.format.spec.types import FixedType, ListType, MapType, UUIDType
 from icecomb.spark.partitioning import name_path, transform_parts
 from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
@@ -329,24 +328,6 @@ def _check_writable(state: TableState, request: BeginWrite) -> None:
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
-    if request.operation != CHANGE_ROWS or request.command != "delete":
-        _check_elements(state)
-
-
-def _check_elements(state: TableState) -> None:
-    """Spark knows such elements only as binary, and would write them with no fixed length."""
-    schema = state.metadata.schema()
-    for field in walk(schema.as_struct()):
-        if not isinstance(field.field_type, ListType | MapType):
-            continue
-        for inner in children(field.field_type):
-            if isinstance(inner.field_type, UUIDType | FixedType):
-                name = schema.find_column_name(inner.field_id)
-                raise UnsupportedError(
-                    f"Table {state.name}: Spark cannot write {name}, a {inner.field_type} "
-                    "directly in a list or map",
-                    hint="append to it from Python, or put the value into a struct",
-                )
 
 
 def _layout(metadata: TableMetadata, request: BeginWrite, options: Options) -> Layout:

@@ -8,7 +8,19 @@ import struct
 
 import pytest
 
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.types import (
+    FixedType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UUIDType,
+)
+from tests.interop.conftest import ordered
 from tests.interop.test_file_formats import SCHEMA, frame
 from tests.interop.test_spark_reads_everything import FILTERS, KINDS, VALUES, evolve
 
@@ -92,6 +104,88 @@ def test_types_that_only_iceberg_has_and_required_fields(readers, file_format):
     if file_format == "orc":
         # PyIceberg reads no Avro, and of ORC no fixed values and moments far from now
         readers.agree(name, columns="id, b, i, f, d, dec9, dec18, dec38, day, s, bi, st, li, mk")
+
+
+U = "lower(concat(lpad(hex({n}), 8, '0'), '-0000-4000-8000-', lpad(hex({n}), 12, 'f')))"
+F = "unhex(lpad(hex({n}), 6, '0'))"
+INSIDE = {
+    "lu": (ListType(101, UUIDType()), f"transform(given, n -> {U})"),
+    "lf": (ListType(102, FixedType(3)), f"transform(given, n -> {F})"),
+    "mk": (
+        MapType(103, UUIDType(), 104, FixedType(3)),
+        f"map_from_entries(transform(array_compact(given), n -> struct({U}, {F})))",
+    ),
+    "mv": (
+        MapType(105, StringType(), 106, UUIDType()),
+        f"map_from_entries(transform(given, (n, i) -> struct(string(i), {U})))",
+    ),
+    "deep": (
+        ListType(107, MapType(108, StringType(), 109, ListType(110, UUIDType()))),
+        f"array(NULL, map('a', transform(given, n -> {U}), 'b', NULL))",
+    ),
+    "ls": (
+        ListType(
+            111,
+            StructType(
+                (
+                    NestedField(112, "u", UUIDType()),
+                    NestedField(113, "n", ListType(114, FixedType(3))),
+                )
+            ),
+        ),
+        f"transform(given, n -> IF(n % 5 = 0, NULL, struct({U}, array({F}, NULL))))",
+    ),
+    "st": (
+        StructType((NestedField(115, "u", ListType(116, UUIDType())),)),
+        f"struct(transform(given, n -> {U}))",
+    ),
+}
+"""Columns with uuids and fixed values inside, and what makes them of a list of numbers."""
+
+
+def test_uuids_and_fixed_values_directly_in_lists_and_maps(readers, file_format):
+    fields = [NestedField(1, "id", LongType())]
+    fields += [NestedField(n, name, kind) for n, (name, (kind, _)) in enumerate(INSIDE.items(), 2)]
+    ours, theirs = f"inside_{file_format}", f"inside_java_{file_format}"
+    properties = {"write.format.default": file_format, "write.parquet.page-row-limit": "100"}
+    for name in (ours, theirs):
+        readers.catalog.create_table(
+            readers.own(name), Schema(tuple(fields)), properties=properties
+        )
+    given = (
+        "CASE WHEN id % 7 = 0 THEN NULL WHEN id % 7 = 1 THEN array() ELSE "
+        "transform(sequence(1, id % 9 + 1), i -> IF((id + i) % 11 = 0, NULL, id * 16 + i)) END"
+    )
+    values = ", ".join(f"{made.format(n='n')} AS {name}" for name, (_, made) in INSIDE.items())
+    query = f"SELECT id, {values} FROM (SELECT id, {given} AS given FROM range(0, 9000, 1, 2))"
+    expected = ordered(readers.spark_sql(query))
+    for insert, name in ((readers.spark_sql, ours), (readers.java_sql, theirs)):
+        insert(f"INSERT INTO {{ns}}.{name} {query}")
+        assert formats(readers, name) == {file_format}
+        assert readers.java(name) == expected
+        assert readers.spark(name) == expected
+        assert readers.spark(name, "id = 4713") == [row for row in expected if row[0] == 4713]
+        for column in INSIDE:
+            assert readers.spark(name, None, f"id, {column}") == readers.java(
+                name, None, f"id, {column}"
+            )
+        assert readers.python(name) == expected
+    if file_format == "parquet":
+        for column in ("lu", "lf"):
+            peer = readers.load_peer(ours).scan(selected_fields=("id", column)).to_arrow()
+            own = readers.load(ours).scan(None, ("id", column)).to_arrow()
+            assert peer.sort_by("id").to_pylist() == own.sort_by("id").to_pylist()
+    # the new rows are those of the old ones, through a change of rows as through a copy
+    readers.spark_sql(f"UPDATE {{ns}}.{ours} SET id = -id, lu = array(lu[0]) WHERE id = 4713")
+    changed = [[-4713, row[1][:1], *row[2:]] if row[0] == 4713 else row for row in expected]
+    assert readers.java(ours) == readers.spark(ours) == ordered(changed)
+    for column, value, message in (
+        ("lf", "array(X'0102')", "lf.element takes 3 bytes, not 2"),
+        ("lu", "array('1-1-1-1-1')", "Not a uuid: '1-1-1-1-1'"),
+        ("mk", f"map({U.format(n=1)}, X'01020304')", "mk.value takes 3 bytes, not 4"),
+    ):
+        with pytest.raises(Exception, match=message):
+            readers.spark_sql(f"INSERT INTO {{ns}}.{ours} (id, {column}) SELECT 1, {value}")
 
 
 def test_moments_before_1970_keep_their_microseconds(readers, file_format):

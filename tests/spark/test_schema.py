@@ -158,9 +158,30 @@ def test_ids_that_spark_hands_on_from_another_table_are_not_taken_over():
     assert iceberg_schema(struct).find_field("c").field_id == 1
 
 
-def test_a_uuid_inside_a_list_is_shown_as_its_bytes():
-    schema = Schema((NestedField(1, "us", ListType(2, UUIDType(), element_required=False)),))
-    assert spark_schema(schema)["fields"][0]["type"]["elementType"] == "binary"
+def test_uuids_and_fixed_values_in_lists_and_maps_are_marked_by_their_paths():
+    """As Iceberg Java shows them; a struct inside starts anew."""
+    inside = StructType(
+        (NestedField(6, "u", UUIDType()), NestedField(7, "l", ListType(8, UUIDType())))
+    )
+    kind = ListType(2, MapType(3, UUIDType(), 4, ListType(5, FixedType(3))))
+    schema = Schema((NestedField(1, "us", kind), NestedField(9, "s", ListType(10, inside))))
+    marked, structs = spark_schema(schema)["fields"]
+    assert marked["type"]["elementType"]["keyType"] == "string"
+    assert marked["type"]["elementType"]["valueType"]["elementType"] == "binary"
+    assert marked["metadata"] == {
+        "parquet.field.id": 1,
+        "icecomb.nested.ids": {
+            "element": 2,
+            "element.key": 3,
+            "element.value": 4,
+            "element.value.element": 5,
+        },
+        "icecomb.nested.types": {"element.key": "uuid", "element.value.element": "fixed[3]"},
+    }
+    assert structs["metadata"] == {"parquet.field.id": 9, "icecomb.nested.ids": {"element": 10}}
+    plain, listed = structs["type"]["elementType"]["fields"]
+    assert plain["metadata"] == {"parquet.field.id": 6, "icecomb.type": "uuid"}
+    assert listed["metadata"]["icecomb.nested.types"] == {"element": "uuid"}
 
 
 def test_a_time_column_cannot_be_shown_in_spark():

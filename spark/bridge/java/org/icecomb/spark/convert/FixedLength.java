@@ -1,7 +1,6 @@
 package org.icecomb.spark.convert;
 
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
-import org.apache.spark.sql.types.StructField;
 
 /**
  * Values that files hold at a fixed length: uuids, which Spark has as text, and Iceberg's fixed.
@@ -14,15 +13,15 @@ public record FixedLength(String column, boolean uuid, int length) {
   private static final String FIXED = "fixed[";
   private static final int UUID_BYTES = 16;
 
-  /** How values of a column are held; null where their length is their own. */
-  public static FixedLength of(StructField field) {
-    String type = Schemas.icebergType(field);
+  /** How values are held; null where their length is their own. */
+  public static FixedLength of(TypeMark mark) {
+    String type = mark.icebergType();
     if (type.equals("uuid")) {
-      return new FixedLength(field.name(), true, UUID_BYTES);
+      return new FixedLength(mark.name(), true, UUID_BYTES);
     }
     if (type.startsWith(FIXED)) {
       String length = type.substring(FIXED.length(), type.length() - 1);
-      return new FixedLength(field.name(), false, Integer.parseInt(length));
+      return new FixedLength(mark.name(), false, Integer.parseInt(length));
     }
     return null;
   }

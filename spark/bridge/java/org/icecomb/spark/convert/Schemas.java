@@ -25,6 +25,8 @@ public final class Schemas {
   public static final String NESTED_IDS = "icecomb.nested.ids";
   /** The Iceberg type where Spark's type does not tell it, such as uuid. */
   public static final String ICEBERG_TYPE = "icecomb.type";
+  /** Such types of list elements, map keys and values, by the paths of their ids. */
+  public static final String NESTED_TYPES = "icecomb.nested.types";
 
   private Schemas() {}
 
@@ -69,6 +71,7 @@ public final class Schemas {
                 .remove(FIELD_ID)
                 .remove(NESTED_IDS)
                 .remove(ICEBERG_TYPE)
+                .remove(NESTED_TYPES)
                 .build();
         fields.add(
             new StructField(field.name(), visibleType(field.dataType()), field.nullable(), metadata));

@@ -32,6 +32,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.TypeMark;
 import org.icecomb.spark.convert.Uuids;
 
 /**
@@ -90,7 +91,7 @@ final class AvroRows implements DatumReader<Void> {
             step(
                 field.schema(),
                 column.dataType(),
-                Schemas.isUuid(column),
+                TypeMark.of(column),
                 inside(mapping, field.name()),
                 column.name());
         targets[field.pos()] = vectors[place];
@@ -141,9 +142,9 @@ final class AvroRows implements DatumReader<Void> {
   }
 
   private static Step step(
-      Schema file, DataType wanted, boolean uuid, NameMapping mapping, String name) {
+      Schema file, DataType wanted, TypeMark mark, NameMapping mapping, String name) {
     return switch (file.getType()) {
-      case UNION -> union(file, wanted, uuid, mapping, name);
+      case UNION -> union(file, wanted, mark, mapping, name);
       case RECORD -> {
         if (!(wanted instanceof StructType struct)) {
           throw misfit(file, wanted, name);
@@ -152,15 +153,15 @@ final class AvroRows implements DatumReader<Void> {
       }
       case ARRAY ->
           wanted instanceof MapType map
-              ? pairs(file, map, mapping, name)
-              : array(file, wanted, mapping, name);
-      case MAP -> map(file, wanted, mapping, name);
-      default -> primitive(file, wanted, uuid, name);
+              ? pairs(file, map, mark, mapping, name)
+              : array(file, wanted, mark, mapping, name);
+      case MAP -> map(file, wanted, mark, mapping, name);
+      default -> primitive(file, wanted, mark.isUuid(), name);
     };
   }
 
   private static Step union(
-      Schema file, DataType wanted, boolean uuid, NameMapping mapping, String name) {
+      Schema file, DataType wanted, TypeMark mark, NameMapping mapping, String name) {
     Step value = null;
     int found = -1;
     for (int i = 0; i < file.getTypes().size(); i++) {
@@ -169,7 +170,7 @@ final class AvroRows implements DatumReader<Void> {
         continue;
       }
       if (value == null) {
-        value = step(branch, wanted, uuid, mapping, name);
+        value = step(branch, wanted, mark, mapping, name);
         found = i;
       } else {
         throw new UnsupportedOperationException(
@@ -231,7 +232,7 @@ final class AvroRows implements DatumReader<Void> {
             step(
                 field.schema(),
                 child.dataType(),
-                Schemas.isUuid(child),
+                TypeMark.of(child),
                 inside(mapping, field.name()),
                 child.name());
         fields.add((in, to) -> step.read(in, to.getChild(place)));
@@ -252,7 +253,8 @@ final class AvroRows implements DatumReader<Void> {
     };
   }
 
-  private static Step array(Schema file, DataType wanted, NameMapping mapping, String name) {
+  private static Step array(
+      Schema file, DataType wanted, TypeMark mark, NameMapping mapping, String name) {
     if (!(wanted instanceof ArrayType array)) {
       throw misfit(file, wanted, name);
     }
@@ -260,7 +262,7 @@ final class AvroRows implements DatumReader<Void> {
         step(
             file.getElementType(),
             array.elementType(),
-            false,
+            mark.element(),
             inside(mapping, "element"),
             name + ".element");
     return (in, to) -> {
@@ -278,7 +280,8 @@ final class AvroRows implements DatumReader<Void> {
   }
 
   /** A map whose keys are no text is an array of records of a key and a value. */
-  private static Step pairs(Schema file, MapType map, NameMapping mapping, String name) {
+  private static Step pairs(
+      Schema file, MapType map, TypeMark mark, NameMapping mapping, String name) {
     Schema pair = file.getElementType();
     if (pair.getType() != Schema.Type.RECORD || pair.getFields().size() != 2) {
       throw misfit(file, map, name);
@@ -287,14 +290,14 @@ final class AvroRows implements DatumReader<Void> {
         step(
             pair.getFields().get(0).schema(),
             map.keyType(),
-            false,
+            mark.key(),
             inside(mapping, "key"),
             name + ".key");
     Step value =
         step(
             pair.getFields().get(1).schema(),
             map.valueType(),
-            false,
+            mark.value(),
             inside(mapping, "value"),
             name + ".value");
     return (in, to) -> {
@@ -312,7 +315,8 @@ final class AvroRows implements DatumReader<Void> {
     };
   }
 
-  private static Step map(Schema file, DataType wanted, NameMapping mapping, String name) {
+  private static Step map(
+      Schema file, DataType wanted, TypeMark mark, NameMapping mapping, String name) {
     if (!(wanted instanceof MapType map) || !(map.keyType() instanceof StringType)) {
       throw misfit(file, wanted, name);
     }
@@ -321,7 +325,7 @@ final class AvroRows implements DatumReader<Void> {
         step(
             file.getValueType(),
             map.valueType(),
-            false,
+            mark.value(),
             inside(mapping, "value"),
             name + ".value");
     return (in, to) -> {

@@ -23,6 +23,7 @@ import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.TypeMark;
 
 /**
  * Finds a table's columns in one Parquet file by field id, never by their present names.
@@ -87,14 +88,16 @@ final class FileSchema implements Condition.FileColumns {
 
   private static StructField renamed(StructField wanted, Type found, NameMapping mapping) {
     DataType type =
-        Schemas.isUuid(wanted)
-            ? DataTypes.BinaryType
-            : renamed(wanted.dataType(), found, mapping == null ? null : mapping.inside(found.getName()));
+        renamed(wanted.dataType(), TypeMark.of(wanted), found, inside(mapping, found.getName()));
     // Nullable, because a file may lack what the table requires now; metadata would carry ids again.
     return DataTypes.createStructField(found.getName(), type, true);
   }
 
-  private static DataType renamed(DataType wanted, Type found, NameMapping mapping) {
+  private static DataType renamed(
+      DataType wanted, TypeMark mark, Type found, NameMapping mapping) {
+    if (mark.isUuid()) {
+      return DataTypes.BinaryType;
+    }
     if (found.isPrimitive()) {
       return SparkVersion.widensColumns() ? wanted : stored(found.asPrimitiveType(), wanted);
     }
@@ -111,13 +114,16 @@ final class FileSchema implements Condition.FileColumns {
       return Schemas.struct(fields);
     }
     if (wanted instanceof ArrayType array) {
-      return new ArrayType(renamed(array.elementType(), element(group), inside(mapping, "element")), true);
+      DataType element =
+          renamed(
+              array.elementType(), mark.element(), element(group), inside(mapping, "element"));
+      return new ArrayType(element, true);
     }
     if (wanted instanceof MapType map) {
       GroupType entry = group.getType(0).asGroupType();
       return new MapType(
-          renamed(map.keyType(), entry.getType(0), inside(mapping, "key")),
-          renamed(map.valueType(), entry.getType(1), inside(mapping, "value")),
+          renamed(map.keyType(), mark.key(), entry.getType(0), inside(mapping, "key")),
+          renamed(map.valueType(), mark.value(), entry.getType(1), inside(mapping, "value")),
           true);
     }
     return wanted;

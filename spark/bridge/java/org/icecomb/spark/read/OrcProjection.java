@@ -31,6 +31,7 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.TypeMark;
 
 /**
  * A table's columns in one ORC file, found by field id: the types to read and the vectors over them.
@@ -180,7 +181,7 @@ final class OrcProjection implements Condition.FileColumns {
             vector(
                 type.getChildren().get(i),
                 field.dataType(),
-                Schemas.isUuid(field),
+                TypeMark.of(field),
                 inside(mapping, type.getFieldNames().get(i)),
                 sources[next++],
                 size,
@@ -198,7 +199,7 @@ final class OrcProjection implements Condition.FileColumns {
   private static ColumnVector vector(
       TypeDescription type,
       DataType wanted,
-      boolean uuid,
+      TypeMark mark,
       NameMapping mapping,
       org.apache.hadoop.hive.ql.exec.vector.ColumnVector source,
       IntSupplier size,
@@ -220,7 +221,7 @@ final class OrcProjection implements Condition.FileColumns {
           vector(
               type.getChildren().get(0),
               array.elementType(),
-              false,
+              mark.element(),
               inside(mapping, "element"),
               lists.child,
               () -> lists.childCount,
@@ -233,7 +234,7 @@ final class OrcProjection implements Condition.FileColumns {
           vector(
               type.getChildren().get(0),
               map.keyType(),
-              false,
+              mark.key(),
               inside(mapping, "key"),
               maps.keys,
               () -> maps.childCount,
@@ -242,7 +243,7 @@ final class OrcProjection implements Condition.FileColumns {
           vector(
               type.getChildren().get(1),
               map.valueType(),
-              false,
+              mark.value(),
               inside(mapping, "value"),
               maps.values,
               () -> maps.childCount,
@@ -262,7 +263,7 @@ final class OrcProjection implements Condition.FileColumns {
       return new OrcVector.Timestamps(wanted, timestamps, size);
     }
     BytesColumnVector bytes = (BytesColumnVector) source;
-    return uuid
+    return mark.isUuid()
         ? new OrcVector.UuidTexts(wanted, bytes, size)
         : new OrcVector.Bytes(wanted, bytes, size);
   }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.types.UTF8String;
-import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.TypeMark;
 import org.icecomb.spark.convert.Uuids;
 
 /** UUIDs as the text that Spark shows, over the 16 bytes that files hold. */
@@ -18,34 +18,36 @@ final class UuidColumnVector extends WrappedColumnVector {
     super(bytes, DataTypes.StringType);
   }
 
-  /** The vector with its uuids as text: the vector itself where the column has none. */
+  /** The vector with its uuids as text: the vector itself where there are none. */
   static ColumnVector over(ColumnVector vector, StructField column) {
-    if (Schemas.isUuid(column)) {
-      return new UuidColumnVector(vector);
-    }
-    if (!contains(column.dataType())) {
-      return vector;
-    }
-    if (column.dataType() instanceof StructType struct) {
-      return new Struct(vector, struct);
-    }
-    throw new UnsupportedOperationException(
-        "column " + column.name() + " has uuids inside a list or map, which Spark cannot be shown yet");
+    return over(vector, column.dataType(), TypeMark.of(column));
   }
 
-  private static boolean contains(DataType type) {
+  private static ColumnVector over(ColumnVector vector, DataType type, TypeMark mark) {
+    if (mark.isUuid()) {
+      return new UuidColumnVector(vector);
+    }
     if (type instanceof StructType struct) {
-      for (StructField field : struct.fields()) {
-        if (Schemas.isUuid(field) || contains(field.dataType())) {
-          return true;
-        }
+      ColumnVector[] children = new ColumnVector[struct.size()];
+      boolean shown = false;
+      for (int i = 0; i < children.length; i++) {
+        children[i] = over(vector.getChild(i), struct.fields()[i]);
+        shown |= children[i] != vector.getChild(i);
       }
-      return false;
+      return shown ? new NestedColumnVector(vector, type, children) : vector;
     }
     if (type instanceof ArrayType array) {
-      return contains(array.elementType());
+      ColumnVector elements = over(vector.getChild(0), array.elementType(), mark.element());
+      return elements == vector.getChild(0) ? vector : new NestedColumnVector(vector, type, elements);
     }
-    return type instanceof MapType map && (contains(map.keyType()) || contains(map.valueType()));
+    if (type instanceof MapType map) {
+      ColumnVector keys = over(vector.getChild(0), map.keyType(), mark.key());
+      ColumnVector values = over(vector.getChild(1), map.valueType(), mark.value());
+      return keys == vector.getChild(0) && values == vector.getChild(1)
+          ? vector
+          : new NestedColumnVector(vector, type, keys, values);
+    }
+    return vector;
   }
 
   @Override
@@ -57,24 +59,5 @@ final class UuidColumnVector extends WrappedColumnVector {
   public byte[] getBinary(int row) {
     UTF8String text = getUTF8String(row);
     return text == null ? null : text.getBytes();
-  }
-
-  /** A struct that has uuids among its fields. */
-  private static final class Struct extends WrappedColumnVector {
-
-    private final ColumnVector[] children;
-
-    Struct(ColumnVector vector, StructType type) {
-      super(vector, type);
-      children = new ColumnVector[type.size()];
-      for (int i = 0; i < children.length; i++) {
-        children[i] = over(vector.getChild(i), type.fields()[i]);
-      }
-    }
-
-    @Override
-    public ColumnVector getChild(int ordinal) {
-      return children[ordinal];
-    }
   }
 }

@@ -1,6 +1,5 @@
 package org.icecomb.spark.read;
 
-import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -12,8 +11,6 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarArray;
-import org.apache.spark.sql.vectorized.ColumnarMap;
 
 /**
  * Values of the type that a file has, shown as the wider type that the table has now (specification,
@@ -40,7 +37,17 @@ final class WidenedColumnVector extends WrappedColumnVector {
     if (widens(stored, wanted)) {
       return new WidenedColumnVector(vector, stored, wanted);
     }
-    return widensInside(stored, wanted) ? new Nested(vector, stored, wanted) : vector;
+    return widensInside(stored, wanted) ? nested(vector, stored, wanted) : vector;
+  }
+
+  private static ColumnVector nested(ColumnVector vector, DataType stored, DataType wanted) {
+    DataType[] parts = parts(stored);
+    DataType[] wantedParts = parts(wanted);
+    ColumnVector[] children = new ColumnVector[parts.length];
+    for (int i = 0; i < children.length; i++) {
+      children[i] = over(vector.getChild(i), parts[i], wantedParts[i]);
+    }
+    return new NestedColumnVector(vector, wanted, children);
   }
 
   private static boolean widensInside(DataType stored, DataType wanted) {
@@ -90,39 +97,5 @@ final class WidenedColumnVector extends WrappedColumnVector {
     Decimal value = vector.getDecimal(row, type.precision(), type.scale());
     value.changePrecision(precision, scale);
     return value;
-  }
-
-  /** A struct, list or map with something widened in it. */
-  private static final class Nested extends WrappedColumnVector {
-
-    private final ColumnVector[] children;
-
-    Nested(ColumnVector vector, DataType stored, DataType wanted) {
-      super(vector, wanted);
-      DataType[] parts = parts(stored);
-      DataType[] wantedParts = parts(wanted);
-      children = new ColumnVector[parts.length];
-      for (int i = 0; i < children.length; i++) {
-        children[i] = over(vector.getChild(i), parts[i], wantedParts[i]);
-      }
-    }
-
-    @Override
-    public ColumnVector getChild(int ordinal) {
-      return children[ordinal];
-    }
-
-    @Override
-    public ColumnarArray getArray(int row) {
-      WritableColumnVector lists = (WritableColumnVector) vector;
-      return new ColumnarArray(children[0], lists.getArrayOffset(row), lists.getArrayLength(row));
-    }
-
-    @Override
-    public ColumnarMap getMap(int row) {
-      WritableColumnVector maps = (WritableColumnVector) vector;
-      return new ColumnarMap(
-          children[0], children[1], maps.getArrayOffset(row), maps.getArrayLength(row));
-    }
   }
 }

@@ -1,5 +1,6 @@
 package org.icecomb.spark.read;
 
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -20,6 +21,22 @@ abstract class WrappedColumnVector extends ColumnVector {
   /** The row of the other vector that is shown as the given row. */
   protected int source(int row) {
     return row;
+  }
+
+  /** Where the elements or entries of a row begin in the children of the reader's vector. */
+  protected final int firstInside(int row) {
+    int at = source(row);
+    return vector instanceof WrappedColumnVector inner
+        ? inner.firstInside(at)
+        : ((WritableColumnVector) vector).getArrayOffset(at);
+  }
+
+  /** How many elements or entries a row has. */
+  protected final int countInside(int row) {
+    int at = source(row);
+    return vector instanceof WrappedColumnVector inner
+        ? inner.countInside(at)
+        : ((WritableColumnVector) vector).getArrayLength(at);
   }
 
   /** The vector belongs to the reader, which goes on using it. */

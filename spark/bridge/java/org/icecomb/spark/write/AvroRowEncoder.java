@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.FixedLength;
+import org.icecomb.spark.convert.TypeMark;
 
 /** Encodes Spark's rows by an Avro schema that has their fields in their order. */
 final class AvroRowEncoder implements DatumWriter<InternalRow> {
@@ -54,21 +55,22 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
     for (int i = 0; i < struct.size(); i++) {
       StructField field = struct.fields()[i];
       Schema type = file.getFields().get(i).schema();
-      steps.add(step(type, field.dataType(), FixedLength.of(field), field.name()));
+      steps.add(step(type, field.dataType(), TypeMark.of(field)));
     }
     return steps.toArray(new Step[0]);
   }
 
-  private static Step step(Schema file, DataType spark, FixedLength fixed, String name) {
+  private static Step step(Schema file, DataType spark, TypeMark mark) {
+    FixedLength fixed = FixedLength.of(mark);
     return switch (file.getType()) {
-      case UNION -> optional(file, spark, fixed, name);
+      case UNION -> optional(file, spark, mark);
       case RECORD -> record(fields(file, (StructType) spark));
       case ARRAY ->
           spark instanceof MapType map
-              ? pairs(file.getElementType(), map, name)
+              ? pairs(file.getElementType(), map, mark)
               : array(
-                  step(file.getElementType(), ((ArrayType) spark).elementType(), null, name));
-      case MAP -> map(step(file.getValueType(), ((MapType) spark).valueType(), null, name));
+                  step(file.getElementType(), ((ArrayType) spark).elementType(), mark.element()));
+      case MAP -> map(step(file.getValueType(), ((MapType) spark).valueType(), mark.value()));
       case BOOLEAN -> (out, from, ordinal) -> out.writeBoolean(from.getBoolean(ordinal));
       case INT -> (out, from, ordinal) -> out.writeInt(from.getInt(ordinal));
       case LONG -> (out, from, ordinal) -> out.writeLong(from.getLong(ordinal));
@@ -83,14 +85,14 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
           spark instanceof DecimalType decimal
               ? decimal(decimal, file.getFixedSize())
               : (out, from, ordinal) -> out.writeFixed(fixed.bytes(from, ordinal));
-      default -> throw new IllegalArgumentException("Column " + name + ": no values of " + file);
+      default -> throw new IllegalArgumentException("Column " + mark.name() + ": no values of " + file);
     };
   }
 
-  private static Step optional(Schema union, DataType spark, FixedLength fixed, String name) {
+  private static Step optional(Schema union, DataType spark, TypeMark mark) {
     int none = union.getTypes().get(0).getType() == Schema.Type.NULL ? 0 : 1;
     int some = 1 - none;
-    Step value = step(union.getTypes().get(some), spark, fixed, name);
+    Step value = step(union.getTypes().get(some), spark, mark);
     return (out, from, ordinal) -> {
       if (from.isNullAt(ordinal)) {
         out.writeIndex(none);
@@ -125,9 +127,9 @@ final class AvroRowEncoder implements DatumWriter<InternalRow> {
   }
 
   /** A map whose keys are no text is an array of records of a key and a value. */
-  private static Step pairs(Schema pair, MapType map, String name) {
-    Step key = step(pair.getFields().get(0).schema(), map.keyType(), null, name);
-    Step value = step(pair.getFields().get(1).schema(), map.valueType(), null, name);
+  private static Step pairs(Schema pair, MapType map, TypeMark mark) {
+    Step key = step(pair.getFields().get(0).schema(), map.keyType(), mark.key());
+    Step value = step(pair.getFields().get(1).schema(), map.valueType(), mark.value());
     return (out, from, ordinal) -> {
       MapData entries = from.getMap(ordinal);
       ArrayData keys = entries.keyArray();

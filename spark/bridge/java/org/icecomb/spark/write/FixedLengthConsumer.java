@@ -1,7 +1,9 @@
 package org.icecomb.spark.write;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.io.api.RecordConsumer;
 import org.apache.parquet.schema.GroupType;
@@ -62,9 +64,21 @@ final class FixedLengthConsumer extends RecordConsumer {
       byte[] uuid = Uuids.bytes(Uuids.parse(value.toStringUsingUTF8()));
       next.addBinary(Binary.fromConstantByteArray(uuid));
     } else {
-      FixedLength.check(type.getName(), type.getTypeLength(), value.length());
+      if (value.length() != type.getTypeLength()) {
+        FixedLength.check(name(), type.getTypeLength(), value.length());
+      }
       next.addBinary(value);
     }
+  }
+
+  private String name() {
+    List<String> names = new ArrayList<>();
+    for (Type type : path) {
+      if (!type.isRepetition(Type.Repetition.REPEATED)) {
+        names.add(0, type.getName());
+      }
+    }
+    return String.join(".", names);
   }
 
   @Override

@@ -16,10 +16,9 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.icecomb.spark.convert.Schemas;
+import org.icecomb.spark.convert.TypeMark;
 
 /**
  * Spark's Parquet writer with what Iceberg's specification adds: field ids everywhere, list elements
@@ -56,30 +55,29 @@ final class IdWriteSupport extends ParquetWriteSupport {
     List<Type> fields = new ArrayList<>();
     for (int i = 0; i < struct.size(); i++) {
       StructField field = struct.fields()[i];
-      Metadata nested =
-          field.metadata().contains(Schemas.NESTED_IDS)
-              ? field.metadata().getMetadata(Schemas.NESTED_IDS)
-              : Metadata.empty();
-      Type type = inside(group.getType(i), field.dataType(), nested, "");
-      fields.add(fixedLength(type, Schemas.icebergType(field)).withId(Schemas.id(field)));
+      fields.add(part(group.getType(i), field.dataType(), TypeMark.of(field)));
     }
     return fields;
   }
 
+  private static Type part(Type type, DataType spark, TypeMark mark) {
+    return fixedLength(inside(type, spark, mark), mark.icebergType()).withId(mark.id());
+  }
+
   /** The type with ids on all it contains; its own id is the caller's to give. */
-  private static Type inside(Type type, DataType spark, Metadata nested, String path) {
+  private static Type inside(Type type, DataType spark, TypeMark mark) {
     if (spark instanceof StructType struct) {
       return type.asGroupType().withNewFields(withIds(type.asGroupType(), struct));
     }
     if (spark instanceof ArrayType array) {
       GroupType repeated = type.asGroupType().getType(0).asGroupType();
-      Type element = part(repeated.getType(0), array.elementType(), nested, path + "element");
+      Type element = part(repeated.getType(0), array.elementType(), mark.element());
       return type.asGroupType().withNewFields(repeated.withNewFields(element));
     }
     if (spark instanceof MapType map) {
       GroupType entries = type.asGroupType().getType(0).asGroupType();
-      Type key = part(entries.getType(0), map.keyType(), nested, path + "key");
-      Type value = part(entries.getType(1), map.valueType(), nested, path + "value");
+      Type key = part(entries.getType(0), map.keyType(), mark.key());
+      Type value = part(entries.getType(1), map.valueType(), mark.value());
       return type.asGroupType().withNewFields(entries.withNewFields(key, value));
     }
     return type;
@@ -102,9 +100,5 @@ final class IdWriteSupport extends ParquetWriteSupport {
         .length(length)
         .as(annotation)
         .named(type.getName());
-  }
-
-  private static Type part(Type type, DataType spark, Metadata nested, String path) {
-    return inside(type, spark, nested, path + ".").withId((int) nested.getLong(path));
   }
 }

@@ -23,6 +23,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.FixedLength;
+import org.icecomb.spark.convert.TypeMark;
 
 /** Puts Spark's values of one type into ORC's vectors. */
 interface OrcValue {
@@ -54,14 +55,13 @@ interface OrcValue {
     OrcValue[] values = new OrcValue[schema.size()];
     for (int i = 0; i < values.length; i++) {
       StructField field = schema.fields()[i];
-      values[i] =
-          of(file.getChildren().get(i), field.dataType(), FixedLength.of(field), field.name());
+      values[i] = of(file.getChildren().get(i), field.dataType(), TypeMark.of(field));
     }
     return values;
   }
 
-  private static OrcValue of(
-      TypeDescription file, DataType spark, FixedLength fixed, String name) {
+  private static OrcValue of(TypeDescription file, DataType spark, TypeMark mark) {
+    FixedLength fixed = FixedLength.of(mark);
     return switch (file.getCategory()) {
       case BOOLEAN ->
           (to, place, from, ordinal) ->
@@ -80,7 +80,7 @@ interface OrcValue {
               ((DoubleColumnVector) to).vector[place] = from.getDouble(ordinal);
       case TIMESTAMP, TIMESTAMP_INSTANT ->
           (to, place, from, ordinal) ->
-              moment((TimestampColumnVector) to, place, from.getLong(ordinal), name);
+              moment((TimestampColumnVector) to, place, from.getLong(ordinal), mark.name());
       case DECIMAL -> decimal(file.getPrecision(), file.getScale());
       case STRING, BINARY ->
           (to, place, from, ordinal) -> {
@@ -95,17 +95,13 @@ interface OrcValue {
       case STRUCT -> struct(fields(file, (StructType) spark));
       case LIST ->
           list(
-              of(
-                  file.getChildren().get(0),
-                  ((ArrayType) spark).elementType(),
-                  null,
-                  name + ".element"));
+              of(file.getChildren().get(0), ((ArrayType) spark).elementType(), mark.element()));
       case MAP -> {
         List<TypeDescription> parts = file.getChildren();
         MapType map = (MapType) spark;
         yield map(
-            of(parts.get(0), map.keyType(), null, name + ".key"),
-            of(parts.get(1), map.valueType(), null, name + ".value"));
+            of(parts.get(0), map.keyType(), mark.key()),
+            of(parts.get(1), map.valueType(), mark.value()));
       }
       default -> throw new IllegalArgumentException("No values of ORC's type " + file);
     };

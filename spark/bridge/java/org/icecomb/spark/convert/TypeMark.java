@@ -1,0 +1,65 @@
+package org.icecomb.spark.convert;
+
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+
+/**
+ * What Spark's type does not tell of a value: of a column or field, or of a list element, map key or
+ * map value below it.
+ *
+ * @param field the nearest field above
+ * @param path such as {@code element.value}; empty for the field itself
+ */
+public record TypeMark(StructField field, String path) {
+
+  public static TypeMark of(StructField field) {
+    return new TypeMark(field, "");
+  }
+
+  public TypeMark element() {
+    return inside("element");
+  }
+
+  public TypeMark key() {
+    return inside("key");
+  }
+
+  public TypeMark value() {
+    return inside("value");
+  }
+
+  private TypeMark inside(String part) {
+    return new TypeMark(field, path.isEmpty() ? part : path + "." + part);
+  }
+
+  /** For messages. */
+  public String name() {
+    return path.isEmpty() ? field.name() : field.name() + "." + path;
+  }
+
+  /** The Iceberg id, or -1 where there is none. */
+  public int id() {
+    if (path.isEmpty()) {
+      return Schemas.id(field);
+    }
+    Metadata ids = nested(Schemas.NESTED_IDS);
+    return ids.contains(path) ? (int) ids.getLong(path) : -1;
+  }
+
+  /** {@code uuid} or {@code fixed[16]}, where Spark's type is wider than Iceberg's; else empty. */
+  public String icebergType() {
+    if (path.isEmpty()) {
+      return Schemas.icebergType(field);
+    }
+    Metadata types = nested(Schemas.NESTED_TYPES);
+    return types.contains(path) ? types.getString(path) : "";
+  }
+
+  public boolean isUuid() {
+    return icebergType().equals("uuid");
+  }
+
+  private Metadata nested(String name) {
+    return field.metadata().contains(name) ? field.metadata().getMetadata(name) : Metadata.empty();
+  }
+}
