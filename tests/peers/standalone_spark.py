@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from icecomb.spark.jar import spark_home
 from tests.peers import spark_programs
 from tests.peers.ports import free_ports
 
@@ -18,7 +17,7 @@ class StandaloneSpark(ExitStack):
 
     Args:
         folder: For logs, and what executors leave.
-        env: The environment of all of it.
+        env: The environment of all of it; `SPARK_HOME` says whose programs are started.
         hosts: The name of this machine for each worker: Spark runs the twin of a slow task on
             another host only.
         cores: Of each worker.
@@ -58,7 +57,7 @@ class StandaloneSpark(ExitStack):
         return address
 
     def _start(self, name: str, main: str, port: int, *arguments: str) -> None:
-        java = str(spark_home().path / "bin" / "spark-class")
+        java = str(Path(self._env["SPARK_HOME"]) / "bin" / "spark-class")
         log = self._folder / f"{name}.log"
         command = [java, f"{_DEPLOY}.{main}", *arguments]
         self.enter_context(spark_programs.serving(command, port, log, self._env, self._folder))

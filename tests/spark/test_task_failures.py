@@ -1,8 +1,12 @@
-"""Attempts of tasks that fail, are overtaken by their twins or die with their executor: each row once."""
+"""Attempts of tasks that fail, are overtaken by their twins or die with their executor: each row once.
+
+`--spark VERSION` runs them on another Spark than the newest.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import time
 from collections import Counter
@@ -11,7 +15,7 @@ import pytest
 
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import VENV
+from tests.environments import spark_venv
 from tests.peers import spark_programs
 from tests.peers.spark_process import SparkProcess
 from tests.peers.standalone_spark import StandaloneSpark
@@ -29,8 +33,10 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.python.worker.reuse": "false",
-    "spark.pyspark.python": sys.executable,
     "spark.excludeOnFailure.enabled": "false",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
     # what Python gives is written at once
     "spark.buffer.size": "1024",
     "spark.speculation": "true",
@@ -74,6 +80,39 @@ MISHAPS = {
             os.kill(int(executor.split()[1]), signal.SIGKILL)
             time.sleep(60)""", "pass"),
 }  # fmt: skip
+LOSS = '''
+def {name}(value, row):
+    """The first task of the last stage deletes what an executor has written for the others."""
+    import os
+    import pathlib
+    import time
+    from pyspark import TaskContext
+    folder, local = pathlib.Path({folder!r}), pathlib.Path({local!r})
+    task = TaskContext.get()
+    def wait(name):
+        end = time.monotonic() + 90
+        while not (folder / name).exists() and time.monotonic() < end:
+            time.sleep(0.01)
+    if task.partitionId() != 0:
+        # none of the others has what it needs, and ends, before
+        wait("lost")
+        return value
+    try:
+        (folder / "first").symlink_to(str(task.taskAttemptId()))
+    except FileExistsError:
+        if os.readlink(folder / "first") != str(task.taskAttemptId()):
+            (folder / "again").touch()
+        return value
+    written = sorted(local.glob("**/shuffle_*"))
+    manager = next(each for each in written[0].parents if each.name.startswith("blockmgr-"))
+    for each in written:
+        if manager in each.parents:
+            each.unlink()
+    (folder / "lost").touch()
+    {then}
+    return value
+'''
+"""There are more tasks than can run at once: those that begin later cannot get what they need."""
 STATEMENTS = {
     "INSERT": "INSERT INTO {t} SELECT {f}(id, id - 20000), 1 FROM range(20000, 40000, 1, 2)",
     "DELETE": "DELETE FROM {t} WHERE id % 2 = 1 AND {f}(id, id) >= 0",
@@ -82,6 +121,10 @@ STATEMENTS = {
     "WHEN MATCHED THEN UPDATE SET x = {f}(t.x, t.id) + 1 "
     "WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 7)",
 }
+SHUFFLED = (
+    "INSERT INTO {t} SELECT {f}(id, id - 20000), 1 FROM "
+    "(SELECT /*+ REPARTITION(6, id) */ id FROM range(20000, 40000, 1, 2))"
+)
 EFFECTS = {
     "INSERT": lambda i: [(i, 0), (i + ROWS, 1)],
     "DELETE": lambda i: [] if i % 2 else [(i, 0)],
@@ -92,16 +135,34 @@ EFFECTS = {
 
 
 @pytest.fixture(scope="module")
-def cluster(metastore, catalog, tmp_path_factory):
+def folder(tmp_path_factory):
+    """Where the cluster has its files: those of its tasks are in `local`, its events in `events`."""
+    made = tmp_path_factory.mktemp("cluster")
+    (made / "events").mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def cluster(request, metastore, catalog, folder):
     """A Spark of two executors, which it takes for two hosts."""
-    folder = tmp_path_factory.mktemp("cluster")
+    venv = spark_venv(request.config.getoption("--spark") or "4.3")
+    home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
-    jar = bridge_jar(spark_home())
-    conf = {**spark_conf("lake", **place, python=sys.executable, jar=jar), **SETTINGS}
+    conf = {
+        **spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home)),
+        **SETTINGS,
+        "spark.pyspark.python": str(venv / "bin" / "python"),
+        "spark.eventLog.dir": f"file:{folder}/events",
+    }
     catalog.create_namespace(NAMESPACE)
     hosts = ("127.0.0.1", "localhost")
-    with StandaloneSpark(folder, spark_programs.environment(), hosts, cores=1) as master:
-        spark = SparkProcess(VENV, {**conf, "spark.master": master}, metastore, folder / "log")
+    env = spark_programs.environment(
+        SPARK_HOME=str(home.path), SPARK_LOCAL_DIRS=str(folder / "local")
+    )
+    with StandaloneSpark(folder, env, hosts, cores=1) as master:
+        spark = SparkProcess(
+            venv, {**conf, "spark.master": master}, metastore, folder / "log", home.path
+        )
         try:
             yield spark
         finally:
@@ -153,8 +214,72 @@ def test_each_row_is_written_once_when_an_attempt(
         # nobody knows of that file
         assert len(fallible.surplus(table)) <= 1
         return
-    # whoever was second is told so when the statement is done already
+    all_deleted(table)
+
+
+def all_deleted(table):
+    """Whoever was second is told so when the statement is done already."""
     deadline = time.monotonic() + 30
     while fallible.surplus(table):
         assert time.monotonic() < deadline, fallible.surplus(table)
+        time.sleep(0.1)
+
+
+def retried(folder, since):
+    """The stages that began again since then, and how many tasks could not get what others had written."""
+    stages, lost = set(), 0
+    for each in (folder / "events").iterdir():
+        for line in each.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerStageSubmitted":
+                stage = event["Stage Info"]
+                at = stage.get("Submission Time", 0)
+                if at >= since and stage["Stage Attempt ID"] > 0:
+                    stages.add(stage["Stage ID"])
+            elif event["Event"] == "SparkListenerTaskEnd":
+                is_new = event["Task Info"]["Launch Time"] >= since
+                lost += is_new and event["Task End Reason"]["Reason"] == "FetchFailed"
+    return stages, lost
+
+
+@pytest.mark.parametrize("then", ["pass", "wait('again')"], ids=["goes on", "waits for its twin"])
+@pytest.mark.parametrize(
+    ("command", "mode"),
+    [("INSERT", "copy-on-write"), ("MERGE", "copy-on-write"), ("MERGE", "merge-on-read")],
+)
+def test_each_row_is_written_once_when_a_stage_begins_again(
+    cluster, catalog, folder, tmp_path, command, mode, then
+):
+    """Some of its tasks are done then, one runs, and comes to its commit beside its twin."""
+    table = make(cluster, catalog, mode)
+    name = f"loss{next(NUMBERS)}"
+    local = str(folder / "local")
+    code = LOSS.format(name=name, folder=str(tmp_path), local=local, then=then)
+    cluster.function(name, code, "bigint")
+    settings = {
+        "spark.sql.shuffle.partitions": "6",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    for key, value in settings.items():
+        cluster.sql(f"SET {key} = {value}")
+    since = time.time() * 1000
+    try:
+        text = SHUFFLED if command == "INSERT" else STATEMENTS[command]
+        cluster.sql(text.format(t=f"lake.{'.'.join(table.identifier)}", f=name))
+    finally:
+        for key in settings:
+            cluster.sql(f"RESET {key}")
+    assert (tmp_path / "lost").exists()
+    assert (tmp_path / "again").exists() or then == "pass"
+    expected = Counter(itertools.chain.from_iterable(EFFECTS[command](i) for i in range(ROWS)))
+    assert fallible.rows(table) == expected
+    all_deleted(table)
+    deadline = time.monotonic() + 30
+    while True:
+        stages, lost = retried(folder, since)
+        # what was lost is written again, and the stage that needed it begins again
+        if len(stages) >= 2 and lost:
+            break
+        assert time.monotonic() < deadline, (stages, lost)
         time.sleep(0.1)
