@@ -24,6 +24,7 @@ from icecomb.spark.planner.layout import (
 )
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol import DeleteInstructions, PlannedChange
+from icecomb.spark.planner.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.written_files import POSITION_DELETES
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
 
     Raises:
         ConfigurationError: The mode is unknown, or the table's format version has no delete files.
-        UnsupportedError: A column of the table hides what says in which file, or where, a row is.
+        UnsupportedError: A column of the table hides what says in which file, or where, a row is;
+            or options choose other rows than the table's.
     """
     from icecomb.format.row_changes.write_target import WriteTarget
 
     metadata, command = state.metadata, request.command
+    check_is_whole(state, ReadOptions(request.options, request.settings))
     options = Options(request.options, request.settings)
     merge_on_read = WriteTarget(state.io, metadata).merges_on_read(command)
     columns = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
 from icecomb.format.property import flag, optional_number
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.table_scan import TableScan
@@ -170,6 +170,21 @@ class ReadOptions(Options):
 
     def _number(self, option: Property[int | None]) -> int | None:
         return option.of(self._options)
+
+
+def check_is_whole(state: TableState, options: ReadOptions) -> None:
+    """Refuse to replace other rows than those of the table as it was named.
+
+    Raises:
+        UnsupportedError: Options choose others.
+    """
+    branch = options.text("branch")
+    if branch not in {None, state.branch} or options.scan_of(state) != state.scan():
+        raise UnsupportedError(
+            f"Table {state.name}: a statement that changes rows cannot read others by read options",
+            hint=f"name the branch: {state.name}.branch_{branch or '…'}",
+            table=state.name,
+        )
 
 
 def _appends(state: TableState, start: int, end: int | None) -> TableScan:

@@ -30,7 +30,7 @@ from icecomb.spark.planner.protocol import (
     ScanStatistics,
     Selection,
 )
-from icecomb.spark.planner.read_options import ReadOptions
+from icecomb.spark.planner.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.scan_metrics import ScanMetrics
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
@@ -77,7 +77,7 @@ class Scans:
             )
         scan = _scan(state, selection, options)
         if request.changes:
-            _check_is_whole(state, options)
+            check_is_whole(state, options)
         begun = time.monotonic()
         metrics = PlanningMetrics()
         tasks = _of_files(_planned(scan, request, metrics), state, request)
@@ -179,20 +179,6 @@ def _taken(tasks: deque[FileScanTask]) -> Iterator[FileScanTask]:
     """The tasks; one that was taken is not held any more."""
     while tasks:
         yield tasks.popleft()
-
-
-def _check_is_whole(state: TableState, options: ReadOptions) -> None:
-    """Refuse to replace other rows than those of the table as it was named.
-
-    Raises:
-        UnsupportedError: Options choose others.
-    """
-    if options.scan_of(state) != state.scan():
-        raise UnsupportedError(
-            f"Table {state.name}: a statement that changes rows cannot read others by read options",
-            hint=f"name the branch: {state.name}.branch_…",
-            table=state.name,
-        )
 
 
 def _scan(state: TableState, selection: Selection, options: ReadOptions) -> TableScan:

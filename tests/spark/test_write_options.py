@@ -218,6 +218,44 @@ def test_an_option_that_cannot_be_what_it_says_is_refused(spark, name, options, 
     assert spark.table(f"{name}.snapshots").count() == 0
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("option", ["branch", "tag", "snapshot-id"])
+def test_a_statement_that_changes_rows_is_sent_nowhere_else_by_an_option(spark, name, option, mode):
+    """Spark 4.3 takes options there; where whole files go it hands them to nobody."""
+    modes = {f"write.{each}.mode": mode for each in ("delete", "update")}
+    [_] = written(spark, name, modes)
+    snapshot = spark.table(f"{name}.snapshots").first().snapshot_id
+    spark.sql(f"ALTER TABLE {name} CREATE BRANCH beside")
+    spark.sql(f"ALTER TABLE {name} CREATE TAG kept")
+    if option != "branch":
+        # what it reads is then another state than the table's
+        spark.sql(f"INSERT INTO {name} VALUES (-1, 'x', 0)")
+    count = spark.table(name).count()
+    value = {"branch": "beside", "tag": "kept", "snapshot-id": snapshot}[option]
+    clause = f"WITH (`{option}` = '{value}')"
+    for statement in (
+        f"DELETE FROM {name} {clause}",
+        f"DELETE FROM {name} {clause} WHERE true",
+        f"DELETE FROM {name} {clause} WHERE id < {ROWS}",
+        f"DELETE FROM {name} {clause} WHERE k = 1",
+        f"UPDATE {name} {clause} SET k = 2 WHERE id = 1",
+    ):
+        with pytest.raises(AnalysisException, match="cannot read others by read options") as error:
+            spark.sql(statement)
+        assert "branch_beside" in str(error.value) or option != "branch"
+    assert spark.table(name).where("k < 2").count() == count
+    assert len(spark.table(f"{name}.refs").collect()) == 3
+    # an option that says what the name says, and one that says nothing of rows
+    other = f"{name}.branch_beside"
+    spark.sql(f"DELETE FROM {other} WITH (`branch` = 'beside') WHERE id < {ROWS // 2}")
+    assert spark.table(other).count() == ROWS // 2
+    spark.sql(f"DELETE FROM {other} WITH (`branch` = 'beside')")
+    assert spark.table(other).count() == 0
+    assert spark.table(name).count() == count
+    spark.sql(f"DELETE FROM {name} WITH (`split-size` = '1000000')")
+    assert spark.table(name).count() == 0
+
+
 def test_options_that_mean_nothing_here_or_to_a_statement_change_nothing(spark, name):
     """Iceberg passes over unknown ones, and over those of streaming queries and deletes."""
     nothing = {

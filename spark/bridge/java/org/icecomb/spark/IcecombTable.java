@@ -158,20 +158,28 @@ public final class IcecombTable
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     return () -> {
       String command = info.command().name().toLowerCase(Locale.ROOT);
-      PlannedChange change =
-          handle
-              .ofCurrentUser()
-              .ask(
-                  new PlanChange(
-                      handle.reference(),
-                      command,
-                      info.options().asCaseSensitiveMap(),
-                      IcebergSettings.ofWrites()),
-                  PlannedChange.class);
+      PlannedChange change = plan(command, info.options());
       return change.mergeOnRead()
           ? new RowLevelDelta(handle, info.command(), change.metadataColumns())
           : new RowLevelRewrite(handle, info.command(), change.metadataColumns());
     };
+  }
+
+  private PlannedChange plan(String command, CaseInsensitiveStringMap options) {
+    PlanChange request =
+        new PlanChange(
+            handle.reference(), command, options.asCaseSensitiveMap(), IcebergSettings.ofWrites());
+    return handle.ofCurrentUser().ask(request, PlannedChange.class);
+  }
+
+  /**
+   * Refuses options of a DELETE of all rows that choose other rows than the table's. Spark has the
+   * table emptied, without a word of options.
+   */
+  public void checkEmptied(CaseInsensitiveStringMap options) {
+    if (!options.isEmpty()) {
+      plan("delete", options);
+    }
   }
 
   /** The state that this object is pinned to. */

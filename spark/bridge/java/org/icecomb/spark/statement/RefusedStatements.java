@@ -3,12 +3,16 @@ package org.icecomb.spark.statement;
 import java.util.Map;
 import java.util.function.Predicate;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableLocation;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.rows.RowsTable;
@@ -16,7 +20,7 @@ import scala.collection.JavaConverters;
 
 /**
  * Says what to do instead of a statement that Iceberg tables have no use for, before Spark says only
- * that it is not supported. Tables of other catalogs, and Hive's in the session catalog, are Spark's.
+ * that it is not supported; and a DELETE that options send elsewhere. Tables of other catalogs, and Hive's in the session catalog, are Spark's.
  */
 public final class RefusedStatements extends Rule<LogicalPlan> {
 
@@ -137,6 +141,12 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
       if (name != null) {
         throw refusal.about(name);
       }
+    }
+    if (plan instanceof DeleteFromTable delete
+        && delete.condition().equals(Literal$.MODULE$.TrueLiteral())
+        && EliminateSubqueryAliases.apply(delete.table()) instanceof DataSourceV2Relation relation
+        && relation.table() instanceof IcecombTable table) {
+      table.checkEmptied(relation.options());
     }
     return plan;
   }
