@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
+from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.spec import table_property as known
-from icecomb.format.spec.schema import children
-from icecomb.format.spec.types import IcebergType, ListType, MapType
 from icecomb.spark.planner.protocol import FileInstructions
 from icecomb.spark.schema import spark_schema
 
@@ -135,7 +134,7 @@ def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) ->
     for hadoop_name, one in _PARQUET_SETTINGS.items():
         settings[hadoop_name] = _text(one.of(properties))
     _check_row_checks(properties)
-    paths = dict(_parquet_paths(schema.as_struct(), "", ""))
+    paths = {schema.find_column_name(i): path for i, path in parquet_paths(schema.fields).items()}
     for hadoop_name, family in _PARQUET_COLUMN_SETTINGS.items():
         for name, value in family.of_each(properties).items():
             # what is said of columns that are not there is passed over, as by Iceberg Java
@@ -168,16 +167,6 @@ def _check_row_checks(properties: Mapping[str, str]) -> None:
             f"{known.PARQUET_CHECK_MIN_ROWS}",
             hint="set it to at least as much",
         )
-
-
-def _parquet_paths(of: IcebergType, name: str, path: str) -> Iterator[tuple[str, str]]:
-    """The names of primitive fields, and where a file of Spark's writer has them."""
-    inside = {ListType: "list.", MapType: "key_value."}.get(type(of), "")
-    for field in children(of):
-        here, there = f"{name}{field.name}", f"{path}{inside}{field.name}"
-        if field.field_type.is_primitive:
-            yield here, there
-        yield from _parquet_paths(field.field_type, f"{here}.", f"{there}.")
 
 
 def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.rows.parquet.writer import parquet_paths
+from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.spec.types import NestedField
 
 _SAMPLE_ROWS = 1 << 14

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
+from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.read.arrow_projection import file_fields
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
@@ -19,9 +20,6 @@ from icecomb.format.spec.types import (
     BooleanType,
     DoubleType,
     FloatType,
-    IcebergType,
-    ListType,
-    MapType,
     NestedField,
     StructType,
 )
@@ -109,25 +107,6 @@ class ParquetFileWriter:
         chosen = set(paths.values() if sampled is None else sampled)
         asked = _columns(self._settings.schema, self._options.dictionaries, paths)
         return [p for i, p in paths.items() if asked.get(i, p in chosen)]
-
-
-def parquet_paths(fields: Sequence[NestedField]) -> dict[int, str]:
-    """The dotted Parquet path of each column with values of its own, by field id, in order."""
-    return {number: path for f in fields for number, path in _paths(f, f.name)}
-
-
-def _paths(field: NestedField, path: str) -> Iterator[tuple[int, str]]:
-    kind: IcebergType = field.field_type
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _paths(f, f"{path}.{f.name}")
-    elif isinstance(kind, ListType):
-        yield from _paths(kind.element_field, f"{path}.list.element")
-    elif isinstance(kind, MapType):
-        yield from _paths(kind.key_field, f"{path}.key_value.key")
-        yield from _paths(kind.value_field, f"{path}.key_value.value")
-    else:
-        yield field.field_id, path
 
 
 def _columns(
