@@ -9,10 +9,8 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.SparkErrors;
@@ -83,32 +81,18 @@ record FittedRows(FittedValue.Struct fit) implements Serializable {
     }
   }
 
-  private record FittingWriter(FittedValue.Struct fit, DataWriter<InternalRow> writer)
-      implements DataWriter<InternalRow> {
+  private static final class FittingWriter extends ForwardingWriter {
+
+    private final FittedValue.Struct fit;
+
+    FittingWriter(FittedValue.Struct fit, DataWriter<InternalRow> writer) {
+      super(writer);
+      this.fit = fit;
+    }
 
     @Override
     public void write(InternalRow row) throws IOException {
-      writer.write(fit.of(row));
-    }
-
-    @Override
-    public WriterCommitMessage commit() throws IOException {
-      return writer.commit();
-    }
-
-    @Override
-    public void abort() throws IOException {
-      writer.abort();
-    }
-
-    @Override
-    public CustomTaskMetric[] currentMetricsValues() {
-      return writer.currentMetricsValues();
-    }
-
-    @Override
-    public void close() throws IOException {
-      writer.close();
+      super.write(fit.of(row));
     }
   }
 }

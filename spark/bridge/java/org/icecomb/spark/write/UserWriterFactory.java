@@ -3,7 +3,6 @@ package org.icecomb.spark.write;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -29,14 +28,13 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
   }
 
   /** A writer in the name of a user. */
-  static class Writer implements DataWriter<InternalRow> {
+  static class Writer extends ForwardingWriter {
 
     private final TaskUser user;
-    private final DataWriter<InternalRow> writer;
 
     Writer(TaskUser user, DataWriter<InternalRow> writer) {
+      super(writer);
       this.user = user;
-      this.writer = writer;
     }
 
     /** Work that has no result. */
@@ -55,27 +53,17 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
 
     @Override
     public void write(InternalRow row) throws IOException {
-      run(() -> writer.write(row));
+      run(() -> super.write(row));
     }
 
     @Override
     public WriterCommitMessage commit() throws IOException {
-      return user.run(writer::commit);
+      return user.run(super::commit);
     }
 
     @Override
     public void abort() throws IOException {
-      run(writer::abort);
-    }
-
-    @Override
-    public CustomTaskMetric[] currentMetricsValues() {
-      return writer.currentMetricsValues();
-    }
-
-    @Override
-    public void close() throws IOException {
-      writer.close();
+      run(super::abort);
     }
   }
 }
