@@ -62,6 +62,19 @@ def sql(request, sql_on):
     return sql_on(request.param)
 
 
+@pytest.fixture(scope="module")
+def peers(request, other_spark, iceberg_java):
+    """What runs statements on Spark 4.1: for catalog `lake` ours, for `ice` Iceberg's runtime.
+
+    The namespace is there that the module calls `NAMESPACE`.
+    """
+    found = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
+    namespace = f"lake.{request.module.NAMESPACE}"
+    found["lake"](f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+    yield found
+    found["lake"](f"DROP NAMESPACE {namespace}")
+
+
 @pytest.fixture
 def only_lake(spark):
     """No other catalog of ours is configured, whatever tests before this one left in the session."""

@@ -68,14 +68,6 @@ PARQUET = {
 OF_EVERY_SPARK = ("bloom filters", "short bloom filters", "page version", "rows of a page")
 
 
-@pytest.fixture(scope="module")
-def run(other_spark, iceberg_java):
-    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
-    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    yield sparks
-    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
-
-
 @pytest.fixture
 def name(spark):
     table = f"{NAMESPACE}.t{next(NUMBERS)}"
@@ -142,28 +134,28 @@ def facts(spark, path):
 
 
 @pytest.fixture(scope="module")
-def usual(spark, run):
+def usual(spark, peers):
     """A file without properties."""
     try:
-        yield facts(spark, written(run["lake"], f"lake.{NAMESPACE}.usual", {}))
+        yield facts(spark, written(peers["lake"], f"lake.{NAMESPACE}.usual", {}))
     finally:
         spark.sql(f"DROP TABLE IF EXISTS lake.{NAMESPACE}.usual PURGE")
 
 
 @pytest.mark.parametrize("case", PARQUET)
-def test_parquet_files_are_written_as_by_icebergs_runtime(spark, run, name, usual, case):
+def test_parquet_files_are_written_as_by_icebergs_runtime(spark, peers, name, usual, case):
     properties = PARQUET[case]
-    expected = facts(spark, written(run["ice"], f"ice.{name}_of_iceberg", properties))
-    found = facts(spark, written(run["lake"], f"lake.{name}", properties))
+    expected = facts(spark, written(peers["ice"], f"ice.{name}_of_iceberg", properties))
+    found = facts(spark, written(peers["lake"], f"lake.{name}", properties))
     assert found == expected
     assert found != usual
 
 
 @pytest.mark.parametrize("case", OF_EVERY_SPARK)
-def test_the_oldest_spark_writes_them_so_too(spark, other_spark, run, name, usual, case):
+def test_the_oldest_spark_writes_them_so_too(spark, other_spark, peers, name, usual, case):
     [found, expected] = [
         facts(spark, written(sql, f"lake.{name}{number}", PARQUET[case]))
-        for number, sql in enumerate((other_spark("3.5").sql, run["lake"]))
+        for number, sql in enumerate((other_spark("3.5").sql, peers["lake"]))
     ]
     for number in (0, 1):
         spark.sql(f"DROP TABLE lake.{name}{number} PURGE")
@@ -171,9 +163,9 @@ def test_the_oldest_spark_writes_them_so_too(spark, other_spark, run, name, usua
     assert found != usual
 
 
-def test_a_column_has_no_dictionary_where_the_table_says_so(spark, run, name):
+def test_a_column_has_no_dictionary_where_the_table_says_so(spark, peers, name):
     off = {f"{P}dict-encoding-enabled.column.{column}": "false" for column in ("k", "m.key", "no")}
-    path = written(run["lake"], f"lake.{name}", off)
+    path = written(peers["lake"], f"lake.{name}", off)
     found = pq.read_metadata(path).row_group(0)
     chunks = {found.column(i).path_in_schema: found.column(i) for i in range(found.num_columns)}
     encodings = {path: set(chunk.encodings) for path, chunk in chunks.items()}
@@ -182,19 +174,19 @@ def test_a_column_has_no_dictionary_where_the_table_says_so(spark, run, name):
 
 
 def test_a_bloom_filter_is_as_short_as_its_values_allow_where_the_table_says_so(
-    spark, run, name, usual
+    spark, peers, name, usual
 ):
     asked = {f"{P}bloom-filter-enabled.column.s": "true"}
     asked |= {f"{P}bloom-filter-adaptive-enabled": "true", f"{P}bloom-filter-fpp.column.s": "0.01"}
-    found = facts(spark, written(run["lake"], f"lake.{name}", asked))["bloom"]
+    found = facts(spark, written(peers["lake"], f"lake.{name}", asked))["bloom"]
     # 30,000 values need 9.7 bits each, and there are lengths of powers of two; else it is 1 MiB
     assert [length for length in found if length is not None] == [65536]
     assert usual["bloom"] == [None] * len(found)
 
 
-def test_columns_without_statistics_are_found_by_filters(spark, catalog, run, name):
+def test_columns_without_statistics_are_found_by_filters(spark, catalog, peers, name):
     off = {f"{P}stats-enabled.column.{column}": "false" for column in ("id", "st.x")}
-    written(run["lake"], f"lake.{name}", off)
+    written(peers["lake"], f"lake.{name}", off)
     table = spark.table(f"lake.{name}")
     assert table.where("st IS NULL").count() == 10_000
     assert table.where("st.x IS NULL").count() == 10_000
@@ -206,12 +198,12 @@ def test_columns_without_statistics_are_found_by_filters(spark, catalog, run, na
 @pytest.mark.parametrize(
     ("codec", "low", "high"), [("gzip", "1", "9"), ("zstd", "1", "19"), ("gzip", "0", "5")]
 )
-def test_a_higher_level_makes_shorter_files(spark, run, name, codec, low, high):
+def test_a_higher_level_makes_shorter_files(spark, peers, name, codec, low, high):
     """Hadoop has names for those of gzip; Iceberg Java hands on the number, and the task fails."""
     sizes = []
     for level in (low, high):
         properties = {f"{P}compression-codec": codec, f"{P}compression-level": level}
-        path = written(run["lake"], f"lake.{name}_{level}", properties)
+        path = written(peers["lake"], f"lake.{name}_{level}", properties)
         sizes.append(path.stat().st_size)
         spark.sql(f"DROP TABLE lake.{name}_{level} PURGE")
     assert sizes[1] < sizes[0] * 0.99
@@ -230,6 +222,6 @@ def test_a_higher_level_makes_shorter_files(spark, run, name, codec, low, high):
         ),
     ],
 )
-def test_what_no_file_can_be_is_refused_before_a_task_begins(run, name, properties, message):
+def test_what_no_file_can_be_is_refused_before_a_task_begins(peers, name, properties, message):
     with pytest.raises(AssertionError, match=message):
-        written(run["lake"], f"lake.{name}", properties)
+        written(peers["lake"], f"lake.{name}", properties)

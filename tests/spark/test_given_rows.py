@@ -63,14 +63,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def run(other_spark, iceberg_java):
-    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
-    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    yield sparks
-    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def namespace(spark):
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
@@ -99,7 +91,6 @@ def outcome(sql, table, settings, select):
         sql(f"INSERT INTO {table} SELECT {select}")
     except AssertionError:
         return "refused"
-        return "refused"
     finally:
         for key in settings:
             sql(f"RESET `{PREFIX}{key}`")
@@ -107,14 +98,14 @@ def outcome(sql, table, settings, select):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rows_are_taken_as_by_icebergs_runtime(run, name, case):
+def test_rows_are_taken_as_by_icebergs_runtime(peers, name, case):
     found = {}
     for catalog, table in (("ice", f"ice.{name}_of_iceberg"), ("lake", f"lake.{name}")):
-        make(run[catalog], table)
-        found[catalog] = outcome(run[catalog], table, *CASES[case])
+        make(peers[catalog], table)
+        found[catalog] = outcome(peers[catalog], table, *CASES[case])
     assert found["lake"] == found["ice"]
     if found["lake"] != "refused":
-        assert run["ice"](f"SELECT * FROM ice.{name}") == found["ice"][1]
+        assert peers["ice"](f"SELECT * FROM ice.{name}") == found["ice"][1]
 
 
 def test_a_null_where_none_may_be_is_refused_by_its_row(spark, name):

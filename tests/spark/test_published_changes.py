@@ -18,20 +18,12 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def run(other_spark, iceberg_java):
-    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
-    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    yield sparks
-    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
-
-
 @pytest.fixture
-def name(run):
+def name(peers):
     table = f"{NAMESPACE}.t{next(NUMBERS)}"
     yield table
     for each in (table, f"{table}_of_iceberg"):
-        run["lake"](f"DROP TABLE IF EXISTS lake.{each}")
+        peers["lake"](f"DROP TABLE IF EXISTS lake.{each}")
 
 
 def published(sql, catalog, table, change, mode, meanwhile):
@@ -73,13 +65,13 @@ def published(sql, catalog, table, change, mode, meanwhile):
     ],
 )
 def test_staged_changes_are_published_or_refused_as_by_icebergs_runtime(
-    run, name, change, mode, meanwhile
+    peers, name, change, mode, meanwhile
 ):
-    expected = published(run["ice"], "ice", f"{name}_of_iceberg", change, mode, meanwhile)
-    found = published(run["lake"], "lake", name, change, mode, meanwhile)
+    expected = published(peers["ice"], "ice", f"{name}_of_iceberg", change, mode, meanwhile)
+    found = published(peers["lake"], "lake", name, change, mode, meanwhile)
     assert found == expected
     if change == "insert" or not meanwhile:
         assert found[1] == "published"
     elif change != "overwrite":
         assert found[1] == "refused"
-    assert run["ice"](f"SELECT * FROM ice.{name} ORDER BY id") == expected[2]
+    assert peers["ice"](f"SELECT * FROM ice.{name} ORDER BY id") == expected[2]

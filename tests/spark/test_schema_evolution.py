@@ -26,20 +26,12 @@ CLAUSES = {
 PARTS = "spark.merge-into."
 
 
-@pytest.fixture(scope="module")
-def run(other_spark, iceberg_java):
-    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
-    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    yield sparks
-    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
-
-
 @pytest.fixture
-def name(run):
+def name(peers):
     table = f"{NAMESPACE}.t{next(NUMBERS)}"
     yield table
     for each in (table, f"{table}_of_iceberg"):
-        run["lake"](f"DROP TABLE IF EXISTS lake.{each}")
+        peers["lake"](f"DROP TABLE IF EXISTS lake.{each}")
 
 
 def make(sql, table, mode="copy-on-write", more=""):
@@ -64,11 +56,11 @@ def make(sql, table, mode="copy-on-write", more=""):
     ],
 )
 def test_a_merge_adds_and_widens_columns_and_counts_rows_as_with_icebergs_runtime(
-    run, name, source, clauses, mode
+    peers, name, source, clauses, mode
 ):
     found = {}
     for catalog, table in (("ice", f"ice.{name}_of_iceberg"), ("lake", f"lake.{name}")):
-        sql = run[catalog]
+        sql = peers[catalog]
         make(sql, table, mode)
         sql(
             f"MERGE WITH SCHEMA EVOLUTION INTO {table} t USING ({SOURCES[source]} UNION ALL "
@@ -85,30 +77,30 @@ def test_a_merge_adds_and_widens_columns_and_counts_rows_as_with_icebergs_runtim
         )
     assert found["lake"] == found["ice"]
     assert len(found["ice"][2]) == 8
-    assert run["ice"](f"SELECT * FROM ice.{name} ORDER BY id") == found["ice"][1]
+    assert peers["ice"](f"SELECT * FROM ice.{name} ORDER BY id") == found["ice"][1]
 
 
-def test_a_merge_without_the_words_changes_no_column(run, name, catalog):
-    make(run["lake"], f"lake.{name}")
-    run["lake"](
+def test_a_merge_without_the_words_changes_no_column(peers, name, catalog):
+    make(peers["lake"], f"lake.{name}")
+    peers["lake"](
         f"MERGE INTO lake.{name} t USING (SELECT 2L AS id, 8 AS v, 1 AS new) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET v = s.v"
     )
     assert len(catalog.load_table(name).metadata.schemas) == 1
 
 
-def test_a_table_may_refuse_to_be_changed_by_statements_as_with_icebergs_runtime(run, name):
+def test_a_table_may_refuse_to_be_changed_by_statements_as_with_icebergs_runtime(peers, name):
     for catalog, table in (("ice", f"ice.{name}_of_iceberg"), ("lake", f"lake.{name}")):
-        make(run[catalog], table, more=", 'write.spark.auto-schema-evolution.enabled'='false'")
+        make(peers[catalog], table, more=", 'write.spark.auto-schema-evolution.enabled'='false'")
         with pytest.raises(AssertionError, match="UNRESOLVED_COLUMN"):
-            run[catalog](
+            peers[catalog](
                 f"MERGE WITH SCHEMA EVOLUTION INTO {table} t USING (SELECT 2L AS id, 1 AS new) s "
                 f"ON t.id = s.id {CLAUSES['upsert']}"
             )
 
 
-def test_columns_are_not_changed_by_the_name_of_a_branch(run, name):
-    sql = run["lake"]
+def test_columns_are_not_changed_by_the_name_of_a_branch(peers, name):
+    sql = peers["lake"]
     make(sql, f"lake.{name}")
     sql(f"ALTER TABLE lake.{name} CREATE BRANCH audit")
     merge = (

@@ -26,29 +26,26 @@ PASSED = re.compile(r"(AdaptiveSparkPlan|Project|CommandResult|Execute|Write)")
 
 
 @pytest.fixture(scope="module")
-def run(other_spark, iceberg_java):
-    """The two, each with its catalog."""
-    sparks = {"lake": other_spark("4.1").sql, "ice": iceberg_java.sql}
-    sparks["lake"](f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+def peers(peers):
+    """With the tables, which are Iceberg's."""
     for name, (partitioning, order) in TABLES.items():
         table = f"ice.{NAMESPACE}.{name}"
-        sparks["ice"](
+        peers["ice"](
             f"CREATE TABLE {table} (id BIGINT, k STRING, v INT) USING iceberg {partitioning}"
         )
         if order:
-            sparks["ice"](f"ALTER TABLE {table} WRITE {order}")
-            sparks["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.distribution-mode')")
-        sparks["ice"](f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)")
-    yield sparks
+            peers["ice"](f"ALTER TABLE {table} WRITE {order}")
+            peers["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.distribution-mode')")
+        peers["ice"](f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)")
+    yield peers
     for name in TABLES:
-        sparks["ice"](f"DROP TABLE ice.{NAMESPACE}.{name}")
-    sparks["lake"](f"DROP NAMESPACE lake.{NAMESPACE}")
+        peers["ice"](f"DROP TABLE ice.{NAMESPACE}.{name}")
 
 
-def layout(run, catalog, name, statement):
+def layout(peers, catalog, name, statement):
     """Exchanges and sorts right below the write, without the numbers of columns."""
     text = STATEMENTS[statement].format(t=f"{catalog}.{NAMESPACE}.{name}")
-    [[plan]] = run[catalog](f"EXPLAIN {text}")
+    [[plan]] = peers[catalog](f"EXPLAIN {text}")
     lines = iter(plan.splitlines())
     assert any(WRITE.search(line) for line in lines), plan
     found = []
@@ -77,7 +74,7 @@ def properties(mode, command_mode, fanout, delta):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_rows_are_shared_out_and_sorted_as_icebergs_runtime_does_it(run, name):
+def test_rows_are_shared_out_and_sorted_as_icebergs_runtime_does_it(peers, name):
     seen = set()
     for mode, command_mode, fanout, delta in (
         (None, None, None, False),
@@ -92,32 +89,32 @@ def test_rows_are_shared_out_and_sorted_as_icebergs_runtime_does_it(run, name):
         given, gone = properties(mode, command_mode, fanout, delta)
         table = f"ice.{NAMESPACE}.{name}"
         text = ", ".join(f"'{key}'='{value}'" for key, value in given.items())
-        run["ice"](f"ALTER TABLE {table} SET TBLPROPERTIES ({text})")
+        peers["ice"](f"ALTER TABLE {table} SET TBLPROPERTIES ({text})")
         names = ", ".join(f"'{key}'" for key in gone)
         if gone:
-            run["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({names})")
+            peers["ice"](f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({names})")
         for statement in STATEMENTS:
-            expected = layout(run, "ice", name, statement)
+            expected = layout(peers, "ice", name, statement)
             if not TABLES[name][0]:
                 # a struct without fields, which Spark has no column of here
                 expected = [re.sub(r"_partition( ASC NULLS FIRST)?, ", "", e) for e in expected]
-            found = layout(run, "lake", name, statement)
+            found = layout(peers, "lake", name, statement)
             assert found == expected, (statement, given)
             seen.update(expected)
     assert len(seen) > 3
 
 
-def test_a_setting_of_sparks_makes_parts_larger_as_with_icebergs_runtime(run):
+def test_a_setting_of_sparks_makes_parts_larger_as_with_icebergs_runtime(peers):
     setting, value = "spark.sql.adaptive.advisoryPartitionSizeInBytes", "900MB"
     found = {}
     for catalog in ("ice", "lake"):
-        run[catalog](f"SET {setting} = {value}")
+        peers[catalog](f"SET {setting} = {value}")
         try:
             found[catalog] = [
-                layout(run, catalog, name, statement)
+                layout(peers, catalog, name, statement)
                 for name in ("parts", "both")
                 for statement in STATEMENTS
             ]
         finally:
-            run[catalog](f"RESET {setting}")
+            peers[catalog](f"RESET {setting}")
     assert found["lake"] == found["ice"]
