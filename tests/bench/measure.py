@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,11 +94,7 @@ def compare(measure: str, arguments: argparse.Namespace, what: str, **labels: An
         labels: More that the line says.
     """
     peers = arguments.peers.split(",")
-    runs: dict[str, list[Figures]] = {peer: [] for peer in peers}
-    for _ in range(arguments.repeat):
-        for peer in peers:
-            if not any("error" in run for run in runs[peer]):
-                runs[peer].append(run_child(f"{peer}:{what}"))
+    runs = in_turn(peers, lambda peer, _: run_child(f"{peer}:{what}"), arguments.repeat)
     figures = {peer: medians(found) for peer, found in runs.items()}
     print_line(
         measure,
@@ -107,6 +103,45 @@ def compare(measure: str, arguments: argparse.Namespace, what: str, **labels: An
         ratio=ratios(runs[peers[0]], runs[peers[1]]) if len(peers) > 1 else {},
         **figures,
     )
+
+
+def in_turn(
+    names: Sequence[str], run: Callable[[str, int], Figures], repeat: int, warm: int = 0
+) -> dict[str, list[Figures]]:
+    """The figures of all, who take turns, each time another one first.
+
+    Args:
+        names: Who runs; not again after an error.
+        run: Given who, and the number of the turn.
+        repeat: How many turns count.
+        warm: How many come before them.
+    """
+    runs: dict[str, list[Figures]] = {name: [] for name in names}
+    for turn in range(warm + repeat):
+        first = turn % len(names)
+        for name in (*names[first:], *names[:first]):
+            if not any("error" in found for found in runs[name]):
+                figures = run(name, turn)
+                if turn >= warm:
+                    runs[name].append(figures)
+    return runs
+
+
+def print_runs(
+    measure: str,
+    runs: Mapping[str, Sequence[Figures]],
+    against: Iterable[tuple[str, str]],
+    **labels: Any,
+) -> Figures:
+    """Print the line of `in_turn`: the medians of each, and whose figures are over whose.
+
+    Returns:
+        Both.
+    """
+    compared = {f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in against if {a, b} <= runs.keys()}
+    found = {name: medians(each) for name, each in runs.items()}
+    print_line(measure, **labels, ratio=compared, **found)
+    return {**found, "ratio": compared}
 
 
 def print_line(measure: str, **figures: Any) -> None:

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.bench.measure import Figures, expect, medians, parser, print_line, ratios
+from tests.bench.measure import Figures, expect, in_turn, parser, print_line, print_runs
 from tests.bench.spark_tables import (
     TPCH,
     make_events,
@@ -177,20 +177,16 @@ def compare(
     Returns:
         The figures of each, and the ratios.
     """
-    runs: dict[str, list[Figures]] = {name: [] for name in contestants}
     answers: dict[str, list[list[Any]]] = {}
-    for turn in range(arguments.warm + (repeat or arguments.repeat)):
-        names = list(contestants)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            rows, figures = sparks.timed(contestants[name])
-            same = answers.setdefault(contestants[name].query.replace("lake.db.", ""), rows)
-            expect(rows, same, f"{case}, {name}")
-            if turn >= arguments.warm:
-                runs[name].append(figures)
-    found = {name: medians(each) for name, each in runs.items()}
-    compared = {f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in against}
-    print_line(measure, case=case, ratio=compared, **found)
-    return {**found, "ratio": compared}
+
+    def run(name: str, _: int) -> Figures:
+        rows, figures = sparks.timed(contestants[name])
+        same = answers.setdefault(contestants[name].query.replace("lake.db.", ""), rows)
+        expect(rows, same, f"{case}, {name}")
+        return figures
+
+    runs = in_turn(list(contestants), run, repeat or arguments.repeat, arguments.warm)
+    return print_runs(measure, runs, against, case=case)
 
 
 def measure_scans(sparks: Sparks, arguments: Any) -> None:
@@ -218,8 +214,7 @@ def _compare_scan(
         peer: Contestant(peer, query.format(table if peer == "native" else f"lake.db.{table}"))
         for peer in peers
     }
-    against = [pair for pair in _AGAINST if pair[1] in peers]
-    compare(sparks, case, contestants, against, arguments, repeat=repeat)
+    compare(sparks, case, contestants, _AGAINST, arguments, repeat=repeat)
 
 
 def measure_deletes(sparks: Sparks, arguments: Any) -> None:
@@ -261,18 +256,17 @@ def measure_first(work: Path, arguments: Any) -> None:
     Whoever starts Spark seldom asks at once: the query comes `--pause` seconds after the session.
     """
     tiny = f"parquet.`{work / 'warehouse' / 'db' / 'tiny' / 'data'}`"
-    runs: dict[str, list[Figures]] = {peer: [] for peer in _PEERS}
-    for _ in range(arguments.starts):
-        for peer in _PEERS:
-            table = tiny if peer == "native" else "lake.db.tiny"
-            with ExitStack() as stack:
-                sparks = Sparks(work, (peer,), stack)
-                time.sleep(arguments.pause)
-                _, figures = sparks.timed(Contestant(peer, _TINY.format(table)))
-            runs[peer].append({**figures, "ready_s": sparks.ready_s[peer]})
-    found = {peer: medians(each) for peer, each in runs.items()}
-    compared = {f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in _AGAINST}
-    print_line("spark_read", case="first query", ratio=compared, **found)
+
+    def run(peer: str, _: int) -> Figures:
+        table = tiny if peer == "native" else "lake.db.tiny"
+        with ExitStack() as stack:
+            sparks = Sparks(work, (peer,), stack)
+            time.sleep(arguments.pause)
+            _, figures = sparks.timed(Contestant(peer, _TINY.format(table)))
+        return {**figures, "ready_s": sparks.ready_s[peer]}
+
+    runs = in_turn(_PEERS, run, arguments.starts)
+    print_runs("spark_read", runs, _AGAINST, case="first query")
 
 
 def measure_overhead(sparks: Sparks, arguments: Any) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog import metastore as embedded
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.bench.measure import Figures, expect, medians, parser, print_line, ratios
+from tests.bench.measure import Figures, expect, in_turn, parser, print_runs
 from tests.bench.spark_read import cpu_s
 from tests.environments import ICEBERG_JAVA_VENV
 from tests.peers.ivy import fetch
@@ -79,7 +79,6 @@ def _measure(given: argparse.Namespace) -> None:
     few, many = given.work / "few", given.work / "many"
     _files(few, 5)
     _files(many, given.batches)
-    runs: dict[str, list[Figures]] = {peer: [] for peer in _PEERS}
     with ExitStack() as stack:
         metastore = embedded.start(given.work / "warehouse")
         stack.callback(embedded.stop, metastore.warehouse)
@@ -90,20 +89,14 @@ def _measure(given: argparse.Namespace) -> None:
             stack.callback(spark.close)
             sparks[peer] = spark
         sparks["icecomb"].sql("CREATE NAMESPACE lake.db")
-        for turn in range(-1, given.repeat):
-            for peer in _PEERS:
-                source, batches = (few, 5) if turn < 0 else (many, given.batches)
-                checkpoint = given.work / f"checkpoint-{peer}-{turn}"
-                found = _run(sparks[peer], f"lake.db.{peer}", source, checkpoint, batches)
-                if turn >= 0:
-                    runs[peer].append(found)
-    print_line(
-        "spark_stream",
-        rows=_ROWS,
-        batches=given.batches,
-        **{peer: medians(found) for peer, found in runs.items()},
-        ratio=ratios(runs["icecomb"], runs["iceberg"]),
-    )
+
+        def run(peer: str, turn: int) -> Figures:
+            source, batches = (many, given.batches) if turn else (few, 5)
+            checkpoint = given.work / f"checkpoint-{peer}-{turn}"
+            return _run(sparks[peer], f"lake.db.{peer}", source, checkpoint, batches)
+
+        runs = in_turn(_PEERS, run, given.repeat, warm=1)
+    print_runs("spark_stream", runs, [_PEERS], rows=_ROWS, batches=given.batches)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from tests.bench.measure import Figures, expect, medians, parser, print_line, ratios
+from tests.bench.measure import Figures, expect, in_turn, parser, print_runs
 from tests.bench.rows import COLUMNS, arrow_rows
 from tests.bench.spark_read import Contestant, Sparks
 
@@ -109,23 +109,14 @@ def _compare(
         run: Runs it, given who and the number of the turn; its figures, and what says whether it
             was right.
     """
-    runs: dict[str, list[Figures]] = {peer: [] for peer in peers}
-    for turn in range(turns + 1):
-        found: list[list[Any]] | None = None
-        for at in range(len(peers)):
-            peer = peers[(turn + at) % len(peers)]
-            figures, rows = run(peer, turn)
-            found = rows if found is None else found
-            expect(rows, found, f"{case}, {peer}")
-            if turn:
-                runs[peer].append(figures)
-    against = [pair for pair in _AGAINST if pair[1] in peers]
-    print_line(
-        "spark_write",
-        case=case,
-        ratio={f"{a}/{b}": ratios(runs[a], runs[b]) for a, b in against},
-        **{peer: medians(each) for peer, each in runs.items()},
-    )
+    found: dict[int, list[list[Any]]] = {}
+
+    def checked(peer: str, turn: int) -> Figures:
+        figures, rows = run(peer, turn)
+        expect(rows, found.setdefault(turn, rows), f"{case}, {peer}")
+        return figures
+
+    print_runs("spark_write", in_turn(peers, checked, turns, warm=1), _AGAINST, case=case)
 
 
 def measure_append(writers: Writers, turns: int) -> None:
