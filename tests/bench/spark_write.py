@@ -26,7 +26,6 @@ _PEERS: Final = ("native", "icecomb", "iceberg")
 _AGAINST: Final = (("icecomb", "native"), ("icecomb", "iceberg"))
 _BLOCK: Final = 1_000_000
 _PARTITIONS: Final = 16
-_FILES: Final = 10_000
 _TYPES: Final = {"timestamptz": "timestamp"}
 _FIELDS: Final = ", ".join(f"{name} {_TYPES.get(kind, kind)}" for _, name, kind in COLUMNS)
 _NAMES: Final = ", ".join(name for _, name, _ in COLUMNS)
@@ -40,10 +39,12 @@ class Writers:
 
     Attributes:
         rows: How many.
+        files: How many are committed at once.
     """
 
-    def __init__(self, work: Path, rows: int, stack: ExitStack) -> None:
+    def __init__(self, work: Path, rows: int, files: int, stack: ExitStack) -> None:
         self.rows = rows
+        self.files = files
         self._work = work
         self._sparks = Sparks(work, _PEERS, stack)
         self.sql("icecomb", "CREATE NAMESPACE IF NOT EXISTS lake.db")
@@ -190,18 +191,20 @@ def measure_changes(writers: Writers, turns: int) -> None:
 
 
 def measure_commit(writers: Writers, turns: int) -> None:
-    """An append of 10,000 files of one row: look at `commit_s`.
+    """An append of many files of one row: look at `commit_s`.
 
     One after the other: both engines keep all files of a task open by default, and run out of heap.
+    The turn that does not count writes fewer.
     """
 
-    def run(peer: str, _: int) -> tuple[Figures, list[list[Any]]]:
+    def run(peer: str, turn: int) -> tuple[Figures, list[list[Any]]]:
+        files = writers.files if turn else writers.files // 20
         more = "TBLPROPERTIES ('write.spark.fanout.enabled'='false')"
         table = writers.created(peer, "files", more, partition="id")
-        text = f"INSERT INTO {table} SELECT {_NAMES} FROM {writers.source} WHERE id < {_FILES}"
+        text = f"INSERT INTO {table} SELECT {_NAMES} FROM {writers.source} WHERE id < {files}"
         return writers.timed(peer, table, text), writers.sql(peer, _SUMS.format(table))
 
-    _compare(f"append of {_FILES} files", _PEERS[1:], turns, run)
+    _compare(f"append of {writers.files} files", _PEERS[1:], turns, run)
 
 
 _CASES: Final[Mapping[str, Callable[[Writers, int], None]]] = {
@@ -218,12 +221,13 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--work", type=Path, required=True, help="for the tables")
     arguments.add_argument("--rows", type=int, default=20_000_000)
+    arguments.add_argument("--files", type=int, default=10_000, help="of the case `commit`")
     arguments.add_argument("--cases", default=",".join(_CASES))
     given = arguments.parse_args()
     given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        writers = Writers(given.work, given.rows, stack)
+        writers = Writers(given.work, given.rows, given.files, stack)
         for case in given.cases.split(","):
             _CASES[case](writers, given.repeat)
 
