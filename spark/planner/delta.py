@@ -16,7 +16,7 @@ from icecomb.format.spec.table_property import (
 )
 from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.layout import (
-    FILE,
+    FILE_ID,
     POSITION,
     SPEC_ID,
     partition_columns,
@@ -52,7 +52,7 @@ def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
         if merge_on_read
         else rewrite_columns(metadata, command, options)
     )
-    needed = {FILE, *columns} | ({POSITION, SPEC_ID, PARTITION.name} if merge_on_read else set())
+    needed = {FILE_ID, *columns} | ({POSITION, SPEC_ID, PARTITION.name} if merge_on_read else set())
     _check_hides_nothing(state, command, needed, merge_on_read=merge_on_read)
     return PlannedChange(merge_on_read=merge_on_read, metadata_columns=columns)
 
@@ -63,7 +63,7 @@ def _check_hides_nothing(
     for field in state.metadata.schema().fields:
         name = field.name.lower()
         if name in needed:
-            free = merge_on_read and name != FILE
+            free = merge_on_read and name != FILE_ID
             other = f", or set write.{command}.mode to copy-on-write" if free else ""
             raise UnsupportedError(
                 f"Table {state.name}: its column {field.name} hides Spark's metadata column of "

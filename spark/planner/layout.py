@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.transform import Transform
     from icecomb.spark.planner.options import Options
 
-FILE: Final = "_file"
+FILE_ID: Final = "_icecomb_file"
+"""A number that stands for the file: paths would be most of what is shuffled."""
 POSITION: Final = "_pos"
 SPEC_ID: Final = "_spec_id"
 
@@ -118,9 +119,9 @@ def rewrite_layout(metadata: TableMetadata, command: str, options: Options) -> L
     if metadata.spec().is_partitioned() or (mode == "range" and metadata.sort_order().fields):
         return _of_rows(metadata, options, mode)
     return Layout(
-        distribution=(_column(FILE),) if mode == "hash" else (),
+        distribution=(_column(FILE_ID),) if mode == "hash" else (),
         ordering=_order_in_task(metadata, options),
-        ranges=_ascending(FILE, POSITION) if mode == "range" else (),
+        ranges=_ascending(FILE_ID, POSITION) if mode == "range" else (),
         advisory_bytes=_advisory_bytes(metadata, options),
     )
 
@@ -146,7 +147,7 @@ def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Lay
         return Layout()
     mode = _mode_of_command(metadata, command, options, "hash")
     of_files = partition_columns(metadata)
-    together = of_files if metadata.spec().is_partitioned() else (*of_files, FILE)
+    together = of_files if metadata.spec().is_partitioned() else (*of_files, FILE_ID)
     # DELETE has no new rows, and no column of the table
     adds = command != "delete"
     coming = tuple(spark_transforms(metadata.spec(), metadata.schema())) if adds else ()
@@ -156,7 +157,7 @@ def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Lay
         ()
         if _fans_out(metadata, options) and not sorted_rows
         else (
-            *_ascending(*of_files, FILE, POSITION),
+            *_ascending(*of_files, FILE_ID, POSITION),
             *order,
         )
     )

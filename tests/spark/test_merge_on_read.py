@@ -71,6 +71,11 @@ def data_files(catalog, name):
     return {f["file_path"]: f for f in load(catalog, name).inspect.data_files().to_pylist()}
 
 
+def test_rows_say_their_file_by_the_hash_of_its_path(spark, orders):
+    columns = "count(*), count(DISTINCT _icecomb_file), count_if(_icecomb_file = xxhash64(_file))"
+    assert found(spark, orders, columns, "1") == [[10, 4, 10]]
+
+
 def test_a_delete_with_a_subquery_writes_deletes_and_no_data(spark, catalog, iceberg_java, orders):
     before = data_files(catalog, orders)
     spark.sql(f"DELETE FROM {orders} WHERE id IN (SELECT id + 1 FROM {orders} WHERE id % 4 = 1)")

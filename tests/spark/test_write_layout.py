@@ -98,6 +98,8 @@ def test_rows_are_shared_out_and_sorted_as_icebergs_runtime_does_it(peers, name)
             if not TABLES[name][0]:
                 # a struct without fields, which Spark has no column of here
                 expected = [re.sub(r"_partition( ASC NULLS FIRST)?, ", "", e) for e in expected]
+            # Iceberg's runtime shuffles the paths of files, icecomb what stands for them
+            expected = [re.sub(r"\b_file\b", "_icecomb_file", e) for e in expected]
             found = layout(peers, "lake", name, statement)
             assert found == expected, (statement, given)
             seen.update(expected)

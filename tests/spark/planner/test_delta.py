@@ -240,7 +240,7 @@ def test_rows_are_shared_out_as_the_property_of_the_command_says(planner, table,
     assert (begun["ordering"], begun["ranges"], begun["fanout"]) == ([], [], True)
     set_property(table, "write.spark.fanout.enabled", "false")
     begun = Statement(planner, table, command).begun
-    order = ["_spec_id", "_partition", "_file", "_pos", *new]
+    order = ["_spec_id", "_partition", "_icecomb_file", "_pos", *new]
     assert column_names(f["transform"] for f in begun["ordering"]) == order
     assert not begun["fanout"]
     set_property(table, f"write.{command}.distribution-mode", "range")
@@ -258,7 +258,7 @@ def test_rows_are_shared_out_as_the_property_of_the_command_says(planner, table,
         spec.remove_field("k")
     set_property(table, f"write.{command}.distribution-mode", "hash")
     begun = Statement(planner, table, command).begun
-    assert column_names(begun["distribution"]) == ["_spec_id", "_partition", "_file"]
+    assert column_names(begun["distribution"]) == ["_spec_id", "_partition", "_icecomb_file"]
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table,
 @pytest.mark.parametrize(
     ("column", "properties", "way_out"),
     [
-        ("_File", MODES, "rename the column"),
-        ("_file", {}, "rename the column"),
+        ("_Icecomb_File", MODES, "rename the column"),
+        ("_icecomb_file", {}, "rename the column"),
         ("_pos", MODES, "rename the column, or set write.merge.mode to copy-on-write"),
         ("_pos", {}, None),
     ],

@@ -142,6 +142,7 @@ final class DataFileReader implements Closeable {
     Object value =
         switch (output.name()) {
           case MetadataColumns.FILE -> UTF8String.fromString(task.path());
+          case MetadataColumns.FILE_ID -> MetadataColumns.fileId(task.path());
           case MetadataColumns.PARTITION -> task.partition();
           default -> task.specId();
         };

@@ -16,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.Protocol.DeletePlace;
+import org.icecomb.spark.read.ChangedFiles.ChangedFile;
 import org.icecomb.spark.read.PlannedTasks.ChangeableFile;
 
 /** The rows that UPDATE, DELETE or MERGE may delete by their positions: read as in a query. */
@@ -52,15 +52,22 @@ public final class DeltaScan extends ChangeScan {
 
   /** What the tasks that write deletes are told of the files that rows were read of. */
   public ChangedFiles changedFiles() {
-    Map<String, DeletePlace> places = new HashMap<>();
-    Map<String, FileTask> deleted = new HashMap<>();
+    Map<Long, ChangedFile> files = new HashMap<>();
+    boolean deleted = false;
     for (ChangeableFile file : tasks().changeable()) {
-      places.put(file.path(), file.deletePlace());
-      if (file.deletePlace().hasOwn()) {
-        deleted.put(file.path(), file.task());
+      ChangedFile other =
+          files.put(
+              MetadataColumns.fileId(file.path()),
+              new ChangedFile(file.path(), file.deletePlace(), file.task()));
+      if (other != null && !other.path().equals(file.path())) {
+        throw new IllegalStateException(
+            "The data files " + file.path() + " and " + other.path() + " have the same hash, so "
+                + "that deletes of their rows cannot be told apart\n"
+                + "  hint: rewrite one of them: CALL system.rewrite_data_files");
       }
+      deleted |= file.task() != null;
     }
-    return new ChangedFiles(places, deleted, deleted.isEmpty() ? null : ownReaders());
+    return new ChangedFiles(files, deleted ? ownReaders() : null);
   }
 
   private ColumnarReaderFactory ownReaders() {

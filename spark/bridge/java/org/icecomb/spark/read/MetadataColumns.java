@@ -1,17 +1,24 @@
 package org.icecomb.spark.read;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import org.icecomb.spark.convert.Schemas;
 
 /** Columns that every table has without storing them. */
 public final class MetadataColumns {
 
   public static final String FILE = "_file";
+
+  /** Stands for the file where rows that change are shuffled: paths would be most of the bytes. */
+  public static final String FILE_ID = "_icecomb_file";
+
   public static final String POSITION = "_pos";
   public static final String SPEC_ID = "_spec_id";
 
@@ -21,9 +28,13 @@ public final class MetadataColumns {
   /** The id that Iceberg's specification reserves for {@code _partition}. */
   static final int PARTITION_ID = 2147483642;
 
+  private static final long SEED = 42;
+
   private static final List<MetadataColumn> SIMPLE =
       List.of(
           new Hidden(FILE, DataTypes.StringType, false, "Path of the data file that holds the row"),
+          new Hidden(
+              FILE_ID, DataTypes.LongType, false, "Hash of the path of the data file of the row"),
           new Hidden(
               POSITION, DataTypes.LongType, false, "Position of the row in its data file, from 0"),
           new Hidden(
@@ -55,6 +66,12 @@ public final class MetadataColumns {
               "Partition of the row's data file, in the fields of all specs of the table"));
     }
     return columns.toArray(new MetadataColumn[0]);
+  }
+
+  /** The value of {@link #FILE_ID} in a file: {@code xxhash64(_file)}, the same in every scan. */
+  static long fileId(String path) {
+    byte[] text = path.getBytes(StandardCharsets.UTF_8);
+    return XXH64.hashUnsafeBytes(text, Platform.BYTE_ARRAY_OFFSET, text.length, SEED);
   }
 
   private record Hidden(String name, DataType dataType, boolean isNullable, String comment)

@@ -2,10 +2,12 @@ package org.icecomb.spark.read;
 
 import java.util.HashSet;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.TableHandle;
@@ -23,7 +25,7 @@ final class NamedFiles {
    */
   static Set<String> of(Predicate[] predicates, StructType schema) {
     for (String column : schema.fieldNames()) {
-      if (isFile(column)) {
+      if (isColumn(column, MetadataColumns.FILE)) {
         return null;
       }
     }
@@ -40,7 +42,23 @@ final class NamedFiles {
   }
 
   /** The files that a condition names, or null where it is of another kind. */
-  static Set<String> of(Predicate predicate) {
+  private static Set<String> of(Predicate predicate) {
+    Set<?> named = named(predicate, MetadataColumns.FILE, DataTypes.StringType);
+    return named == null
+        ? null
+        : named.stream().map(Object::toString).collect(Collectors.toCollection(HashSet::new));
+  }
+
+  /** The files that a condition names by {@link MetadataColumns#FILE_ID}, or null likewise. */
+  static Set<Long> ids(Predicate predicate) {
+    Set<?> named = named(predicate, MetadataColumns.FILE_ID, DataTypes.LongType);
+    return named == null
+        ? null
+        : named.stream().map(Long.class::cast).collect(Collectors.toCollection(HashSet::new));
+  }
+
+  /** What {@code name IN (…)} or {@code name = …} names; null for other conditions. */
+  private static Set<?> named(Predicate predicate, String name, DataType type) {
     Expression[] children = predicate.children();
     boolean equal = predicate.name().equals("=") && children.length == 2;
     if (!equal && !predicate.name().equals("IN")) {
@@ -49,28 +67,26 @@ final class NamedFiles {
     int column = equal && children[0] instanceof Literal<?> ? 1 : 0;
     if (!(children[column] instanceof NamedReference reference)
         || reference.fieldNames().length != 1
-        || !isFile(reference.fieldNames()[0])) {
+        || !isColumn(reference.fieldNames()[0], name)) {
       return null;
     }
-    Set<String> named = new HashSet<>();
+    Set<Object> named = new HashSet<>();
     for (int i = 0; i < children.length; i++) {
       if (i == column) {
         continue;
       }
       if (!(children[i] instanceof Literal<?> literal)
-          || !literal.dataType().equals(DataTypes.StringType)) {
+          || !literal.dataType().equals(type)) {
         return null;
       }
       if (literal.value() != null) {
-        named.add(literal.value().toString());
+        named.add(literal.value());
       }
     }
     return named;
   }
 
-  private static boolean isFile(String name) {
-    return TableHandle.isCaseSensitive()
-        ? name.equals(MetadataColumns.FILE)
-        : name.equalsIgnoreCase(MetadataColumns.FILE);
+  private static boolean isColumn(String found, String name) {
+    return TableHandle.isCaseSensitive() ? found.equals(name) : found.equalsIgnoreCase(name);
   }
 }

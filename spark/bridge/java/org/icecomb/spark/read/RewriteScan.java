@@ -1,8 +1,8 @@
 package org.icecomb.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -52,28 +52,33 @@ public final class RewriteScan extends ChangeScan {
   /** Not those of a partition: the other rows of a file that is written anew are read, too. */
   @Override
   public NamedReference[] filterAttributes() {
-    return new NamedReference[] {Expressions.column(MetadataColumns.FILE)};
+    return new NamedReference[] {Expressions.column(MetadataColumns.FILE_ID)};
   }
 
   @Override
   Set<String> files(Predicate[] predicates) {
-    Set<String> planned =
-        tasks().changeable().stream().map(ChangeableFile::path).collect(Collectors.toSet());
-    Set<String> touched = null;
+    // files of one hash are written anew together
+    Map<Long, List<String>> planned =
+        tasks().changeable().stream()
+            .map(ChangeableFile::path)
+            .collect(Collectors.groupingBy(MetadataColumns::fileId));
+    Set<Long> touched = null;
     for (Predicate predicate : predicates) {
-      Set<String> named = NamedFiles.of(predicate);
+      Set<Long> named = NamedFiles.ids(predicate);
       if (named == null) {
         continue;
       }
-      if (!planned.containsAll(named)) {
+      if (!planned.keySet().containsAll(named)) {
         // Rows that change would be left out: the two queries of one statement saw different tables.
         throw new IllegalStateException(
             "A statement changes rows of files it did not plan to read: " + named);
       }
-      touched = touched == null ? new HashSet<>(named) : touched;
+      touched = touched == null ? named : touched;
       touched.retainAll(named);
     }
-    return touched;
+    return touched == null
+        ? null
+        : touched.stream().flatMap(id -> planned.get(id).stream()).collect(Collectors.toSet());
   }
 
   @Override

@@ -17,6 +17,7 @@ import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.DeletePlace;
 import org.icecomb.spark.planner.Protocol.WrittenDeletes;
 import org.icecomb.spark.planner.Protocol.WrittenFile;
+import org.icecomb.spark.read.ChangedFiles.ChangedFile;
 
 /**
  * Writes the position deletes of one task, each file sorted by data file and position.
@@ -34,8 +35,10 @@ final class PositionDeleteWriter {
   private final List<WrittenFiles.DeleteFile> finished = new ArrayList<>();
   private final CreatedFiles created = new CreatedFiles();
   private DataFileWriter writing;
-  private UTF8String currentFile;
+  private long currentFile;
   private Unit currentUnit;
+
+  /** Of the current file; null before there is one. */
   private Positions current;
 
   /** What goes into one file, or into several where one is full. */
@@ -51,10 +54,7 @@ final class PositionDeleteWriter {
     }
   }
 
-  /**
-   * @param path Spark's name for the data file
-   */
-  private record Deleted(String path, Positions positions) {}
+  private record Deleted(ChangedFile file, Positions positions) {}
 
   PositionDeleteWriter(PositionDeltaWriterFactory factory, String filePrefix) {
     this.factory = factory;
@@ -62,17 +62,17 @@ final class PositionDeleteWriter {
     this.filePrefix = filePrefix;
   }
 
-  void delete(UTF8String file, long position) throws IOException {
-    if (!file.equals(currentFile)) {
-      turnTo(file.clone());
+  void delete(long file, long position) throws IOException {
+    if (current == null || file != currentFile) {
+      turnTo(file);
     }
     current.add(position);
   }
 
-  private void turnTo(UTF8String file) throws IOException {
-    String path = file.toString();
-    DeletePlace place = factory.files().value().place(path);
-    Object key = factory.byFile() ? file : (Object) place.partition();
+  private void turnTo(long fileId) throws IOException {
+    ChangedFile file = factory.files().value().of(fileId);
+    DeletePlace place = file.place();
+    Object key = factory.byFile() ? (Object) fileId : place.partition();
     Unit unit = open.get(key);
     if (unit == null) {
       if (currentUnit != null && !settings.fanout()) {
@@ -81,12 +81,11 @@ final class PositionDeleteWriter {
       unit = new Unit(place);
       open.put(key, unit);
     }
-    currentFile = file;
+    currentFile = fileId;
     currentUnit = unit;
-    UTF8String name = place.file() == null ? file : UTF8String.fromString(place.file());
+    UTF8String name = UTF8String.fromString(place.file() == null ? file.path() : place.file());
     current =
-        unit.files.computeIfAbsent(name, each -> new Deleted(path, new Positions()))
-            .positions();
+        unit.files.computeIfAbsent(name, each -> new Deleted(file, new Positions())).positions();
   }
 
   List<WrittenFiles.DeleteFile> finish() throws IOException {
@@ -99,7 +98,6 @@ final class PositionDeleteWriter {
       write(unit);
     }
     open.clear();
-    currentFile = null;
     currentUnit = null;
     current = null;
   }
@@ -110,7 +108,7 @@ final class PositionDeleteWriter {
     for (Map.Entry<UTF8String, Deleted> entry : unit.files.entrySet()) {
       long[] fresh = entry.getValue().positions().sorted();
       long[] before =
-          factory.byFile() ? factory.files().value().deletedBefore(entry.getValue().path()) : null;
+          factory.byFile() ? factory.files().value().deletedBefore(entry.getValue().file()) : null;
       row.update(0, entry.getKey());
       for (long position : before == null ? fresh : together(fresh, before)) {
         if (part == null) {
@@ -168,7 +166,7 @@ final class PositionDeleteWriter {
       if (last != file.getValue()) {
         last = file.getValue();
         names.add(file.getKey().toString());
-        paths.add(last.path());
+        paths.add(last.file().path());
       }
       writing.write(row);
       deleted += isNew ? 1 : 0;

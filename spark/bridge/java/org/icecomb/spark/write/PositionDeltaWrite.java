@@ -55,7 +55,7 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
             deletes,
             instructions.deletes().byFile(),
             JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(files.get()),
-            rowId.fieldIndex(MetadataColumns.FILE),
+            rowId.fieldIndex(MetadataColumns.FILE_ID),
             rowId.fieldIndex(MetadataColumns.POSITION)));
   }
 }

@@ -45,8 +45,7 @@ record PositionDeltaWriterFactory(
 
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
-      deletes.delete(
-          id.getUTF8String(factory.fileOrdinal()), id.getLong(factory.positionOrdinal()));
+      deletes.delete(id.getLong(factory.fileOrdinal()), id.getLong(factory.positionOrdinal()));
     }
 
     @Override

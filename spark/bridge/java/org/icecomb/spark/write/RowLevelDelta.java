@@ -58,7 +58,7 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
   @Override
   public NamedReference[] rowId() {
     return new NamedReference[] {
-      Expressions.column(MetadataColumns.FILE), Expressions.column(MetadataColumns.POSITION)
+      Expressions.column(MetadataColumns.FILE_ID), Expressions.column(MetadataColumns.POSITION)
     };
   }
 

@@ -53,7 +53,7 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return Stream.concat(Stream.of(MetadataColumns.FILE), metadataColumns.stream())
+    return Stream.concat(Stream.of(MetadataColumns.FILE_ID), metadataColumns.stream())
         .map(Expressions::column)
         .toArray(NamedReference[]::new);
   }
