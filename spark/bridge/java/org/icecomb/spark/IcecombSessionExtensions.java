@@ -49,6 +49,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
+    SparkVersion.keepSources(extensions);
     if (!SparkVersion.pushesFunctions()) {
       extensions.injectOptimizerRule(FilterFunctions::new);
     }

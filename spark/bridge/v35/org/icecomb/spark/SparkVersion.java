@@ -1,9 +1,11 @@
 package org.icecomb.spark;
 
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.source.KeptSources;
 
 /** What some versions of Spark have and others have not, for the classes that all share. */
 public final class SparkVersion {
@@ -42,5 +44,14 @@ public final class SparkVersion {
   /** The settings under which a view's query is to be resolved. */
   public static SQLConf settings(CatalogTable view) {
     return View.effectiveSQLConf(view.viewSQLConfigs(), false);
+  }
+
+  /** Whether {@code MarkedSources} runs: this Spark makes the plan of a statement while it resolves it. */
+  public static boolean marksSources() {
+    return false;
+  }
+
+  static void keepSources(SparkSessionExtensions extensions) {
+    extensions.injectPostHocResolutionRule(KeptSources::new);
   }
 }

@@ -1,9 +1,12 @@
 package org.icecomb.spark;
 
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.source.KeptSources;
+import org.icecomb.spark.source.MarkedSources;
 
 /** What some versions of Spark have and others have not, for the classes that all share. */
 public final class SparkVersion {
@@ -42,5 +45,15 @@ public final class SparkVersion {
   /** The settings under which a view's query is to be resolved. */
   public static SQLConf settings(CatalogTable view) {
     return View.effectiveSQLConf(view.viewSQLConfigs(), false, view.createVersion());
+  }
+
+  /** Whether {@link MarkedSources} runs: this Spark makes the plan of a statement while it resolves it. */
+  public static boolean marksSources() {
+    return true;
+  }
+
+  static void keepSources(SparkSessionExtensions extensions) {
+    extensions.injectHintResolutionRule(MarkedSources::new);
+    extensions.injectResolutionRule(KeptSources::new);
   }
 }

@@ -1,0 +1,81 @@
+package org.icecomb.spark.source;
+
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Exists;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.icecomb.spark.statement.CommandPlan;
+import scala.Function1;
+import scala.Option;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Marks what MERGE, UPDATE and DELETE may read more than once, before anything is resolved: Spark since
+ * 4.1 makes the plan of the statement as soon as all its parts are.
+ */
+public final class MarkedSources extends Rule<LogicalPlan> {
+
+  /**
+   * @param session whose plans are looked at, as Spark makes its rules; nothing is asked of it
+   */
+  public MarkedSources(SparkSession session) {}
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    return plan.resolveOperatorsUp(
+        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+          @Override
+          public boolean isDefinedAt(LogicalPlan node) {
+            return true;
+          }
+
+          @Override
+          @SuppressWarnings("unchecked")
+          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+            return (B) marked(node);
+          }
+        });
+  }
+
+  private static LogicalPlan marked(LogicalPlan node) {
+    if (node instanceof MergeIntoTable merge && !(merge.sourceTable() instanceof SourceToKeep)) {
+      return (LogicalPlan)
+          merge.withNewChildren(
+              CommandPlan.list(
+                  List.of(merge.targetTable(), new SourceToKeep(merge.sourceTable(), false))));
+    }
+    if (node instanceof UpdateTable update && update.condition().isDefined()) {
+      Expression condition = update.condition().get();
+      return update.copy(update.table(), update.assignments(), Option.apply(marked(condition)));
+    }
+    if (node instanceof DeleteFromTable delete) {
+      return delete.copy(delete.table(), marked(delete.condition()));
+    }
+    return node;
+  }
+
+  private static Expression marked(Expression condition) {
+    return condition.transformUp(
+        new AbstractPartialFunction<Expression, Expression>() {
+          @Override
+          public boolean isDefinedAt(Expression part) {
+            return part instanceof SubqueryExpression subquery
+                && !subquery.resolved()
+                && !(subquery.plan() instanceof SourceToKeep);
+          }
+
+          @Override
+          public Expression apply(Expression part) {
+            SubqueryExpression subquery = (SubqueryExpression) part;
+            return (Expression)
+                subquery.withNewPlan(new SourceToKeep(subquery.plan(), part instanceof Exists));
+          }
+        });
+  }
+}

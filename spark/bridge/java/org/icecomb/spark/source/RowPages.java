@@ -1,0 +1,65 @@
+package org.icecomb.spark.source;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Rows in pages of about a mebibyte, as {@link PagedRows} reads them. A first page names the attempt of
+ * the task that wrote them.
+ */
+final class RowPages implements Iterator<byte[]> {
+
+  private static final int PAGE = 1 << 20;
+
+  private final Iterator<InternalRow> rows;
+  private final StructType columns;
+  private UnsafeProjection projection;
+  private byte[] first;
+
+  RowPages(Iterator<InternalRow> rows, StructType columns, long attempt) {
+    this.rows = rows;
+    this.columns = columns;
+    this.first = number(attempt);
+  }
+
+  private static byte[] number(long value) {
+    return ByteBuffer.allocate(Long.BYTES).putLong(value).array();
+  }
+
+  @Override
+  public boolean hasNext() {
+    return first != null || rows.hasNext();
+  }
+
+  @Override
+  public byte[] next() {
+    if (first != null) {
+      byte[] page = first;
+      first = null;
+      return page;
+    }
+    ByteArrayOutputStream page = new ByteArrayOutputStream();
+    while (rows.hasNext() && page.size() < PAGE) {
+      byte[] row = unsafe(rows.next()).getBytes();
+      // eight bytes, as rows have to lie at multiples of eight
+      page.writeBytes(number(row.length));
+      page.writeBytes(row);
+    }
+    return page.toByteArray();
+  }
+
+  private UnsafeRow unsafe(InternalRow row) {
+    if (row instanceof UnsafeRow binary) {
+      return binary;
+    }
+    if (projection == null) {
+      projection = UnsafeProjection.create(columns);
+    }
+    return projection.apply(row);
+  }
+}
