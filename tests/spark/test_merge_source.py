@@ -171,7 +171,7 @@ def test_the_rows_of_a_source_that_varies_are_read_once(varying, target):
 
 
 @pytest.mark.parametrize("target", MODES[:1], indirect=True)
-def test_without_the_rule_rows_of_a_source_that_varies_come_twice(varying, target):
+def test_without_the_rule_a_source_that_varies_is_read_again(varying, target):
     sql, source, readings = varying
     sql(f"SET {SETTING}=never")
     try:
@@ -179,8 +179,6 @@ def test_without_the_rule_rows_of_a_source_that_varies_come_twice(varying, targe
     finally:
         sql(f"RESET {SETTING}")
     assert readings() > 1
-    keys = target.refresh().scan().to_arrow()["id"].to_pylist()
-    assert len(keys) > len(set(keys))
 
 
 @pytest.mark.parametrize(
