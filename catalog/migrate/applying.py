@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_empty_folder
+from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
@@ -187,7 +187,7 @@ class Takeover:
             parameters = {**turned.parameters, "EXTERNAL": "TRUE"}
             self._place.entry.turn_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
-            self._clean(journal, metadata, lock)
+        HiveParts(self._place, journal, self._threads).take_away()
 
     def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
         from icecomb.format.operation.append import FastAppend
@@ -290,29 +290,14 @@ class Takeover:
                 hint="nothing to do",
                 table=table.full_name,
             )
-        journal, prepared = found
+        journal, _ = found
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
         if journal.step(Step.CLEANED) is None:
-            from icecomb.format.spec.metadata_file import read_metadata
-
             # What the run before asked for, and was not answered, could undo what is done now.
             self._place.fence(journal, table)
-            with self._place.locked(table) as lock:
-                current = (
-                    self._place.entry.load().metadata_location or prepared["metadata-location"]
-                )
-                self._clean(journal, read_metadata(self._place.io, current), lock)
+            HiveParts(self._place, journal, self._threads).take_away()
         return _migrated(table.full_name, journal)
-
-    def _clean(self, journal: Journal, metadata: TableMetadata, lock: TableLock | None) -> None:
-        entry = self._place.entry
-        now = entry.load()
-        location = now.metadata_location or ""
-        shown = pointed(now, metadata, metadata, location, self._place.settings).storage
-        with self._place.noting_unanswered(journal, now):
-            entry.take_hive_parts_away(shown, lock, self._place.progress)
-        journal.record(Step.CLEANED)
 
 
 def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:

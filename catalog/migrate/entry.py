@@ -14,7 +14,7 @@ look at the parameter ``table_type`` only and never notice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -31,13 +31,11 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.pointer import Committed, Conflict, Outcome
-from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     IcecombError,
     MigrationError,
-    NoSuchTableError,
 )
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
@@ -128,74 +126,65 @@ class Entry:
 
         return self._alter(new, Expectation(_CHANGED, before), judge, lock)
 
-    def take_hive_parts_away(
-        self, storage: StorageDescriptor, lock: TableLock | None, progress: Progress
-    ) -> None:
-        """Drop the partitions' entries and the partition keys of what is an Iceberg table now.
+    def drop_partitions(self, names: Sequence[str]) -> None:
+        """Drop partitions' entries from what is an Iceberg table now; no file is touched.
 
-        Safe to repeat at any point. No file is touched.
+        Safe to repeat.
+
+        Raises:
+            DropUnansweredError: the request may be under way still.
+        """
+        try:
+            self.client.partitions.drop(self.database, self.name, names)
+        except ReplyLostError as error:
+            try:
+                there = self.client.partitions.named(self.database, self.name, names)
+            except IcecombError:
+                there = None
+            if there != []:
+                raise DropUnansweredError(
+                    f"{self.database}.{self.name} is an Iceberg table, but partitions' entries are "
+                    f"there still: {error.message}",
+                    hint="apply again",
+                    table=f"{self.database}.{self.name}",
+                ) from error
+
+    def take_keys_away(self, storage: StorageDescriptor, lock: TableLock | None) -> None:
+        """Show an Iceberg table's columns, and no partition keys; all partitions are dropped.
+
+        Safe to repeat at any point.
 
         Args:
             storage: columns, formats and serde to show.
             lock: the table's lock.
-            progress: told of partitions dropped.
 
         Raises:
-            DropUnansweredError: a request to drop a partition may be under way still.
             CommitFailedError: somebody committed meanwhile.
             CommitStateUnknownError: the answer to an alter was lost.
         """
-        table = self.load()
-        if table.partition_keys:
-            names = self.client.partitions.names(self.database, self.name)
-            with progress.task(
-                "dropping metastore partitions", len(names), "partitions"
-            ) as advance:
-                for page in self.client.partitions.pages(self.database, self.name):
-                    for partition in page:
-                        self._drop(partition)
-                        advance(1)
-        self._reshape(replace(storage, location=table.storage.location), (), lock, "apply")
+        location = self.load().storage.location
+        self._reshape(replace(storage, location=location), (), lock, "apply")
 
-    def give_hive_parts_back(
-        self,
-        old: HiveTable,
-        pages: Iterable[list[HivePartition]],
-        total: int,
-        lock: TableLock | None,
-        progress: Progress,
-    ) -> None:
-        """Give an Iceberg table its old columns, partition keys and partitions.
+    def give_keys_back(self, old: HiveTable, lock: TableLock | None) -> None:
+        """Give an Iceberg table its old columns and partition keys; it stays an Iceberg table.
 
-        It stays an Iceberg table. Safe to repeat at any point.
+        Safe to repeat at any point.
 
         Args:
             old: the Hive table of the journal.
-            pages: its partitions.
-            total: how many they are.
             lock: the table's lock.
-            progress: told of partitions added.
 
         Raises:
             CommitFailedError: somebody committed meanwhile.
             CommitStateUnknownError: the answer to an alter was lost.
         """
         self._reshape(old.storage, old.partition_keys, lock, "revert")
-        if not old.partition_keys:
-            return
-        there = {
-            partition.values
-            for page in self.client.partitions.pages(self.database, self.name)
-            for partition in page
-        }
-        with progress.task("restoring metastore partitions", total, "partitions") as advance:
-            for page in pages:
-                missing = [partition for partition in page if partition.values not in there]
-                if missing:
-                    self.client.partitions.add(missing)
-                # A server stamps new partitions with the time and statistics of its own.
-                self.client.partitions.alter(self.database, self.name, page)
-                advance(len(page))
+
+    def give_partitions_back(self, partitions: Sequence[HivePartition]) -> None:
+        """Give an Iceberg table, which has its old keys again, old partitions; safe to repeat."""
+        self.client.partitions.add(partitions)
+        # A server stamps new partitions with the time and statistics of its own.
+        self.client.partitions.alter(self.database, self.name, partitions)
 
     def expect(self, pointer: str) -> None:
         """Refuse to go on when the entry points at another metadata file.
@@ -319,26 +308,6 @@ class Entry:
             return Seen(Sight.ELSEWHERE if now is None else judge(now), now)
 
         return look
-
-    def _drop(self, partition: HivePartition) -> None:
-        try:
-            self.client.partitions.drop(self.database, self.name, partition.values)
-        except NoSuchTableError:
-            # Somebody else was faster; that the table is there was seen just before.
-            return
-        except ReplyLostError as error:
-            try:
-                pages = self.client.partitions.pages(self.database, self.name)
-                there = any(one.values == partition.values for page in pages for one in page)
-            except IcecombError:
-                there = True
-            if there:
-                raise DropUnansweredError(
-                    f"{self.database}.{self.name} is an Iceberg table, but a partition's entry is "
-                    f"there still: {error.message}",
-                    hint="apply again",
-                    table=f"{self.database}.{self.name}",
-                ) from error
 
 
 def _time_of_change(table: HiveTable) -> str:

@@ -19,6 +19,7 @@ from icecomb.catalog.migrate.context import (
     remove_empty_folder,
 )
 from icecomb.catalog.migrate.file_history import FileHistory
+from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.spec.metadata import TableMetadata
@@ -132,18 +133,12 @@ class Reversal:
                 raise RevertBlockedError(plan)
         old, pointer = journal.table, table.metadata_location or ""
         journal.record(Step.REVERTING, pointer=pointer, added=added)
-        with self._place.locked(table) as lock:
-            self._place.entry.expect(pointer)
-            with self._place.noting_unanswered(journal, table):
-                self._place.entry.give_hive_parts_back(
-                    old,
-                    journal.partition_pages(),
-                    journal.partition_count,
-                    lock,
-                    self._place.progress,
-                )
-                self._place.require_lock(lock)
-                self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
+        parts = HiveParts(self._place, journal)
+        parts.give_back(pointer)
+        with parts.pointing_at(pointer) as lock:
+            parts.check_given_back()
+            self._place.require_lock(lock)
+            self._place.entry.turn_to_hive(old, pointer, _marker(journal), lock)
         self._set_aside(journal, old)
         return replace(plan, done=True)
 

@@ -29,8 +29,8 @@ from icecomb.format.storage.file_io import FileIO
 ALTER: Final = "alter_table_with_environment_context"
 WRITES: Final = (
     ALTER,
-    "drop_partition",
-    "add_partitions",
+    "drop_partitions_req",
+    "add_partitions_req",
     "alter_partitions_with_environment_context",
 )
 QUICK: Final = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "1"}

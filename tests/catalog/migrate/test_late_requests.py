@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import commit_status as fate
@@ -132,8 +134,8 @@ def test_a_dropped_partition_that_nobody_answered_for_blocks_going_back_for_an_h
 ) -> None:
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, parameters=QUICK)
     before = table.state
-    proxy.fail("drop_partition", "late")
-    with pytest.raises(CommitStateUnknownError, match="partition's entry"):
+    proxy.fail("drop_partitions_req", "late")
+    with pytest.raises(CommitStateUnknownError, match="partitions' entries"):
         migrate.apply(proxied, table.name)
     migrate.apply(table.catalog, table.name)
     with pytest.raises(MigrationError, match="cannot be reverted yet"):
@@ -143,6 +145,57 @@ def test_a_dropped_partition_that_nobody_answered_for_blocks_going_back_for_an_h
     monkeypatch.setattr(fate, "OLD_MS", -1)
     migrate.revert(table.catalog, table.name, dry_run=False)
     assert table.state == before
+
+
+def test_others_commit_while_partitions_are_dropped(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    parts = {("1",): numbers(1), ("2",): numbers(2)}
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts, parameters=QUICK)
+
+    def commit() -> None:
+        loaded = table.catalog.load_table(table.name)
+        loaded.append(pa.table({"id": pa.array([3], pa.int64()), "k": pa.array([1], pa.int32())}))
+
+    proxy.after("drop_partitions_req", lambda: proxy.after("unlock", commit))
+    assert migrate.apply(proxied, table.name).rows == 2
+    assert ids(table) == [1, 2, 3]
+    assert table.entry.partition_keys == ()
+
+
+@pytest.mark.parametrize("added", ["a partition", "another folder"])
+def test_a_partition_that_hive_adds_after_the_turn_is_not_dropped_unread(
+    make_hive_table: Any, proxied: Any, proxy: Any, added: str
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, parameters=QUICK)
+    (one,) = table.partitions
+    late = table.folder / "late"
+    late.mkdir()
+    pq.write_table(numbers(2), late / "part-0.parquet")
+
+    def add() -> None:
+        client = table.catalog.client
+        storage = replace(one.storage, location=f"file:{late}")
+        if added == "a partition":
+            client.partitions.add([replace(one, values=("2",), storage=storage, wire=None)])
+        else:
+            moved = replace(one, storage=storage, wire=None)
+            client.partitions.alter("made", table.name.split(".")[1], [moved])
+
+    _know(proxied)
+    proxy.after(ALTER, add)
+    with pytest.raises(MigrationError, match="after the turn, which are not in it"):
+        migrate.apply(proxied, table.name)
+    assert ids(table) == [1]
+    assert [p.storage.location for p in table.partitions][-1] == f"file:{late}"
+    with pytest.raises(MigrationError, match="after the turn"):
+        migrate.apply(table.catalog, table.name)
+    where = {"k": 2 if added == "a partition" else 1}
+    loaded = table.catalog.load_table(table.name)
+    loaded.add_files([f"file:{late}/part-0.parquet"], partition=where)
+    assert migrate.apply(table.catalog, table.name).rows == 1
+    assert ids(table) == [1, 2]
+    assert table.entry.partition_keys == ()
 
 
 def test_a_metastore_that_does_not_check_makes_the_next_apply_wait(

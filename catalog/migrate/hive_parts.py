@@ -1,0 +1,173 @@
+"""What an Iceberg table's entry has of the Hive table that it was: partitions and their keys.
+
+Partitions and partition keys are taken away after the turn, and given back before the turn back, so
+that no reader ever sees a Hive table without its partitions. Readers of Iceberg tables do not look
+at them, so that takes its time: the lock is given back after each page of partitions, and others
+commit in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from icecomb.catalog.hive.lock import TableLock
+from icecomb.catalog.hive.parameters import pointed
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.context import Workplace, being_reverted
+from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.source_files import Place, list_places
+from icecomb.catalog.progress import THREADS
+from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.operation.file_addition import known_paths
+from icecomb.format.spec.metadata_file import read_metadata
+
+
+class HiveParts:
+    """The partitions and partition keys of one table.
+
+    Args:
+        place: where.
+        journal: of the migration, which turned the table.
+        threads: how many folders are read at once.
+    """
+
+    def __init__(self, place: Workplace, journal: Journal, threads: int = THREADS) -> None:
+        self._place = place
+        self._journal = journal
+        self._threads = threads
+
+    def take_away(self) -> None:
+        """Drop all partitions, then the keys; safe to repeat at any point. No file is touched.
+
+        Raises:
+            MigrationError: it is being reverted, or Hive added files after the turn.
+            CommitFailedError: it is another table.
+            CommitStateUnknownError: an answer was lost.
+        """
+        partitions = self._place.client.partitions
+        database, name = self._place.database, self._place.name
+        known = {_identity(one) for one in self._journal.partitions()}
+        with self._place.progress.task(
+            "dropping metastore partitions", self._journal.partition_count, "partitions"
+        ) as advance:
+            for page in partitions.name_pages(database, name) if known else ():
+                with self._turned():
+                    self._drop(page, known)
+                advance(len(page))
+        with self._turned() as (table, lock):
+            if table.partition_keys:
+                for page in partitions.name_pages(database, name):
+                    self._drop(page, known)
+            location = table.metadata_location or ""
+            metadata = read_metadata(self._place.io, location)
+            shown = pointed(table, metadata, metadata, location, self._place.settings).storage
+            self._place.entry.take_keys_away(shown, lock)
+        self._journal.record(Step.CLEANED)
+
+    def give_back(self, pointer: str) -> None:
+        """Give the keys and all partitions of the journal back; safe to repeat at any point.
+
+        Args:
+            pointer: the metadata file that the entry must point at all along.
+
+        Raises:
+            CommitFailedError: somebody committed meanwhile.
+            CommitStateUnknownError: an answer was lost.
+        """
+        journal, entry = self._journal, self._place.entry
+        old = journal.table
+        with self.pointing_at(pointer) as lock:
+            entry.give_keys_back(old, lock)
+        with self._place.progress.task(
+            "restoring metastore partitions", journal.partition_count, "partitions"
+        ) as advance:
+            for page in journal.partition_pages():
+                with self.pointing_at(pointer):
+                    entry.give_partitions_back(page)
+                advance(len(page))
+
+    def check_given_back(self) -> None:
+        """Refuse to go on where somebody dropped partitions since.
+
+        Raises:
+            CommitFailedError: fewer are there than the journal has.
+        """
+        if not self._journal.table.partition_keys:
+            return
+        names = self._place.client.partitions.names(self._place.database, self._place.name)
+        if len(names) < self._journal.partition_count:
+            raise CommitFailedError(
+                f"{self._place.database}.{self._place.name} has {len(names)} partitions of "
+                f"{self._journal.partition_count}: somebody dropped them while it was reverted",
+                hint="revert again",
+                table=f"{self._place.database}.{self._place.name}",
+            )
+
+    @contextmanager
+    def pointing_at(self, pointer: str) -> Iterator[TableLock | None]:
+        """Hold the lock on the table while it points at a metadata file.
+
+        Raises:
+            CommitFailedError: it points at another one.
+        """
+        with self._place.locked(self._place.entry.load()) as lock:
+            self._place.entry.expect(pointer)
+            with self._place.noting_unanswered(self._journal, self._place.entry.load()):
+                yield lock
+
+    def _drop(self, names: Sequence[str], known: set[tuple[tuple[str, ...], str | None]]) -> None:
+        found = self._place.client.partitions.named(self._place.database, self._place.name, names)
+        if strangers := [one for one in found if _identity(one) not in known]:
+            self._check_taken_over(strangers)
+        self._place.entry.drop_partitions(names)
+
+    @contextmanager
+    def _turned(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
+        """Hold the lock on what still is the Iceberg table of the journal.
+
+        Raises:
+            MigrationError: it is being reverted.
+            CommitFailedError: it is another table.
+        """
+        with self._place.locked(self._place.entry.load()) as lock:
+            table = self._place.entry.load()
+            if self._journal.step(Step.REVERTING) is not None:
+                raise being_reverted(table)
+            prepared = self._journal.step(Step.PREPARED)
+            if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
+                raise CommitFailedError(
+                    f"{table.full_name} was replaced by somebody else",
+                    hint=f"icecomb migrate status {table.full_name} shows what it is now",
+                    table=table.full_name,
+                )
+            with self._place.noting_unanswered(self._journal, table):
+                yield table, lock
+
+    def _check_taken_over(self, strangers: Sequence[HivePartition]) -> None:
+        """Refuse to drop partitions that were added after the turn: their rows would be lost.
+
+        Raises:
+            MigrationError: files of theirs are not in the Iceberg table.
+        """
+        loaded = self._place.catalog.load_table((self._place.database, self._place.name))
+        snapshot = loaded.current_snapshot()
+        folders = [Place("", one.storage.location or "", ()) for one in strangers]
+        listed = list_places(self._place.io, folders, self._place.progress, self._threads)
+        paths = [status.location for found in listed for status in (*found.files, *found.nested)]
+        there = (
+            known_paths(self._place.io, loaded.metadata, snapshot, paths, set())
+            if snapshot
+            else set()
+        )
+        if left := [path for path in paths if path not in there]:
+            raise MigrationError(
+                f"{'.'.join(loaded.name())} is an Iceberg table, but Hive added "
+                f"{len(left)} files to partitions after the turn, which are not in it: {left[0]}",
+                hint="stop Hive's writers, add the files with Table.add_files, then apply again",
+                table=".".join(loaded.name()),
+            )
+
+
+def _identity(partition: HivePartition) -> tuple[tuple[str, ...], str | None]:
+    return partition.values, partition.storage.location
