@@ -7,7 +7,7 @@ but metadata files was written, and they are removed), after it only what is lef
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -19,7 +19,9 @@ from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_em
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
+from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
+from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -122,42 +124,47 @@ class Takeover:
                 return self._finish(table)
             if journal is not None and not self._abandon(journal):
                 continue
-            plan = self._plan(table, choices)
-            if plan.blockers:
-                raise MigrationBlockedError(plan)
-            # A mode that the metastore does not allow is found before anything is written.
-            self._place.entry.change.is_locked(table.parameters)
-            try:
-                return self._take_over(table, plan, choices)
-            except LockTimeoutError:
-                raise
-            except CommitFailedError:
-                self._place.progress.say(f"{table.full_name} was changed meanwhile: starting over")
+            with PartitionPages(self._place.client.partitions, table) as partitions:
+                plan = self._plan(table, partitions, choices)
+                if plan.blockers:
+                    raise MigrationBlockedError(plan)
+                # A mode that the metastore does not allow is found before anything is written.
+                self._place.entry.change.is_locked(table.parameters)
+                try:
+                    return self._take_over(table, plan, partitions, choices)
+                except LockTimeoutError:
+                    raise
+                except CommitFailedError:
+                    self._place.progress.say(
+                        f"{table.full_name} was changed meanwhile: starting over"
+                    )
         raise MigrationError(
             f"{self._place.database}.{self._place.name} changed during each of {_ROUNDS} attempts",
             hint="stop its writers, then apply again",
         )
 
-    def _plan(self, table: HiveTable, choices: Choices) -> MigrationPlan:
+    def _plan(
+        self, table: HiveTable, partitions: PartitionPages, choices: Choices
+    ) -> MigrationPlan:
         return plan_source(
             self._place.io,
             table,
-            self._place.partitions(table),
+            partitions.read(),
             choices,
             self._place.progress,
             threads=self._threads,
         )
 
-    def _take_over(self, table: HiveTable, plan: MigrationPlan, choices: Choices) -> Migrated:
-        journal = start_journal(
-            self._place.io,
-            plan.location,
-            table,
-            self._place.partitions(table),
-            choices,
-        )
+    def _take_over(
+        self,
+        table: HiveTable,
+        plan: MigrationPlan,
+        partitions: PartitionPages,
+        choices: Choices,
+    ) -> Migrated:
+        journal = start_journal(self._place.io, plan.location, table, partitions.kept(), choices)
         try:
-            self._write_and_turn(table, plan, choices, journal)
+            self._write_and_turn(table, plan, partitions, journal)
         except CommitStateUnknownError:
             raise
         except IcecombError:
@@ -168,7 +175,11 @@ class Takeover:
         return _migrated(plan.table, journal)
 
     def _write_and_turn(
-        self, table: HiveTable, plan: MigrationPlan, choices: Choices, journal: Journal
+        self,
+        table: HiveTable,
+        plan: MigrationPlan,
+        partitions: PartitionPages,
+        journal: Journal,
     ) -> None:
         folder = f"{plan.location.rstrip('/')}/metadata"
         existing = [status.location for status in self._place.io.list(folder)]
@@ -178,7 +189,7 @@ class Takeover:
         facts = _facts(metadata, plan)
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
         with self._place.locked(table) as lock:
-            self._check_unchanged(table, journal, plan, choices)
+            self._check_unchanged(table, plan, partitions)
             self._check_not_abandoned(table, journal, folder, written)
             self._place.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
@@ -211,23 +222,17 @@ class Takeover:
         return metadata, location
 
     def _check_unchanged(
-        self, table: HiveTable, journal: Journal, plan: MigrationPlan, choices: Choices
+        self, table: HiveTable, plan: MigrationPlan, partitions: PartitionPages
     ) -> None:
         """Look again, under the lock, whether table, partitions and files are as they were."""
-        recorded = list(journal.partitions())
-        same = self._place.entry.load() == table and recorded == list(self._place.partitions(table))
+        same = self._place.entry.load() == table and partitions.is_current()
         if same:
-            again = plan_source(
-                self._place.io,
-                table,
-                recorded,
-                choices,
-                self._place.progress,
-                footers=False,
-                ignored=(f"{plan.location.rstrip('/')}/metadata",),
-                threads=self._threads,
-            )
-            same = _listing(again) == _listing(plan) and not again.blockers
+            places = [found.place for found in plan.listed]
+            listed = list_places(self._place.io, places, self._place.progress, self._threads)
+            own = f"{plan.location.rstrip('/')}/metadata/"
+            same = [_without(own, found) for found in listed] == [
+                _without(own, found) for found in plan.listed
+            ]
         if not same:
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
@@ -366,5 +371,6 @@ def _migrated(table: str, journal: Journal) -> Migrated:
     )
 
 
-def _listing(plan: MigrationPlan) -> Sequence[tuple[str, int, tuple[Any, ...]]]:
-    return [(f.status.location, f.status.size, f.place.values) for f in plan.files]
+def _without(folder: str, found: PlaceFiles) -> PlaceFiles:
+    nested = (status for status in found.nested if not status.location.startswith(folder))
+    return replace(found, nested=tuple(nested))

@@ -55,10 +55,12 @@ class MigrationPlan(TakeoverPlan):
     Attributes:
         partitions: how many partitions are taken over.
         files: the files to be taken over.
+        listed: all that was found in the folders of the table.
     """
 
     partitions: int
     files: tuple[SourceFile, ...]
+    listed: tuple[PlaceFiles, ...] = ()
 
     @property
     def rows(self) -> int | None:
@@ -102,7 +104,6 @@ def plan_source(
     progress: Progress,
     *,
     footers: bool = True,
-    ignored: tuple[str, ...] = (),
     threads: int = THREADS,
 ) -> MigrationPlan:
     """Plan the migration of a Hive table; nothing is changed and problems are findings, not errors.
@@ -113,7 +114,6 @@ def plan_source(
         partitions: its partitions, read only when the table itself could be migrated.
         choices: what the user chose.
         progress: told of partitions and files looked at.
-        ignored: folders that are no part of the table although they lie in it.
         footers: whether to read every file's footer; without, only the metastore and the folders
             are looked at.
         threads: how many folders or footers are read at once.
@@ -121,7 +121,7 @@ def plan_source(
     Raises:
         FileIOError: a folder cannot be listed.
     """
-    return _Survey(io, table, choices, progress, threads).plan(partitions, ignored, footers=footers)
+    return _Survey(io, table, choices, progress, threads).plan(partitions, footers=footers)
 
 
 class _Survey:
@@ -135,16 +135,15 @@ class _Survey:
         self._choices = choices
         self._progress = progress
         self._threads = threads
+        self._found: tuple[PlaceFiles, ...] = ()
         self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
-    def plan(
-        self, partitions: Iterable[HivePartition], ignored: tuple[str, ...], *, footers: bool
-    ) -> MigrationPlan:
+    def plan(self, partitions: Iterable[HivePartition], *, footers: bool) -> MigrationPlan:
         listed: list[PlaceFiles] = []
         files: list[SourceFile] = []
         if all(f.severity is not Severity.BLOCKER for f in self._findings):
-            listed = self._listed(self._places(partitions), ignored)
+            listed = self._listed(self._places(partitions))
             files = [SourceFile(found.place, status) for found in listed for status in found.files]
             if footers:
                 files = self._with_footers(files)
@@ -160,6 +159,7 @@ class _Survey:
             tuple(self._findings),
             len(listed) if self._table.partition_keys else 0,
             tuple(files),
+            self._found,
         )
 
     def _places(self, partitions: Iterable[HivePartition]) -> list[Place]:
@@ -202,13 +202,14 @@ class _Survey:
             )
         return places
 
-    def _listed(self, places: Sequence[Place], ignored: tuple[str, ...]) -> list[PlaceFiles]:
+    def _listed(self, places: Sequence[Place]) -> list[PlaceFiles]:
         accept = self._choices.accept
         try:
             listed = list_places(self._io, places, self._progress, self._threads)
         except IcecombError as error:
             self._block("unreadable-folder", error.message, "make it readable, then plan again")
             return []
+        self._found = tuple(listed)
         missing = [found.place.name or found.place.location for found in listed if not found.exists]
         if missing and not ("missing-partitions" in accept and places[0].name):
             text = f"folders that do not exist: {len(missing)}"
@@ -217,7 +218,7 @@ class _Survey:
         elif missing:
             text = f"partitions without a folder, left out: {len(missing)}"
             self._findings.append(warning("missing-folder", text, "accepted", tuple(missing)))
-        roots = {*_plain_folders(self._io, (*(place.location for place in places), *ignored))}
+        roots = {*_plain_folders(self._io, (place.location for place in places))}
         nested = {found.place: _of_no_other(self._io, found, roots) for found in listed}
         deep = [status.location for some in nested.values() for status in some]
         if deep and "subdirectories" not in accept:

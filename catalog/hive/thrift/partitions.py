@@ -44,13 +44,17 @@ class Partitions:
 
     def named(self, database: str, table: str, names: Sequence[str]) -> list[HivePartition]:
         """The partitions of these names that exist; ask for a page of some hundreds at a time."""
+        return list(map(partition_from_wire, self.encoded(database, table, names)))
+
+    def encoded(self, database: str, table: str, names: Sequence[str]) -> list[bytes]:
+        """The same as `named`, in their binary form."""
         with missing_table(database, table):
-            found: list[HivePartition] = self._calls.read(
+            found: list[bytes] = self._calls.read(
                 "get_partitions_by_names",
                 self._catalog.database(database),
                 table,
                 list(names),
-                result=lambda raw: result_list(raw, partition_from_wire),
+                result=lambda raw: result_list(raw, bytes),
             )
         return found
 

@@ -1,4 +1,4 @@
-"""Thrift objects to our own values and back. Only the client uses this module."""
+"""Thrift objects to our own values and back, for the client and for what keeps its bytes."""
 
 from __future__ import annotations
 
