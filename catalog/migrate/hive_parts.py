@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from typing import Final
 
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
@@ -21,6 +23,9 @@ from icecomb.catalog.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.spec.metadata_file import read_metadata
+
+_PAGE: Final = 200
+"""Partitions that are dropped or added before the lock is given back: about a second."""
 
 
 class HiveParts:
@@ -51,13 +56,13 @@ class HiveParts:
         with self._place.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
-            for page in partitions.name_pages(database, name) if known else ():
+            for page in partitions.name_pages(database, name, _PAGE) if known else ():
                 with self._turned():
                     self._drop(page, known)
                 advance(len(page))
         with self._turned() as (table, lock):
             if table.partition_keys:
-                for page in partitions.name_pages(database, name):
+                for page in partitions.name_pages(database, name, _PAGE):
                     self._drop(page, known)
             location = table.metadata_location or ""
             metadata = read_metadata(self._place.io, location)
@@ -82,7 +87,8 @@ class HiveParts:
         with self._place.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
-            for page in journal.partition_pages():
+            left = journal.partitions()
+            while page := list(islice(left, _PAGE)):
                 with self.pointing_at(pointer):
                     entry.give_partitions_back(page)
                 advance(len(page))

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
@@ -82,13 +82,9 @@ class Journal:
 
     def partitions(self) -> Iterator[HivePartition]:
         """The old partitions, exactly."""
-        return chain.from_iterable(self.partition_pages())
-
-    def partition_pages(self) -> Iterator[list[HivePartition]]:
-        """The same, in pages that fit one call to the metastore."""
         for number in range(self.pages):
             page = _read(self.io, _page_location(self.location, number))
-            yield list(map(partition_from_json, page["partitions"]))
+            yield from map(partition_from_json, page["partitions"])
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """The facts recorded for a step, of its newest attempt; None when it is not done."""
