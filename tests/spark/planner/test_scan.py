@@ -20,8 +20,6 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     UnsupportedError,
 )
-from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import ListType, NestedField, UUIDType
 from icecomb.spark.planner.planned_files import encode_positions
 from icecomb.spark.planner.write import _only_proven_failures
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
@@ -220,11 +218,3 @@ def test_unknown_changes_are_refused_and_change_nothing(planner, name):
     with pytest.raises(UnsupportedError, match="cannot do this here: ClusterBy"):
         planner.ask("alter_table", **identifier, changes=changes)
     assert planner.load(name)["reference"] == before
-
-
-def test_elements_that_spark_knows_only_as_binary_are_not_written(planner, catalog):
-    schema = Schema((NestedField(1, "ids", ListType(2, UUIDType(), element_required=False)),))
-    catalog.create_table("planner_tests.uuids", schema)
-    table = planner.load("uuids")
-    with pytest.raises(UnsupportedError, match=r"Spark cannot write ids\.element, a uuid"):
-        planner.ask("begin_write", reference=table["reference"], operation="append")
