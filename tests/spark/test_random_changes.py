@@ -1,7 +1,8 @@
-"""Random sequences of statements that change rows leave the rows of a model in memory, in both modes."""
+"""Random sequences of changes by Spark and Python leave the rows of a model in memory, in both modes."""
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 NAMESPACE = "random_change_tests"
 COMMANDS = ("delete", "update", "merge")
 KINDS = ("a", "b", "c/d", None)
+ORIGINS = ("made", "sorted", "migrated")
+NUMBERS = itertools.count(1)
 
 
 class Changes:
@@ -21,14 +24,20 @@ class Changes:
         catalog: Where the table is.
         name: Its name in that catalog.
         mode: How its rows are changed; None for another one each time.
+        origin: Whether it was made here, is written in an order, or was a Hive table.
     """
 
-    def __init__(self, random, run, catalog, name, mode):
+    def __init__(self, random, run, catalog, name, mode, origin="made"):
         self.random, self.run, self.catalog, self.name, self.mode = random, run, catalog, name, mode
         self.table_name, self.rows, self.log = f"lake.{name}", [], []
-        spec = random.choice(["", "PARTITIONED BY (k)", "PARTITIONED BY (bucket(2, id), k)"])
-        self.sql(f"CREATE TABLE {{t}} (id BIGINT, k STRING, v INT) USING iceberg {spec}")
-        self.insert()
+        if origin == "migrated":
+            self.migrate()
+        else:
+            spec = random.choice(["", "PARTITIONED BY (k)", "PARTITIONED BY (bucket(2, id), k)"])
+            self.sql(f"CREATE TABLE {{t}} (id BIGINT, k STRING, v INT) USING iceberg {spec}")
+        if origin == "sorted":
+            self.sql(f"ALTER TABLE {{t}} WRITE ORDERED BY {random.choice(['id', 'v DESC, k'])}")
+        self.append()
 
     def table(self):
         return self.catalog.load_table(self.name)
@@ -63,12 +72,18 @@ class Changes:
         self.random.choice(
             [
                 self.insert,
+                self.append,
                 self.delete,
                 self.delete,
                 self.update,
                 self.merge,
                 self.merge,
                 self.evolve,
+                self.evolve_schema,
+                self.overwrite,
+                self.delete_in_python,
+                self.overwrite_in_python,
+                self.upsert,
             ]
         )()
         assert self.found() == self.expected(), self.log
@@ -84,20 +99,87 @@ class Changes:
     def expected(self):
         return ordered([dict(zip(("id", "k", "v"), row, strict=True)) for row in self.rows])
 
-    def insert(self):
-        rows = [
+    def migrate(self):
+        """A Hive table with some rows, taken over where it is."""
+        hive, rows = f"spark_catalog.{self.name}", self.new_rows()
+        key = self.random.choice(["v INT, k STRING", "v INT) PARTITIONED BY (k STRING"])
+        self.sql(f"CREATE TABLE {hive} (id BIGINT, {key}) STORED AS PARQUET")
+        rows = [row for row in rows if row[1] is not None]
+        if rows:
+            values = ", ".join(f"({i}, {v}, '{k}')" for i, k, v in rows)
+            self.sql(f"INSERT INTO {hive} SELECT * FROM VALUES {values}")
+        self.rows += rows
+        self.sql(f"CALL lake.system.migrate('{self.name}')")
+
+    def new_rows(self):
+        return [
             (self.random.randrange(30), self.random.choice(KINDS), self.random.randrange(9))
             for _ in range(self.random.randrange(1, 12))
         ]
+
+    def arrow(self, rows):
+        kinds = (("id", pa.int64()), ("k", pa.string()), ("v", pa.int32()))
+        return pa.table(
+            {n: pa.array([row[at] for row in rows], t) for at, (n, t) in enumerate(kinds)}
+        )
+
+    def values(self, rows):
+        texts = ("NULL" if k is None else f"'{k}'" for _, k, _ in rows)
+        return ", ".join(f"({i}, {k}, {v})" for (i, _, v), k in zip(rows, texts, strict=True))
+
+    def append(self):
+        rows = self.new_rows()
         self.rows += rows
-        columns = {
-            name: pa.array([row[at] for row in rows], kind)
-            for at, (name, kind) in enumerate(
-                (("id", pa.int64()), ("k", pa.string()), ("v", pa.int32()))
-            )
-        }
-        self.table().append(pa.table(columns))
-        self.log.append(rows)
+        self.log.append(("append", rows))
+        self.table().append(self.arrow(rows))
+
+    def insert(self):
+        rows = self.new_rows()
+        self.rows += rows
+        self.sql(f"INSERT INTO {{t}} (id, k, v) VALUES {self.values(rows)}")
+
+    def overwrite(self):
+        """All rows are replaced; in half of the cases by some of themselves."""
+        rows = self.new_rows()
+        if self.random.random() < 0.5:
+            self.rows = [row for row in self.rows if row[0] % 3 != 1]
+            self.sql("INSERT OVERWRITE {t} (id, k, v) SELECT id, k, v FROM {t} WHERE id % 3 != 1")
+        else:
+            self.rows = rows
+            self.sql(f"INSERT OVERWRITE {{t}} (id, k, v) VALUES {self.values(rows)}")
+
+    def filter(self):
+        """A condition of Python's row filters, and as a function of a row."""
+        n, kind = self.random.randrange(30), self.random.choice(KINDS[:3])
+        return self.random.choice(
+            [
+                (f"id < {n}", lambda row: row[0] < n),
+                (f"k = '{kind}'", lambda row: row[1] == kind),
+                (f"k is null or v = {n % 9}", lambda row: row[1] is None or row[2] == n % 9),
+            ]
+        )
+
+    def delete_in_python(self):
+        text, matches = self.filter()
+        self.rows = [row for row in self.rows if not matches(row)]
+        self.log.append(("delete", text))
+        self.table().delete(text)
+
+    def overwrite_in_python(self):
+        text, matches = self.filter()
+        rows = self.new_rows()
+        self.rows = [row for row in self.rows if not matches(row)] + rows
+        self.log.append(("overwrite", text, rows))
+        self.table().overwrite(self.arrow(rows), text)
+
+    def upsert(self):
+        """Of rows whose ids are in the table once at most."""
+        there = [row[0] for row in self.rows]
+        new = {row[0]: row for row in self.new_rows() if there.count(row[0]) < 2}
+        if new:
+            self.rows = [row for row in self.rows if row[0] not in new] + list(new.values())
+            self.log.append(("upsert", new))
+            self.table().upsert(self.arrow(list(new.values())), ["id"])
 
     def condition(self):
         """A condition as SQL, and as a function of a row."""
@@ -177,9 +259,24 @@ class Changes:
                 spec.add_field("id", "bucket[3]", "id_bucket_3")
         self.log.append("evolve")
 
+    def evolve_schema(self):
+        """A wider column, or another one that comes and goes."""
+        self.log.append("evolve schema")
+        if self.random.random() < 0.5:
+            with self.table().update_schema() as update:
+                update.update_column("v", "long")
+            return
+        with self.table().update_schema() as update:
+            update.add_column("extra", "int")
+        rows = self.new_rows()
+        self.rows += rows
+        self.table().append(self.arrow(rows))
+        with self.table().update_schema() as update:
+            update.delete_column("extra")
+
 
 def ordered(rows):
-    return sorted(rows, key=repr)
+    return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
 
 def played(changes, steps):
@@ -188,33 +285,29 @@ def played(changes, steps):
     return changes
 
 
-@pytest.mark.seeds(2)
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_statements_leave_the_rows_of_the_model(
-    spark, catalog, iceberg_java, pyiceberg, mode, seed
-):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    name = f"{NAMESPACE}.t{seed}_{mode[0]}"
-    changes = Changes(Random(seed), spark.sql, catalog, name, mode)
-    played(changes, 8)
-    rows = [list(row) for row in spark.sql(f"SELECT id, k, v FROM lake.{name}").collect()]
-    assert sorted(rows, key=repr) == sorted(map(list, changes.rows), key=repr)
-    assert sorted(iceberg_java.sql(f"SELECT id, k, v FROM ice.{name}"), key=repr) == sorted(
-        rows, key=repr
-    )
-    files = catalog.load_table(name).inspect.all_files()
-    if "AVRO" not in files["file_format"].to_pylist():
-        theirs = pyiceberg.load_table(name).scan(selected_fields=("id", "k", "v")).to_arrow()
-        assert ordered(theirs.to_pylist()) == changes.expected()
-    spark.sql(f"DROP TABLE lake.{name}")
+@pytest.fixture(params=["merge-on-read", "copy-on-write"])
+def mode(request):
+    return request.param
 
 
 @pytest.mark.seeds(1)
-def test_statements_of_spark_3_5_leave_the_rows_of_the_model(other_spark, catalog, seed):
-    run = other_spark("3.5").sql
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("minor", ["4.3", "4.1", "3.5"])
+def test_changes_leave_the_rows_of_the_model(
+    sql_on, catalog, iceberg_java, pyiceberg, minor, origin, mode, seed
+):
+    """One sequence of eight changes; 25 rounds on fresh seeds are 150 sequences by each Spark."""
+    run = sql_on(minor)
     run(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
-    name = f"{NAMESPACE}.old{seed}"
-    changes = played(Changes(Random(seed + 1000), run, catalog, name, "merge-on-read"), 10)
-    rows = run(f"SELECT id, k, v FROM lake.{name}")
-    assert sorted(rows, key=repr) == sorted(map(list, changes.rows), key=repr)
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
+    random = Random(f"{seed} {minor} {origin} {mode}")
+    changes = played(Changes(random, run, catalog, name, mode, origin), 8)
+    expected = sorted(map(list, changes.rows), key=repr)
+    assert sorted(run(f"SELECT id, k, v FROM lake.{name}"), key=repr) == expected, changes.log
+    theirs = iceberg_java.sql(f"SELECT id, k, v FROM ice.{name}")
+    assert sorted(theirs, key=repr) == expected, changes.log
+    files = catalog.load_table(name).inspect.all_files()
+    if "AVRO" not in files["file_format"].to_pylist():
+        read = pyiceberg.load_table(name).scan(selected_fields=("id", "k", "v")).to_arrow()
+        assert ordered(read.to_pylist()) == changes.expected(), changes.log
     run(f"DROP TABLE lake.{name}")
