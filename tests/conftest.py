@@ -61,6 +61,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     cases.add_options(parser)
     halves.add_options(parser)
     parser.addoption("--spark", metavar="VERSION", help="run the files of spark/sql on this Spark")
+    parser.addoption(
+        "--mixed-load", metavar="SECONDS", default="120", help="how long all engines write at once"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

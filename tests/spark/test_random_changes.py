@@ -296,7 +296,7 @@ def mode(request):
 def test_changes_leave_the_rows_of_the_model(
     sql_on, catalog, iceberg_java, pyiceberg, minor, origin, mode, seed
 ):
-    """One sequence of eight changes; 25 rounds on fresh seeds are 150 sequences by each Spark."""
+    """One sequence of eight changes; 34 rounds on fresh seeds are 204 sequences by each Spark."""
     run = sql_on(minor)
     run(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
     name = f"{NAMESPACE}.t{next(NUMBERS)}"

@@ -1,0 +1,281 @@
+"""Everybody changes one table for minutes, beside its maintenance; a ledger says what rows there must be."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+import time
+from collections import Counter
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog
+from icecomb.format.errors import IcecombError
+
+NAMESPACE = "mixed_load_tests"
+TABLE = f"{NAMESPACE}.ledger"
+SPAN = 1_000_000
+KEPT = dt.timedelta(seconds=60)
+"""Snapshots of this age are expired, as no statement takes so long."""
+PROPERTIES = {
+    "format-version": "2",
+    "commit.retry.num-retries": "20",
+    "commit.manifest.min-count-to-merge": "5",
+    "write.delete.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+}
+UNKNOWN = ("CommitStateUnknown", "unknown whether", "is unknown")
+
+
+class Writer(threading.Thread):
+    """Changes rows of its own, one statement after the other, and keeps the ledger of them.
+
+    Args:
+        name: Of the engine.
+        number: Its ids begin with it.
+        until: When it ends, by the monotonic clock.
+        seed: Of its choices.
+
+    Attributes:
+        rows: The value by id of what must be in the table.
+        unsure: The values that an id may have whose statement was not answered for; None for no row.
+        outcomes: How many statements were done, and how others failed.
+    """
+
+    def __init__(self, name, number, until, seed):
+        super().__init__(name=name, daemon=True)
+        self.until, self.random = until, Random(f"{seed} {name}")
+        self.rows, self.unsure, self.outcomes = {}, {}, Counter()
+        self.errors = []
+        self._next = number * SPAN
+
+    def run(self):
+        while time.monotonic() < self.until:
+            change = self.random.choice(
+                [self.append, self.append, self.delete, self.update, self.merge]
+            )
+            after = change()
+            try:
+                self.execute()
+            except Exception as error:  # noqa: BLE001 - it is told below
+                self._failed(str(error), after)
+            else:
+                self.outcomes["done"] += 1
+                for number, value in after.items():
+                    self._set(number, value)
+
+    def _failed(self, said, after):
+        unknown = any(text in said for text in UNKNOWN)
+        self.outcomes["unknown" if unknown else "refused"] += 1
+        self.errors.append(said[:1000])
+        if unknown:
+            for number, value in after.items():
+                self.unsure[number] = (self.rows.pop(number, None), value)
+
+    def _set(self, number, value):
+        if value is None:
+            del self.rows[number]
+        else:
+            self.rows[number] = value
+
+    def some(self):
+        """Ids of rows that are there."""
+        known = sorted(self.rows)
+        return self.random.sample(known, min(len(known), self.random.randrange(1, 6)))
+
+    def new(self):
+        """Rows with ids that no one had."""
+        count = self.random.randrange(1, 6)
+        self._next += count
+        return {self._next - n: self.random.randrange(1000) for n in range(count)}
+
+    def append(self):
+        after = self.new()
+        self.execute = lambda: self.do_append(after)
+        return after
+
+    def delete(self):
+        some = self.some()
+        if not some:
+            return self.append()
+        self.execute = lambda: self.do_delete(some)
+        return dict.fromkeys(some)
+
+    def update(self):
+        some = self.some()
+        if not some:
+            return self.append()
+        self.execute = lambda: self.do_update(some)
+        return {number: self.rows[number] + 1 for number in some}
+
+    def merge(self):
+        after = {number: self.random.randrange(1000) for number in self.some()} | self.new()
+        self.execute = lambda: self.do_merge(after)
+        return after
+
+
+class SqlWriter(Writer):
+    """One that says it in SQL."""
+
+    def __init__(self, name, number, until, seed, sql, table):
+        super().__init__(name, number, until, seed)
+        self._sql, self._table = sql, table
+
+    def do_append(self, rows):
+        self._sql(f"INSERT INTO {self._table} VALUES {values(rows)}")
+
+    def do_delete(self, some):
+        self._sql(f"DELETE FROM {self._table} WHERE id IN ({listed(some)})")
+
+    def do_update(self, some):
+        self._sql(f"UPDATE {self._table} SET v = v + 1 WHERE id IN ({listed(some)})")
+
+    def do_merge(self, rows):
+        self._sql(
+            f"MERGE INTO {self._table} t USING (SELECT * FROM VALUES {values(rows)} AS r(id, v)) s "
+            "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.v = s.v "
+            "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)"
+        )
+
+
+class PythonWriter(Writer):
+    """One on a catalog of its own."""
+
+    def __init__(self, name, number, until, seed, place):
+        super().__init__(name, number, until, seed)
+        self._catalog = load_catalog(name, **place)
+
+    def run(self):
+        try:
+            super().run()
+        finally:
+            self._catalog.close()
+
+    def _table(self):
+        return self._catalog.load_table(TABLE)
+
+    def do_append(self, rows):
+        self._table().append(arrow(rows))
+
+    def do_delete(self, some):
+        self._table().delete(f"id in ({listed(some)})")
+
+    def do_update(self, some):
+        after = {number: self.rows[number] + 1 for number in some}
+        self._table().overwrite(arrow(after), f"id in ({listed(some)})")
+
+    def do_merge(self, rows):
+        self._table().upsert(arrow(rows), ["id"])
+
+
+class Maintenance(threading.Thread):
+    """Expires snapshots and rewrites manifests all along."""
+
+    def __init__(self, until, place):
+        super().__init__(name="maintenance", daemon=True)
+        self._until, self._place = until, place
+        self.outcomes, self.errors = Counter(), []
+
+    def run(self):
+        with load_catalog("maintenance", **self._place) as catalog:
+            while time.monotonic() < self._until:
+                self._do(self._expire, catalog)
+                self._do(self._rewrite, catalog)
+                time.sleep(1)
+
+    def _do(self, work, catalog):
+        try:
+            work(catalog.load_table(TABLE))
+        except IcecombError as error:
+            self.outcomes[f"{work.__name__} refused"] += 1
+            self.errors.append(str(error)[:1000])
+        else:
+            self.outcomes[work.__name__] += 1
+
+    @staticmethod
+    def _expire(table):
+        with table.expire_snapshots() as expire:
+            expire.older_than(dt.datetime.now(dt.timezone.utc) - KEPT)
+
+    @staticmethod
+    def _rewrite(table):
+        table.rewrite_manifests()
+
+
+def values(rows):
+    return ", ".join(f"({number}, {value})" for number, value in rows.items())
+
+
+def listed(some):
+    return ", ".join(map(str, some))
+
+
+def arrow(rows):
+    return pa.table(
+        {"id": pa.array(list(rows), pa.int64()), "v": pa.array(list(rows.values()), pa.int64())}
+    )
+
+
+def differences(found, writers):
+    """What is not as the ledgers say."""
+    expected = {number: value for one in writers for number, value in one.rows.items()}
+    unsure = {number: either for one in writers for number, either in one.unsure.items()}
+    counts = Counter(number for number, _ in found)
+    problems = [f"{number} is there {n} times" for number, n in counts.items() if n > 1]
+    values_found = dict(found)
+    for number in values_found.keys() | expected.keys() | unsure.keys():
+        allowed = unsure.get(number, (expected.get(number),))
+        if values_found.get(number) not in allowed:
+            problems.append(f"{number}: {values_found.get(number)}, not {allowed}")
+    return problems
+
+
+@pytest.mark.timeout(7200)
+def test_everybody_changes_one_table_and_no_row_is_lost_or_there_twice(
+    spark, other_spark, iceberg_java, pyiceberg, metastore, catalog, request, capsys
+):
+    seconds = float(request.config.getoption("--mixed-load"))
+    place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
+    properties = ", ".join(f"'{key}'='{value}'" for key, value in PROPERTIES.items())
+    spark.sql(
+        f"CREATE TABLE lake.{TABLE} (id BIGINT, v BIGINT) USING iceberg TBLPROPERTIES ({properties})"
+    )
+    sqls = {
+        "Spark 4.3": (lambda text: spark.sql(text).collect(), f"lake.{TABLE}"),
+        "Spark 4.1": (other_spark("4.1").sql, f"lake.{TABLE}"),
+        "Iceberg Java": (iceberg_java.sql, f"ice.{TABLE}"),
+    }
+    until, seed = time.monotonic() + seconds, 7
+    writers = [
+        SqlWriter(name, at, until, seed, *said) for at, (name, said) in enumerate(sqls.items(), 1)
+    ]
+    writers += [
+        PythonWriter(name, at, until, seed, place)
+        for at, name in enumerate(("python", "other"), 11)
+    ]
+    maintenance = Maintenance(until, place)
+    threads = [*writers, maintenance]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    told = {one.name: dict(one.outcomes) for one in threads}
+    with capsys.disabled():
+        print(f"\n{seconds:.0f} s: {json.dumps(told)}")
+    errors = {one.name: one.errors[-1:] for one in threads}
+    table = catalog.load_table(TABLE).scan(selected_fields=("id", "v")).to_arrow()
+    found = list(zip(*table.to_pydict().values(), strict=True))
+    assert differences(found, writers) == [], errors
+    theirs = [tuple(row) for row in iceberg_java.sql(f"SELECT id, v FROM ice.{TABLE}")]
+    assert sorted(theirs) == sorted(found)
+    read = pyiceberg.load_table(TABLE).scan(selected_fields=("id", "v")).to_arrow().to_pydict()
+    assert sorted(zip(*read.values(), strict=True)) == sorted(found)
+    assert all(one.outcomes["done"] for one in writers), errors
+    assert maintenance.outcomes["_expire"], errors
+    assert maintenance.outcomes["_rewrite"], errors
+    spark.sql(f"DROP TABLE lake.{TABLE} PURGE")
+    spark.sql(f"DROP NAMESPACE lake.{NAMESPACE}")
