@@ -2,12 +2,14 @@
 
 pyarrow reads a stripe by its number but does not say where it lies nor what is in it. What it
 hands out is the footer as a protocol buffer message, of which the few fields needed are read here.
-Statistics that cannot be trusted are not used: text by writers before HIVE-8732, NaN as a bound,
-timestamps nearer than a day, because writers disagree on the zone they are in.
+Statistics that cannot be trusted are not used: text by writers before HIVE-8732, floating numbers
+where a NaN may be among them, timestamps nearer than a day, because writers disagree on the zone
+they are in.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections import defaultdict
@@ -231,11 +233,15 @@ def _signed(known: Message, kind: int, first: int = 1) -> tuple[int | None, int 
 
 
 def _doubles(known: Message) -> tuple[float | None, float | None]:
-    lower, upper = _pair(known, _DOUBLES, 1)
+    inner = _message(_bytes(known, _DOUBLES))
+    lower, upper = inner.get(1, (None,))[-1], inner.get(2, (None,))[-1]
     if lower is None or upper is None:
         return None, None
     low, high = struct.unpack("<d", lower)[0], struct.unpack("<d", upper)[0]
-    if low != low or high != high:  # noqa: PLR0124 - NaN equals nothing
+    # Rows after a NaN that comes first, of a file or of 10,000 rows, are in no bound: all writers
+    # compare by < and >. The sum tells of any NaN.
+    total = inner.get(3, (struct.pack("<d", math.nan),))[-1]
+    if any(map(math.isnan, (low, high, struct.unpack("<d", total)[0]))):
         return None, None
     # Either zero may stand for both.
     return -0.0 if low == 0 else low, 0.0 if high == 0 else high

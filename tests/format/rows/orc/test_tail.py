@@ -158,6 +158,15 @@ def test_stripes_that_cannot_match_are_not_read(ascending_file, monkeypatch, tex
     assert len(taken) <= (0 if "null" in text else 1)
 
 
+def test_rows_after_a_nan_that_begins_a_row_group_are_found(tmp_path):
+    # 10,000 rows have statistics of their own, which are put together to those of the stripe
+    numbers = np.ones(20_000)
+    numbers[10_000:10_002] = NAN, 100
+    table = pa.table({"d": numbers}, pa.schema([ARROW.field("d")]))
+    file = write(tmp_path / "n.orc", table)
+    assert selected(tmp_path, file, "d = 100") == [10_001]
+
+
 longs = st.none() | st.integers(-3, 3) | st.sampled_from([-(1 << 63), (1 << 63) - 1])
 doubles = st.none() | st.sampled_from([NAN, -0.0, 0.0, -1.5, 2.5, float("inf")])
 texts = st.none() | st.sampled_from(["", "a", "é", "\U0001f600", "￿", "a" * 3000])
