@@ -13,6 +13,8 @@ from icecomb.catalog.migrate.source import is_parquet
 from icecomb.catalog.migrate.source_schema import SourceSchema
 
 FORMAT_HINT: Final = "copy it into a Parquet table first; ORC and Avro files are not taken over yet"
+NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
+"""Findings of tables whose rows are not what is in their folder: there is nothing to look at."""
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FILES: Final = {
     "not-parquet": ("files are not Parquet", "remove the file, or rewrite it as Parquet"),
@@ -92,7 +94,8 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
             "its columns are found by position, not by name (parquet.column.index.access)",
             "rewrite the files with the right column names",
         )
-    buckets = max(table.storage.num_buckets, int(parameters.get(_SPARK_BUCKETS, 0)))
+    recorded = parameters.get(_SPARK_BUCKETS, "")
+    buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
     if buckets > 0 and "bucketing" not in choices.accept:
         yield blocker(
             "bucketed",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icecomb.catalog.finding import Severity, blocker, note, warning
+from icecomb.catalog.finding import blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.footer import Footer, read_footer
 from icecomb.catalog.migrate.obstacle import (
     FORMAT_HINT,
+    NOT_IN_FILES,
     file_findings,
     schema_findings,
     table_findings,
@@ -24,10 +25,11 @@ from icecomb.catalog.migrate.source import (
 )
 from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
 from icecomb.catalog.migrate.source_schema import source_schema
-from icecomb.catalog.progress import THREADS, Progress, each
+from icecomb.catalog.progress import SILENT, THREADS, Progress, each
 from icecomb.catalog.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
@@ -136,13 +138,14 @@ class _Survey:
         self._progress = progress
         self._threads = threads
         self._found: tuple[PlaceFiles, ...] = ()
+        self._foreign: set[str] = set()  # names of partitions whose files are not read
         self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
     def plan(self, partitions: Iterable[HivePartition], *, footers: bool) -> MigrationPlan:
         listed: list[PlaceFiles] = []
         files: list[SourceFile] = []
-        if all(f.severity is not Severity.BLOCKER for f in self._findings):
+        if not self._has(NOT_IN_FILES):
             listed = self._listed(self._places(partitions))
             files = [SourceFile(found.place, status) for found in listed for status in found.files]
             if footers:
@@ -169,17 +172,22 @@ class _Survey:
         places: list[Place] = []
         formats: list[str] = []
         wrong: list[str] = []
+        # Without a type for each key no value can be right, and the column's finding says why.
+        typed = len(self._converted.spec.fields) == len(table.partition_keys)
         for partition in partitions:
             name, kind = partition_name(table, partition), partition.storage.input_format
+            place = Place(name, partition.storage.location or "", ())
             if not is_parquet(kind):
                 formats.append(f"{name} ({kind})")
-                continue
-            try:
-                zone = self._choices.time_zone
-                places.append(partition_place(table, partition, self._converted, zone))
-            except ValidationError as error:
-                wrong.append(f"{name}: {error.message}")
-        if formats:
+                self._foreign.add(place.name)
+            if typed:
+                try:
+                    zone = self._choices.time_zone
+                    place = partition_place(table, partition, self._converted, zone)
+                except ValidationError as error:
+                    wrong.append(f"{name}: {error.message}")
+            places.append(place)
+        if formats and not self._has({"format"}):
             self._block(
                 "partition-format",
                 f"{len(formats)} partitions are not Parquet",
@@ -204,11 +212,7 @@ class _Survey:
 
     def _listed(self, places: Sequence[Place]) -> list[PlaceFiles]:
         accept = self._choices.accept
-        try:
-            listed = list_places(self._io, places, self._progress, self._threads)
-        except IcecombError as error:
-            self._block("unreadable-folder", error.message, "make it readable, then plan again")
-            return []
+        listed = self._readable(places)
         self._found = tuple(listed)
         missing = [found.place.name or found.place.location for found in listed if not found.exists]
         if missing and not ("missing-partitions" in accept and places[0].name):
@@ -221,6 +225,8 @@ class _Survey:
         roots = {*_plain_folders(self._io, (place.location for place in places))}
         nested = {found.place: _of_no_other(self._io, found, roots) for found in listed}
         deep = [status.location for some in nested.values() for status in some]
+        if self._has({"transactional"}):
+            deep = []  # its deltas are sub-folders, which is what that finding is about
         if deep and "subdirectories" not in accept:
             text = (
                 f"{len(deep)} files lie in sub-folders, where Hive readers differ whether they "
@@ -237,13 +243,38 @@ class _Survey:
             self._findings.append(note("empty-files", text, "left out"))
         return [found for found in listed if found.exists]
 
+    def _readable(self, places: Sequence[Place]) -> list[PlaceFiles]:
+        """What is in the folders that can be listed; the others are a finding."""
+        try:
+            return list_places(self._io, places, self._progress, self._threads)
+        except IcecombError:
+            pass  # somebody's folder: which ones is found out one by one
+
+        def attempt(place: Place) -> PlaceFiles | IcecombError:
+            try:
+                return list_places(self._io, [place], SILENT, 1)[0]
+            except IcecombError as error:
+                return error
+
+        tried = list(each(self._progress, "listing", "partitions", places, attempt, self._threads))
+        failed = [one.message for one in tried if isinstance(one, IcecombError)]
+        if failed:
+            text = f"{len(failed)} folders cannot be read: {failed[0]}"
+            self._block("unreadable-folder", text, "make them readable, then plan again", failed)
+        return [one for one in tried if not isinstance(one, IcecombError)]
+
     def _with_footers(self, files: Sequence[SourceFile]) -> list[SourceFile]:
         schema, spec = self._converted.schema, self._converted.spec
         properties = self._table.parameters
+        whole = self._has({"format", "transactional"})
 
         def read(file: SourceFile) -> SourceFile:
+            if whole or file.place.name in self._foreign:
+                return file
+            # A partition whose values are wrong has none that a file could contradict.
             values = file.place.values
-            footer = read_footer(self._io, file.status, schema, spec, values, properties)
+            known = spec if len(values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
+            footer = read_footer(self._io, file.status, schema, known, values, properties)
             return replace(file, footer=footer)
 
         found = list(each(self._progress, "reading footers", "files", files, read, self._threads))
@@ -254,6 +285,9 @@ class _Survey:
             for problem in file.footer.problems
         )
         return found
+
+    def _has(self, codes: Collection[str]) -> bool:
+        return any(finding.code in codes for finding in self._findings)
 
     def _block(self, code: str, message: str, remedy: str, places: Sequence[str] = ()) -> None:
         self._findings.append(blocker(code, message, remedy, tuple(places)))
