@@ -37,8 +37,9 @@ def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str
         raise ValueError("a message is cut off")
     message: dict[str, Any] = json.loads(line)
     lists: dict[str, list[Any]] = {}
-    for page in pages:
-        for name, elements in json.loads(page)["page"].items():
+    pages.reverse()
+    while pages:
+        for name, elements in json.loads(pages.pop())["page"].items():
             lists.setdefault(name, []).extend(elements)
     if lists and body in message:
         message[body] = {**message[body], **lists}

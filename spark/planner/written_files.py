@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -111,7 +112,7 @@ def _named(path: str, write: WriteState) -> str:
 
 def _metrics(file: WrittenFile, schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
     found = Metrics(file.rows, {}, {}, {}, {}, {}, {}, file.split_offsets)
-    for number, size, values, nulls, lower, upper, *nans in file.columns:
+    for number, size, values, nulls, lower, upper, *nans in json.loads(file.columns):
         kind = schema.find_type(number)
         found.column_sizes[number] = size
         if values is None or not isinstance(kind, PrimitiveType):

@@ -7,8 +7,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
+
+from tests.spark.xxh64_collision import colliding
 
 NAMESPACE = "merge_on_read_tests"
 NUMBERS = itertools.count(1)
@@ -74,6 +78,28 @@ def data_files(catalog, name):
 def test_rows_say_their_file_by_the_hash_of_its_path(spark, orders):
     columns = "count(*), count(DISTINCT _icecomb_file), count_if(_icecomb_file = xxhash64(_file))"
     assert found(spark, orders, columns, "1") == [[10, 4, 10]]
+
+
+def test_files_of_one_hash_lose_no_rows_of_each_other(spark, catalog, name):
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ({MODES})")
+    table = load(catalog, name)
+    paths = colliding(f"{table.location()}/data/", ".parquet", seed=42)
+    for first, path in zip((0, 5), paths, strict=True):
+        file = Path(path.removeprefix("file:"))
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"id": range(first, first + 5)}), file)
+    table.add_files(paths)
+    assert found(spark, name, "count(DISTINCT _file), count(DISTINCT xxhash64(_file))", "1") == [
+        [2, 1]
+    ]
+    odd = f"DELETE FROM {name} WHERE id % 3 = 1"
+    with pytest.raises(PySparkException, match="have the same hash") as refused:
+        spark.sql(odd)
+    assert "write.delete.mode" in str(refused.value)
+    assert found(spark, name, "count(*)", "1") == [[10]]
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode'='copy-on-write')")
+    spark.sql(odd)
+    assert found(spark, name, "id") == [[i] for i in range(10) if i % 3 != 1]
 
 
 def test_a_delete_with_a_subquery_writes_deletes_and_no_data(spark, catalog, iceberg_java, orders):

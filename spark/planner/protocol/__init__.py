@@ -137,7 +137,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 28
+PROTOCOL: Final = 29
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

@@ -279,10 +279,12 @@ class WrittenFile(Message):
         rows: How many.
         partition: Its partition values.
         split_offsets: Where its row groups or stripes begin.
-        columns: For each column its field id, its size in bytes, and where they are asked for and
-            known: values, nulls, and the bounds as base64 of Iceberg's binary form, one character
-            or byte longer than `FileInstructions.metrics` asks for; for floating numbers in data
-            files the count of NaN, too. Avro files tell nothing.
+        columns: A JSON array as text, which takes a tenth of the memory of its values: a commit
+            may have thousands of files of hundreds of columns. For each column its field id, its
+            size in bytes, and where they are asked for and known: values, nulls, and the bounds as
+            base64 of Iceberg's binary form, one character or byte longer than
+            `FileInstructions.metrics` asks for; for floating numbers in data files the count of
+            NaN, too. Avro files tell nothing.
     """
 
     path: str
@@ -290,7 +292,7 @@ class WrittenFile(Message):
     rows: int
     partition: tuple[Any, ...]
     split_offsets: tuple[int, ...]
-    columns: tuple[Any, ...]
+    columns: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 from decimal import Decimal
 
 import numpy as np
@@ -79,17 +80,19 @@ class Statement:
                     "rows": made.record_count,
                     "partition": [],
                     "split_offsets": [4],
-                    "columns": [
+                    "columns": json.dumps(
                         [
-                            number,
-                            1,
-                            1,
-                            0,
-                            base64.b64encode(made.lower_bounds[number]).decode(),
-                            base64.b64encode(made.upper_bounds[number]).decode(),
+                            [
+                                number,
+                                1,
+                                1,
+                                0,
+                                base64.b64encode(made.lower_bounds[number]).decode(),
+                                base64.b64encode(made.upper_bounds[number]).decode(),
+                            ]
+                            for number in made.lower_bounds
                         ]
-                        for number in made.lower_bounds
-                    ],
+                    ),
                 },
                 "files": [file["entry"]["path"]],
                 "deleted": 1,
@@ -218,7 +221,7 @@ def test_what_reads_nothing_conflicts_with_nothing(planner, table):
     statement.filters, statement.files = None, []
     file = next(iter(statement.data_files.values()))
     row = {"path": f"{file.file_path}.new", "size": 1, "rows": 1, "partition": ["a"],
-           "split_offsets": [4], "columns": []}  # fmt: skip
+           "split_offsets": [4], "columns": "[]"}  # fmt: skip
     table.append(ROWS)
     statement.commit(rows=[row])
     assert table.refresh().inspect.data_files()["record_count"].to_pylist().count(1) == 3

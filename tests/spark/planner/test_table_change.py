@@ -254,7 +254,7 @@ def test_rows_for_a_table_that_was_replaced_meanwhile_by_other_columns_are_refus
     request = begin(planner, table, operation)
     file = next(table.scan("k = 'b'").plan_files()).file
     written = {"path": f"{file.file_path}.new", "size": file.file_size_in_bytes, "rows": 1}
-    request["files"] = [{**written, "partition": ["b"], "split_offsets": [4], "columns": []}]
+    request["files"] = [{**written, "partition": ["b"], "split_offsets": [4], "columns": "[]"}]
     catalog.replace_table(table.identifier, pa.schema([("id", pa.string()), ("k", pa.string())]))
     with pytest.raises(ValidationError, match="column 'id' is string, the rows have long"):
         planner.ask("commit_write", **request)

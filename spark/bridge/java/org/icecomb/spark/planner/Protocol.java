@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 28;
+  static final int VERSION = 29;
 
   private Protocol() {}
 
@@ -316,13 +316,16 @@ public final class Protocol {
       DeleteInstructions deletes,
       boolean asGiven) {}
 
+  /**
+   * @param columns the text of a JSON array
+   */
   public record WrittenFile(
       String path,
       long size,
       long rows,
       JsonNode partition,
       List<Long> splitOffsets,
-      JsonNode columns) {}
+      String columns) {}
 
   public record Replaced(JsonNode reference, JsonNode filters, List<JsonNode> files) {}
 

@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
@@ -60,10 +61,11 @@ public final class DeltaScan extends ChangeScan {
               MetadataColumns.fileId(file.path()),
               new ChangedFile(file.path(), file.deletePlace(), file.task()));
       if (other != null && !other.path().equals(file.path())) {
-        throw new IllegalStateException(
+        throw SparkErrors.unsupported(
             "The data files " + file.path() + " and " + other.path() + " have the same hash, so "
-                + "that deletes of their rows cannot be told apart\n"
-                + "  hint: rewrite one of them: CALL system.rewrite_data_files");
+                + "that deletes of their rows cannot be told apart",
+            "set the property write.delete.mode, write.update.mode or write.merge.mode to "
+                + "copy-on-write for this statement: it writes both anew");
       }
       deleted |= file.task() != null;
     }

@@ -58,7 +58,7 @@ final class DataFileWriter {
         rows,
         key.toJson(),
         contents.splitOffsets(),
-        contents.columns());
+        Json.text(contents.columns()));
   }
 
   /** Closes what is open; the caller deletes the file. */
