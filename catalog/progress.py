@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -45,12 +46,33 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     items: Sequence[_T],
     work: Callable[[_T], _R],
     threads: int = THREADS,
+    *,
+    ahead: int | None = None,
 ) -> Iterator[_R]:
-    """Do a step with each item, several at a time; results come in the order of the items."""
+    """Do a step with each item, several at a time; results come in the order of the items.
+
+    Args:
+        progress: Told of each item that is done.
+        what: The step, for people.
+        unit: What the items are.
+        items: What to do it with.
+        work: Does it.
+        threads: How many at a time.
+        ahead: How many results may wait for whoever takes them; default any number.
+    """
+    waiting: deque[Future[_R]] = deque()
     with (
         progress.task(what, len(items), unit) as advance,
         ThreadPoolExecutor(threads, "icecomb-takeover") as pool,
     ):
-        for result in pool.map(work, items):
-            yield result
-            advance(1)
+        try:
+            for item in items:
+                if ahead is not None and len(waiting) >= ahead:
+                    yield waiting.popleft().result()
+                    advance(1)
+                waiting.append(pool.submit(work, item))
+            while waiting:
+                yield waiting.popleft().result()
+                advance(1)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

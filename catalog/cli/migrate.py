@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.output import finding_lines
+from icecomb.catalog.cli.output import JsonOutput, TextOutput
+from icecomb.catalog.cli.plan_report import FORMS, show_csv, show_plan, show_plans
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
-from icecomb.format.errors import NoSuchTableError
+from icecomb.catalog.migrate.selection import ALL, is_hive_table, select
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.migrate.comparison import Comparison
-    from icecomb.catalog.migrate.planning import MigrationPlan
     from icecomb.catalog.migrate.reverting import RevertPlan
 
 _choices = (
@@ -42,6 +40,15 @@ _choices = (
 )
 
 
+def _with_names(command: Any) -> Any:
+    everything = click.option(
+        "--all", "everything", is_flag=True, help="All tables of all databases."
+    )
+    return click.argument("tables", nargs=-1, metavar="[DB.TABLE|DB.PATTERN*|DB]...")(
+        everything(command)
+    )
+
+
 def _with_choices(command: Any) -> Any:
     for option in reversed(_choices):
         command = option(command)
@@ -58,9 +65,18 @@ def migrate() -> None:
 
 
 @migrate.command()
-@click.argument("tables", nargs=-1, required=True, metavar="DB.TABLE...")
+@_with_names
 @_with_choices
-@click.option("--quick", is_flag=True, help="Do not read the footers of the files.")
+@click.option("--quick", is_flag=True, help="Read no footer of a file.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Read so many footers of a table only, evenly spread; 200 say how long apply takes.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option(
+    "--output", "form", type=click.Choice(FORMS), help="As the option of icecomb itself, or csv."
+)
 @click.pass_obj
 def plan(
     application: Application,
@@ -69,27 +85,48 @@ def plan(
     time_zone: str,
     accept: tuple[str, ...],
     *,
+    everything: bool,
     quick: bool,
+    sample: int | None,
+    jobs: int,
+    form: str | None,
 ) -> int:
     """Say what would be done and list every blocker at once; nothing is changed.
 
-    DB.TABLE may be given several times, and DB.* means all tables of a database.
-    Exit code 3 if a table is blocked.
+    Several tables and patterns mean Hive tables: neither views nor what is an Iceberg table
+    already. A table that cannot be looked at is a line of the result, its verdict is "failed".
+
+    Exit code 3 if a table is blocked or failed.
     """
+    if quick and sample is not None:
+        raise click.UsageError("--quick reads no footer, --sample some: give one of them")
+    form = form or ("json" if application.json else "text")
+    application.output = JsonOutput() if form == "json" else TextOutput()
     catalog = application.metastore()
     choices = migration.Choices(timestamp, time_zone, accept)
-    plans = [
-        migration.plan(catalog, name, choices, footers=not quick, progress=application.progress)
-        for name in _names(catalog, tables)
-    ]
-    if len(plans) == 1:
-        _show_plan(application, plans[0])
-    else:
-        application.output.table(
-            ["table", "verdict", "severity", "code", "finding", "remedy"],
-            [row for found in plans for row in _finding_rows(found)],
+    chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
+    looks: dict[str, Any] = {"footers": not quick, "sample": sample}
+    if not chosen.many and form != "csv":
+        found = migration.plan(
+            catalog, chosen.places[0], choices, progress=application.progress, **looks
         )
-    return BLOCKED if any(found.blockers for found in plans) else OK
+        if form == "json":
+            application.output.facts(found.to_json())
+        else:
+            show_plan(application.output, found)
+        return BLOCKED if found.blockers else OK
+    if chosen.left_out:
+        application.warn(f"{len(chosen.left_out)} views and Iceberg tables are left out")
+    plans = migration.plan_many(
+        catalog, chosen.places, choices, jobs=jobs, progress=application.progress, **looks
+    )
+    if form == "csv":
+        return BLOCKED if show_csv(plans) else OK
+    if form == "text":
+        return BLOCKED if show_plans(application.output, plans) else OK
+    documents = [one.to_json() for one in plans]
+    application.output.documents(documents)
+    return BLOCKED if any(one["blocked"] for one in documents) else OK
 
 
 @migrate.command()
@@ -177,50 +214,10 @@ def status(application: Application, table: str) -> None:
     application.output.facts(migration.status(application.catalog(), table))
 
 
-def _names(catalog: HiveCatalog, tables: Iterable[str]) -> list[str]:
-    names: list[str] = []
-    for table in tables:
-        database, _, name = table.partition(".")
-        if name == "*":
-            found = catalog.client.table_names(database)
-            if not found:
-                catalog.client.database(database)  # says so where there is none
-                raise NoSuchTableError(
-                    f"No table matches {table}: namespace {database} is empty",
-                    hint="DB.* means all tables of the database DB",
-                )
-            names += [f"{database}.{one}" for one in sorted(found)]
-        else:
-            names.append(table)
-    return names
-
-
-def _finding_rows(plan: MigrationPlan) -> list[list[Any]]:
-    verdict = "blocked" if plan.blockers else "ready"
-    rows = [
-        [plan.table, verdict, f.severity.value, f.code, f.message, f.remedy] for f in plan.findings
-    ]
-    return rows or [[plan.table, verdict, "", "", "", ""]]
-
-
-def _show_plan(application: Application, plan: MigrationPlan) -> None:
-    if application.json:
-        application.output.facts(plan.to_json())
-        return
-    application.output.facts(
-        {
-            "table": plan.table,
-            "location": plan.location,
-            "verdict": "blocked" if plan.blockers else "ready",
-            "partitions": plan.partitions,
-            "files": len(plan.files),
-            "bytes": plan.size,
-            "rows": plan.rows if plan.rows is not None else "unknown",
-            "columns": [f"{f.name}  {f.field_type}" for f in plan.schema.columns],
-            "partitioned by": [field.name for field in plan.spec.fields],
-        }
-    )
-    application.output.lines(finding_lines(plan.findings))
+def _names(tables: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+    if bool(tables) == everything:
+        raise click.UsageError("name tables, patterns (DB.*) or databases, or give --all")
+    return (ALL,) if everything else tables
 
 
 def _show_comparison(application: Application, found: Comparison) -> None:

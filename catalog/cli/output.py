@@ -22,6 +22,9 @@ class Output(Protocol):
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Named facts about one thing; nested lists and mappings are allowed."""
 
+    def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Facts about several things of a kind."""
+
     def lines(self, lines: Iterable[str]) -> None:
         """Text for people; nothing for programs."""
 
@@ -55,6 +58,13 @@ class TextOutput:
             else:
                 write_line(f"{(name + ':').ljust(width + 1)}  {_cell(value)}")
 
+    def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """See `Output.documents`."""
+        for at, facts in enumerate(documents):
+            if at:
+                write_line("")
+            self.facts(facts)
+
     def lines(self, lines: Iterable[str]) -> None:
         """See `Output.lines`."""
         for line in lines:
@@ -71,6 +81,10 @@ class JsonOutput:
     def facts(self, facts: Mapping[str, Any]) -> None:
         """See `Output.facts`."""
         self._print(facts)
+
+    def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """See `Output.documents`."""
+        self._print(list(documents))
 
     def lines(self, lines: Iterable[str]) -> None:
         """See `Output.lines`."""

@@ -4,6 +4,7 @@
 
     lake = load_catalog("prod", uri="thrift://metastore:9083")
     migrate.plan(lake, "sales.orders")        # every blocker at once; nothing changes
+    migrate.plan_many(lake, ["sales.*"])      # the same of many tables
     migrate.apply(lake, "sales.orders")       # no data file is moved, rewritten or renamed
     migrate.verify(lake, "sales.orders")      # value by value
     migrate.revert(lake, "sales.orders")      # what going back would lose; dry_run=False does it
@@ -16,8 +17,7 @@ crash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.choices import Choices
@@ -29,11 +29,21 @@ if TYPE_CHECKING:
     from icecomb.catalog.migrate.applying import Migrated
     from icecomb.catalog.migrate.comparison import Comparison
     from icecomb.catalog.migrate.context import Workplace
-    from icecomb.catalog.migrate.planning import MigrationPlan
+    from icecomb.catalog.migrate.migration_plan import MigrationPlan
     from icecomb.catalog.migrate.reverting import RevertPlan
     from icecomb.catalog.migrate.snapshotting import Snapshotted
 
-__all__ = ["Choices", "apply", "finalize", "plan", "revert", "snapshot", "status", "verify"]
+__all__ = [
+    "Choices",
+    "apply",
+    "finalize",
+    "plan",
+    "plan_many",
+    "revert",
+    "snapshot",
+    "status",
+    "verify",
+]
 
 _DEFAULTS = Choices()
 
@@ -44,6 +54,7 @@ def plan(
     choices: Choices = _DEFAULTS,
     *,
     footers: bool = True,
+    sample: int | None = None,
     progress: Progress = SILENT,
 ) -> MigrationPlan:
     """What migrating a table would do, and everything that stands in the way. Nothing is changed.
@@ -52,23 +63,59 @@ def plan(
         catalog: holds the table.
         identifier: "db.table".
         choices: how to convert, and what to accept.
-        footers: whether to look into every file, not only at the metastore and the folders.
+        footers: whether to look into files, not only at the metastore and the folders.
+        sample: into how many files, evenly spread; default all.
         progress: told of partitions and files looked at.
 
     Raises:
         NoSuchTableError: there is no such table.
     """
-    from icecomb.catalog.migrate.planning import plan_source
-    from icecomb.catalog.migrate.reader import reader_finding
+    from icecomb.catalog.hive.catalog import on_metastore
+    from icecomb.catalog.identifier import database_and_table
+    from icecomb.catalog.migrate.planner import Looks, Planner
 
-    place = _workplace(catalog, identifier, progress)
-    table = place.entry.load()
-    found = plan_source(
-        place.io, table, place.partitions(table), choices, progress, footers=footers
+    place = database_and_table(identifier)
+    looks = Looks(choices, footers, _sample(sample))
+    return Planner(on_metastore(catalog), looks).plan(place, progress)
+
+
+def plan_many(
+    catalog: Catalog,
+    names: Iterable[str | tuple[str, ...]],
+    choices: Choices = _DEFAULTS,
+    *,
+    footers: bool = True,
+    sample: int | None = None,
+    jobs: int = 8,
+    progress: Progress = SILENT,
+) -> Iterator[MigrationPlan]:
+    """The plans of many tables, several made at a time, in the order of the names.
+
+    A table that cannot be looked at (it is gone, or broken, or may not be read) ends nothing: its
+    plan has the verdict ``failed``, and one blocker that says why.
+
+    Args:
+        catalog: holds the tables.
+        names: each "db.table"; or "db.pattern", where * stands for any letters, "db" or "*", which
+            mean Hive tables: neither views nor what is an Iceberg table already.
+        choices: how to convert, and what to accept.
+        footers: whether to look into files, not only at the metastore and the folders.
+        sample: into how many files of a table, evenly spread; default all.
+        jobs: how many tables are looked at at once.
+        progress: told of each table.
+
+    Raises:
+        NoSuchNamespaceError, NoSuchTableError: a pattern matches nothing; before the first plan.
+    """
+    from icecomb.catalog.hive.catalog import on_metastore
+    from icecomb.catalog.migrate.planner import Looks, Planner
+    from icecomb.catalog.migrate.selection import is_hive_table, select
+
+    metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
+    places = select(metastore.client, names, is_hive_table).places
+    return Planner(metastore, Looks(choices, footers, _sample(sample))).plans(
+        places, jobs, progress
     )
-    if found.blockers:
-        return found
-    return replace(found, findings=(*found.findings, reader_finding(table, place.settings)))
 
 
 def apply(
@@ -205,6 +252,10 @@ def status(catalog: Catalog, identifier: str | tuple[str, ...]) -> dict[str, Any
     from icecomb.catalog.migrate.finalizing import status as look
 
     return look(_workplace(catalog, identifier, SILENT))
+
+
+def _sample(sample: int | None) -> int | None:
+    return None if sample is None else checked_int("sample", sample, 1)
 
 
 def _workplace(

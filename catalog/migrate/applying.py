@@ -19,8 +19,9 @@ from icecomb.catalog.migrate.context import Workplace, being_reverted, remove_em
 from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.mapping import mapping_of
+from icecomb.catalog.migrate.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.partition_pages import PartitionPages
-from icecomb.catalog.migrate.planning import MigrationPlan, plan_source
+from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from icecomb.catalog.finding import blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.entry_finding import entry_findings
 from icecomb.catalog.migrate.footer import Footer, read_footer
+from icecomb.catalog.migrate.migration_plan import MigrationPlan, SourceFile
 from icecomb.catalog.migrate.obstacle import (
     FORMAT_HINT,
     NOT_IN_FILES,
@@ -17,6 +20,7 @@ from icecomb.catalog.migrate.obstacle import (
     schema_findings,
     table_findings,
 )
+from icecomb.catalog.migrate.partition_finding import PartitionNotes, outside_findings
 from icecomb.catalog.migrate.source import (
     is_parquet,
     partition_name,
@@ -26,76 +30,11 @@ from icecomb.catalog.migrate.source import (
 from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
 from icecomb.catalog.migrate.source_schema import source_schema
 from icecomb.catalog.progress import SILENT, THREADS, Progress, each
-from icecomb.catalog.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, ValidationError
-from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file to be taken over.
-
-    Attributes:
-        place: its partition.
-        status: its location and size.
-        footer: what its footer says; None when footers were not read.
-    """
-
-    place: Place
-    status: FileStatus
-    footer: Footer | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPlan(TakeoverPlan):
-    """What would be done to one table.
-
-    Attributes:
-        partitions: how many partitions are taken over.
-        files: the files to be taken over.
-        listed: all that was found in the folders of the table.
-    """
-
-    partitions: int
-    files: tuple[SourceFile, ...]
-    listed: tuple[PlaceFiles, ...] = ()
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows the files hold, None when footers were not read."""
-        counts = [_rows(file.footer) for file in self.files]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    @property
-    def data_files(self) -> Iterator[DataFile]:
-        """The files as manifests will have them, as far as footers were read."""
-        for file in self.files:
-            if file.footer is not None and file.footer.data_file is not None:
-                yield file.footer.data_file
-
-    @property
-    def size(self) -> int:
-        """How many bytes the files have."""
-        return sum(file.status.size for file in self.files)
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan for programs."""
-        return {
-            "table": self.table,
-            "location": self.location,
-            "blocked": bool(self.blockers),
-            "partitions": self.partitions,
-            "files": len(self.files),
-            "bytes": self.size,
-            "rows": self.rows,
-            "schema": self.schema.to_json(),
-            "partition-spec": self.spec.to_json(),
-            "findings": [finding.to_json() for finding in self.findings],
-        }
 
 
 def plan_source(
@@ -106,6 +45,7 @@ def plan_source(
     progress: Progress,
     *,
     footers: bool = True,
+    sample: int | None = None,
     threads: int = THREADS,
 ) -> MigrationPlan:
     """Plan the migration of a Hive table; nothing is changed and problems are findings, not errors.
@@ -118,12 +58,14 @@ def plan_source(
         progress: told of partitions and files looked at.
         footers: whether to read every file's footer; without, only the metastore and the folders
             are looked at.
+        sample: read so many footers only, of files all over the table.
         threads: how many folders or footers are read at once.
 
     Raises:
         FileIOError: a folder cannot be listed.
     """
-    return _Survey(io, table, choices, progress, threads).plan(partitions, footers=footers)
+    most = 0 if not footers else sys.maxsize if sample is None else sample
+    return _Survey(io, table, choices, progress, threads).plan(partitions, most)
 
 
 class _Survey:
@@ -142,18 +84,21 @@ class _Survey:
         self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
-    def plan(self, partitions: Iterable[HivePartition], *, footers: bool) -> MigrationPlan:
+    def plan(self, partitions: Iterable[HivePartition], footers: int) -> MigrationPlan:
+        """The plan; of the files, so many footers at most are read."""
         listed: list[PlaceFiles] = []
         files: list[SourceFile] = []
+        seconds: float | None = None
         if not self._has(NOT_IN_FILES):
+            self._findings += entry_findings(self._table, self._converted, self._io.properties)
+            started = time.monotonic()
             listed = self._listed(self._places(partitions))
+            # The turn asks for partitions and files once more.
+            seconds = 2 * (time.monotonic() - started)
             files = [SourceFile(found.place, status) for found in listed for status in found.files]
-            if footers:
-                files = self._with_footers(files)
-            elif files:
-                self._findings.append(
-                    note("files-not-read", "no footer was read", "plan without --quick reads all")
-                )
+            if files:
+                files, reading = self._with_footers(files, footers)
+                seconds = None if reading is None else seconds + reading
         return MigrationPlan(
             self._table.full_name,
             self._table.storage.location or "",
@@ -163,6 +108,7 @@ class _Survey:
             len(listed) if self._table.partition_keys else 0,
             tuple(files),
             self._found,
+            seconds,
         )
 
     def _places(self, partitions: Iterable[HivePartition]) -> list[Place]:
@@ -174,9 +120,11 @@ class _Survey:
         wrong: list[str] = []
         # Without a type for each key no value can be right, and the column's finding says why.
         typed = len(self._converted.spec.fields) == len(table.partition_keys)
+        seen = PartitionNotes(table)
         for partition in partitions:
             name, kind = partition_name(table, partition), partition.storage.input_format
             place = Place(name, partition.storage.location or "", ())
+            seen.look(name, partition)
             if not is_parquet(kind):
                 formats.append(f"{name} ({kind})")
                 self._foreign.add(place.name)
@@ -187,6 +135,8 @@ class _Survey:
                 except ValidationError as error:
                     wrong.append(f"{name}: {error.message}")
             places.append(place)
+        self._findings += seen.findings()
+        self._findings += outside_findings(_inside(self._io, table.storage.location or "", places))
         if formats and not self._has({"format"}):
             self._block(
                 "partition-format",
@@ -263,28 +213,50 @@ class _Survey:
             self._block("unreadable-folder", text, "make them readable, then plan again", failed)
         return [one for one in tried if not isinstance(one, IcecombError)]
 
-    def _with_footers(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+    def _with_footers(
+        self, files: Sequence[SourceFile], most: int
+    ) -> tuple[list[SourceFile], float | None]:
+        """The files with their footers, and about how many seconds reading all of them takes."""
         schema, spec = self._converted.schema, self._converted.spec
         properties = self._table.parameters
-        whole = self._has({"format", "transactional"})
+        step = -(-len(files) // most) if most else len(files) + 1
+        # The files of a format that is not taken over have a finding already.
+        readable = not self._has({"format", "transactional"})
+        chosen = [
+            at
+            for at in (range(0, len(files), step) if most and readable else ())
+            if files[at].place.name not in self._foreign
+        ]
 
-        def read(file: SourceFile) -> SourceFile:
-            if whole or file.place.name in self._foreign:
-                return file
+        def read(at: int) -> Footer:
             # A partition whose values are wrong has none that a file could contradict.
-            values = file.place.values
+            status, values = files[at].status, files[at].place.values
             known = spec if len(values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
-            footer = read_footer(self._io, file.status, schema, known, values, properties)
-            return replace(file, footer=footer)
+            return read_footer(self._io, status, schema, known, values, properties)
 
-        found = list(each(self._progress, "reading footers", "files", files, read, self._threads))
+        started = time.monotonic()
+        found = list(files)
+        footers = each(self._progress, "reading footers", "files", chosen, read, self._threads)
+        for at, footer in zip(chosen, footers, strict=True):
+            found[at] = replace(found[at], footer=footer)
         self._findings += file_findings(
             (file.status.location, problem)
             for file in found
             if file.footer
             for problem in file.footer.problems
         )
-        return found
+        if readable and step > 1:
+            text = f"{len(chosen):,} of {len(files):,} footers were read" if chosen else ""
+            self._findings.append(
+                note(
+                    "files-not-read",
+                    text or "no footer was read",
+                    "plan without --sample and --quick reads all, as apply does",
+                )
+            )
+        if not chosen:
+            return found, None
+        return found, (time.monotonic() - started) * len(files) / len(chosen)
 
     def _has(self, codes: Collection[str]) -> bool:
         return any(finding.code in codes for finding in self._findings)
@@ -316,6 +288,13 @@ def _of_no_other(io: FileIO, found: PlaceFiles, roots: set[str]) -> list[FileSta
     return [s for s in found.nested if not _is_below_other(plain[_folder(s)], own, roots)]
 
 
+def _inside(io: FileIO, root: str, places: Sequence[Place]) -> Iterator[tuple[str, bool]]:
+    """The names of partitions, and whether their folders are below the table's."""
+    own, *folders = _plain_folders(io, [root, *(place.location for place in places)])
+    for place, folder in zip(places, folders, strict=True):
+        yield place.name, folder.startswith(f"{own.rstrip('/')}/")
+
+
 def _folder(status: FileStatus) -> str:
     return status.location.rpartition("/")[0]
 
@@ -326,7 +305,3 @@ def _is_below_other(folder: str, own: str, roots: set[str]) -> bool:
             return True
         folder = folder.rpartition("/")[0]
     return False
-
-
-def _rows(footer: Footer | None) -> int | None:
-    return None if footer is None or footer.data_file is None else footer.data_file.record_count

@@ -2,7 +2,8 @@
 
     python -m tests.bench.migration --work build/bench/migration
 
-Starts a metastore 2.3.10 of its own. Each partition has one file of one row. `longest_lock_s` is
+Starts a metastore 2.3.10 of its own. Each partition has one file of one row. `--tables 1000` makes
+that many tables of ten partitions and plans all of them, without footers and with all. `longest_lock_s` is
 how long the table's lock is held at a stretch, `locked_s` all of these together.
 """
 
@@ -39,14 +40,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--work", type=Path, required=True, help="a folder for tables")
-    parser.add_argument("--partitions", default="1000")
+    parser.add_argument("--partitions", default="1000", help="sizes of tables, with commas")
+    parser.add_argument("--tables", type=int, default=0, help="plan so many tables as well")
     arguments = parser.parse_args()
     work = arguments.work.absolute()
     shutil.rmtree(work, ignore_errors=True)
     server = metastore.start(work)
     try:
         catalog = load_catalog("bench", uri=server.uri, warehouse=str(server.warehouse))
-        for partitions in map(int, arguments.partitions.split(",")):
+        for partitions in map(int, filter(None, arguments.partitions.split(","))):
             name = f"t{partitions}"
             _make(catalog.client, work, name, partitions)
             table = f"bench.{name}"
@@ -56,6 +58,11 @@ def main() -> None:
             reverted = _figures(lambda table=table: migrate.revert(catalog, table, dry_run=False))
             expect(len(catalog.client.partitions.names("bench", name)), partitions, "partitions")
             print_line("migration", partitions=partitions, apply=applied, revert=reverted)
+        if arguments.tables:
+            for number in range(arguments.tables):
+                _make(catalog.client, work, f"many{number}", 10)
+            quick, whole = (_planned(catalog, arguments.tables, footers=f) for f in (False, True))
+            print_line("plan --all", tables=arguments.tables, quick=quick, footers=whole)
     finally:
         metastore.stop(work)
 
@@ -71,6 +78,17 @@ def _figures(work: Callable[[], Any]) -> Figures:
         "longest_lock_s": max(held),
     }
     return {name: round(value, 2) for name, value in figures.items()}
+
+
+def _planned(catalog: Any, tables: int, *, footers: bool) -> Figures:
+    def plan() -> tuple[int, int]:
+        plans = migrate.plan_many(catalog, ["bench.many*"], footers=footers)
+        found = [(one.verdict, len(one.files)) for one in plans]
+        return found.count(("ready", 10)), len(found)
+
+    ready, wall, cpu = clocked(plan)
+    expect(ready, (tables, tables), "tables that are ready")
+    return {"wall_s": round(wall, 2), "cpu_s": round(cpu, 2)}
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.thrift import server, wire
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import (
     CommitFailedError,
@@ -238,7 +239,28 @@ def test_a_catalog_of_the_metastores_own_is_a_world_of_its_own(hive, version, tm
     assert own.load_table("spaces.moved").scan().to_arrow().num_rows == 6
     with pytest.raises(NoSuchTableError):
         hive.load_table("spaces.moved")
+    assert own.client.names_of_types(["EXTERNAL_TABLE"]) == [("spaces", "moved")]
     own.drop_table("spaces.moved")
     own.drop_namespace("spaces")
     assert ("spaces",) not in own.list_namespaces()
     own.close()
+
+
+def test_the_views_of_all_databases_are_listed_by_one_call(hive, place):
+    kinds = {"v": "VIRTUAL_VIEW", "m": "MATERIALIZED_VIEW", "t": "EXTERNAL_TABLE"}
+    for name, kind in kinds.items():
+        text = "SELECT 1" if kind != "EXTERNAL_TABLE" else None
+        hive.client.create_table(
+            HiveTable(
+                place,
+                name,
+                storage=StorageDescriptor(columns=(FieldSchema("id", "bigint"),)),
+                table_type=kind,
+                view_original_text=text,
+                view_expanded_text=text,
+            )
+        )
+    hive.client.calls.clear()
+    found = hive.client.names_of_types(["VIRTUAL_VIEW", "MATERIALIZED_VIEW"])
+    assert hive.client.calls == {"get_table_meta": 1}
+    assert {(place, "v"), (place, "m")} == {pair for pair in found if pair[0] == place}

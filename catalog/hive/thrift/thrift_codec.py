@@ -82,6 +82,13 @@ def table_to_wire(table: HiveTable) -> bytes:
     return carry_over(encode(struct), table.wire, _KNOWN[ttypes.Table])
 
 
+def skewed_columns(table: HiveTable) -> tuple[str, ...]:
+    """The columns of ``SKEWED BY`` of a table that a metastore gave."""
+    storage = decode(ttypes.Table, table.wire).sd if table.wire else None
+    info = storage.skewedInfo if storage else None
+    return tuple(info.skewedColNames or ()) if info else ()
+
+
 def partition_from_wire(data: bytes) -> HivePartition:
     """A partition from its binary form."""
     found = decode(ttypes.Partition, data)

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import base64
+import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog import migrate
+from icecomb.catalog.finding import Finding
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
 from tests.catalog.migrate.conftest import PARQUET
 
 
@@ -92,3 +100,142 @@ def test_a_folder_that_cannot_be_read_hides_nothing_of_the_others(make_hive_tabl
     )
     (table.folder / "p0").symlink_to(table.folder / "p0")  # leads to itself
     assert codes(migrate.plan(table.catalog, table.name)) == {"unreadable-folder", "type-differs"}
+
+
+def of(plan: Any, code: str) -> Finding:
+    [found] = [finding for finding in plan.findings if finding.code == code]
+    return found
+
+
+def alter_wire(table: Any, change: Any) -> None:
+    """Change what our own values have no room for, as Hive does."""
+    struct = decode(ttypes.Table, table.entry.wire)
+    change(struct)
+    table.catalog.client.alter_table(*table.name.split("."), table_from_wire(encode(struct)))
+
+
+def test_what_is_worth_knowing_of_an_entry_is_said_and_stops_nothing(make_hive_table: Any) -> None:
+    spelled = {
+        "type": "struct",
+        "fields": [{"name": "Id", "type": "long", "nullable": True, "metadata": {}}],
+    }
+    table = make_hive_table(
+        {"id": "bigint"},
+        parameters={
+            "numRows": "7",
+            "spark.sql.statistics.colStats.id.version": "2",
+            "repl.last.id": "12",
+            "spark.sql.sources.provider": "parquet",
+            "spark.sql.sources.schema": json.dumps(spelled),
+            "story": "x" * 30_000,
+        },
+    )
+
+    def skew(struct: Any) -> None:
+        struct.sd.skewedInfo = ttypes.SkewedInfo(["id"], [["1"]], {})
+
+    alter_wire(table, skew)
+    plan = migrate.plan(table.catalog, table.name)
+    assert plan.verdict == "ready"
+    severities = {
+        "skewed": "warning",
+        "mixed-case": "note",
+        "replicated": "warning",
+        "wide-entry": "warning",
+        "hive-statistics": "note",
+        "statistics-lost": "warning",
+    }
+    found = {finding.code: finding.severity for finding in plan.findings}
+    assert found == {**severities, "readers": "note"}
+    assert of(plan, "skewed").places == ("id",)
+    assert of(plan, "mixed-case").places == ("Id",)
+    assert of(plan, "wide-entry").places == ("story: 30,000 characters",)
+    migrate.apply(table.catalog, table.name)
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    assert decode(ttypes.Table, table.entry.wire).sd.skewedInfo.skewedColNames == ["id"]
+
+
+def test_a_plain_table_has_none_of_these_findings(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    assert {f.code for f in migrate.plan(table.catalog, table.name).findings} == {"readers"}
+
+
+def test_partitions_that_differ_from_the_table_or_lie_elsewhere_are_named(
+    make_hive_table: Any, tmp_path: Path
+) -> None:
+    table = make_hive_table(
+        {"id": "bigint", "added": "string"},
+        {"k": "int"},
+        {("1",): numbers(1), ("2",): numbers(2), ("3",): numbers(3)},
+    )
+    client, place = table.catalog.client, table.name.split(".")
+    one, two, three = table.partitions
+    elsewhere = tmp_path / f"{table.folder.name}-elsewhere"  # its name begins as the table's does
+    shutil.move(table.folder / "p1", elsewhere)
+    changed = [
+        replace(one, storage=replace(one.storage, columns=one.storage.columns[:1])),
+        replace(two, storage=replace(two.storage, location=f"file:{elsewhere}")),
+        replace(three, parameters={"COLUMN_STATS_ACCURATE": '{"COLUMN_STATS":{"id":"true"}}'}),
+    ]
+    client.partitions.alter(*place, changed)
+    plan = migrate.plan(table.catalog, table.name)
+    assert plan.verdict == "ready"
+    assert of(plan, "mixed-schemas").places == ("k=1",)
+    assert of(plan, "outside-folder").places == ("k=2",)
+    assert of(plan, "statistics-lost").places == ("k=3",)
+    orc = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+    other = replace(changed[0], storage=replace(changed[0].storage, input_format=orc))
+    client.partitions.alter(*place, [other])
+    mixed = of(migrate.plan(table.catalog, table.name), "mixed-formats")
+    assert mixed.places == ("2 parquet", "1 orc")
+
+
+def make_view(catalog: Any, name: str, text: str, **members: Any) -> None:
+    view = HiveTable(
+        "made", name, storage=PARQUET, table_type="VIRTUAL_VIEW", view_original_text=text
+    )
+    catalog.client.create_table(replace(view, **{"view_expanded_text": text, **members}))
+
+
+def test_views_of_all_engines_that_name_the_table_are_told(make_hive_table: Any) -> None:
+    table, other = (make_hive_table({"id": "bigint"}) for _ in range(2))
+    name, catalog = table.name.partition(".")[2], table.catalog
+    of_trino = json.dumps({"originalSql": f"SELECT id FROM {name}", "schema": "made"})
+    texts = {
+        "hive": f"SELECT `t`.`id` FROM `made`.`{name}` `t`",
+        "spark": f"SELECT * FROM x, /* made.no */ spark_catalog.MADE.{name.upper()} AS a",
+        "short": f"SELECT 1 FROM a JOIN {name} ON true",
+        "trino": f"/* Presto View: {base64.b64encode(of_trino.encode()).decode()} */",
+        "literal": f"SELECT 'FROM made.{name}', {name} FROM a -- {name}",
+        "other": f"SELECT * FROM {other.name}",
+    }
+    try:
+        for kind, text in texts.items():
+            members = {"view_expanded_text": "/* Presto View */"} if kind == "trino" else {}
+            make_view(catalog, f"{kind}_{name}", text, **members)
+        found = of(migrate.plan(catalog, table.name), "views-on-it")
+        named = {f"made.{kind}_{name}" for kind in ("hive", "spark", "short", "trino")}
+        assert (set(found.places), found.severity) == (named, "note")
+        catalog.client.drop_table("made", f"hive_{name}")
+        make_view(catalog, f"hive_{name}", texts["hive"], table_type="MATERIALIZED_VIEW")
+        found = of(migrate.plan(catalog, table.name), "views-on-it")
+        assert (found.severity, found.places[0]) == ("warning", f"made.hive_{name}")
+        assert "4 views name the table, 1 of them materialized" in found.message
+    finally:
+        for kind in texts:
+            catalog.client.drop_table("made", f"{kind}_{name}")
+
+
+def test_the_time_apply_takes_is_said_when_footers_were_read(make_hive_table: Any) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    for at in range(9):
+        pq.write_table(numbers(at), table.folder / f"more-{at}.parquet")
+    whole = migrate.plan(table.catalog, table.name)
+    sampled = migrate.plan(table.catalog, table.name, sample=4)
+    quick = migrate.plan(table.catalog, table.name, footers=False)
+    assert (whole.rows, sampled.rows, quick.rows) == (10, None, None)
+    assert sum(file.footer is not None for file in sampled.files) == 4
+    assert of(sampled, "files-not-read").message == "4 of 10 footers were read"
+    assert whole.seconds is not None
+    assert sampled.seconds is not None
+    assert quick.seconds is None

@@ -1,0 +1,122 @@
+"""Plans of tables as they are among the others: one, or very many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.finding import Finding, note
+from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.entry_finding import replication_findings
+from icecomb.catalog.migrate.migration_plan import MigrationPlan, failed_plan
+from icecomb.catalog.migrate.obstacle import NOT_IN_FILES
+from icecomb.catalog.migrate.planning import plan_source
+from icecomb.catalog.migrate.reader import reader_finding
+from icecomb.catalog.migrate.view_reference import ViewReferences
+from icecomb.catalog.progress import SILENT, THREADS, Progress, each
+from icecomb.format.errors import IcecombError, MetastoreError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+JOBS: Final = 8
+"""Tables that are looked at at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How closely a table is looked at.
+
+    Attributes:
+        choices: How to convert, and what to accept.
+        footers: Whether to look into files.
+        sample: Into how many of a table's files; None for all.
+    """
+
+    choices: Choices
+    footers: bool = True
+    sample: int | None = None
+
+
+class Planner:
+    """Makes plans of the tables of one metastore; what is asked of it once serves all of them.
+
+    Args:
+        catalog: The metastore.
+        looks: How closely.
+    """
+
+    def __init__(self, catalog: HiveCatalog, looks: Looks) -> None:
+        self._catalog = catalog
+        self._looks = looks
+        self._databases: dict[str, HiveDatabase | None] = {}
+        self._views: ViewReferences | None = None
+        self._unseen: tuple[Finding, ...] = ()
+        try:
+            self._views = ViewReferences(catalog.client)
+        except UnreachableError:
+            raise
+        except MetastoreError as error:
+            said = f"whether views name it is unknown: {error.message}"
+            self._unseen = (note("views-not-read", said, "look for its name in views yourself"),)
+
+    def plan(
+        self, place: tuple[str, str], progress: Progress, threads: int = THREADS
+    ) -> MigrationPlan:
+        """The plan of one table.
+
+        Raises:
+            NoSuchTableError: There is none of this name.
+        """
+        looks = self._looks
+        work = Workplace(self._catalog, *place, progress)
+        table = work.entry.load()
+        found = plan_source(
+            work.io,
+            table,
+            work.partitions(table),
+            looks.choices,
+            progress,
+            footers=looks.footers,
+            sample=looks.sample,
+            threads=threads,
+        )
+        if any(finding.code in NOT_IN_FILES for finding in found.blockers):
+            return found
+        return replace(found, findings=(*found.findings, *self._surroundings(table)))
+
+    def plans(
+        self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
+    ) -> Iterator[MigrationPlan]:
+        """The plans of many tables, in their order; one that cannot be made says so itself."""
+        threads = max(2, 2 * THREADS // jobs)
+        work = partial(self._attempt, threads)
+        yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
+
+    def _attempt(self, threads: int, place: tuple[str, str]) -> MigrationPlan:
+        try:
+            return self.plan(place, SILENT, threads)
+        except UnreachableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
+            return failed_plan(".".join(place), error)
+
+    def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
+        yield reader_finding(table, self._catalog.properties)
+        yield from replication_findings(table, self._database(table.database))
+        yield from self._views.findings(table) if self._views else self._unseen
+
+    def _database(self, name: str) -> HiveDatabase | None:
+        if name not in self._databases:
+            try:
+                self._databases[name] = self._catalog.client.database(name)
+            except UnreachableError:
+                raise
+            except IcecombError:  # who may not see it cannot be told of it
+                self._databases[name] = None
+        return self._databases[name]

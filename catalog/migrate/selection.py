@@ -1,0 +1,132 @@
+"""Which tables a user means: by name, by pattern, by database, or all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.identifier import database_and_table, parts_of
+from icecomb.format.errors import NoSuchTableError
+
+ALL: Final = "*"
+"""The name that means every table of every database."""
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tables that are meant.
+
+    Attributes:
+        places: Database and name of each, once.
+        left_out: What patterns match and is not meant, as "db.name": views, for one.
+        many: Whether it is asked for more than one table by its name.
+    """
+
+    places: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    many: bool
+
+
+def select(
+    client: HiveClient,
+    names: Iterable[str | tuple[str, ...]],
+    meant: Callable[[HiveTable], bool],
+) -> Selection:
+    """The tables of names and patterns.
+
+    Args:
+        client: The metastore.
+        names: Each ``db.table``; ``db.pattern``, in which ``*`` stands for any letters; ``db``, for
+            all of a database; or ``*`` for all of the metastore.
+        meant: Which of the entries that a pattern matches are meant; a table that is named is in
+            any case.
+
+    Raises:
+        NoSuchNamespaceError: There is no such database.
+        NoSuchTableError: A pattern matches nothing that is meant.
+    """
+    given = list(names)
+    places: dict[tuple[str, str], None] = {}
+    left_out: dict[str, None] = {}
+    for name in given:
+        pattern = _pattern(name)
+        if pattern is None:
+            places[database_and_table(name)] = None
+            continue
+        found: list[tuple[str, str]] = []
+        others: list[str] = []
+        for entry in _matching(client, pattern):
+            if meant(entry):
+                found.append((entry.database, entry.name))
+            else:
+                others.append(entry.full_name)
+        if not found and name != ALL:
+            raise _nothing(client, ".".join(pattern), pattern[0], others)
+        places.update(dict.fromkeys(found))
+        left_out.update(dict.fromkeys(others))
+    return Selection(
+        tuple(places),
+        tuple(other for other in left_out if database_and_table(other) not in places),
+        len(given) != 1 or _pattern(given[0]) is not None,
+    )
+
+
+def is_hive_table(entry: HiveTable) -> bool:
+    """Whether a migration could begin with it: it is neither a view nor an Iceberg table."""
+    return not entry.is_view and not entry.is_iceberg
+
+
+def was_migrated(entry: HiveTable) -> bool:
+    """Whether it is an Iceberg table that a migration made, as far as its entry says."""
+    return entry.is_iceberg and entry.parameters.get("migrated") == "true"
+
+
+def _pattern(name: str | tuple[str, ...]) -> tuple[str, str] | None:
+    """Database and table, either of which may have a ``*``; None for the name of one table."""
+    parts = parts_of(name)
+    if len(parts) == 1 and parts[0]:
+        return parts[0].lower(), "*"
+    if len(parts) == 2 and all(parts) and any("*" in part for part in parts):
+        return parts[0].lower(), parts[1].lower()
+    return None
+
+
+def _matching(client: HiveClient, pattern: tuple[str, str]) -> Iterator[HiveTable]:
+    databases = [pattern[0]]
+    if "*" in pattern[0]:
+        databases = sorted(filter(_regex(pattern[0]).fullmatch, client.databases()))
+    for database in databases:
+        listed = client.table_names(database)
+        names = sorted(filter(_regex(pattern[1]).fullmatch, listed))
+        for start in range(0, len(names), _PAGE):
+            page = client.tables(database, names[start : start + _PAGE])
+            yield from sorted(page, key=lambda entry: entry.name)
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _nothing(
+    client: HiveClient, pattern: str, database: str, others: list[str]
+) -> NoSuchTableError:
+    if "*" not in database:
+        client.database(database)  # says so where there is none
+        if not client.table_names(database):
+            return NoSuchTableError(
+                f"No table matches {pattern}: namespace {database} is empty",
+                hint="DB.* means all tables of the database DB",
+            )
+    if others:
+        return NoSuchTableError(
+            f"No table that is meant matches {pattern}: {len(others)} others do, as {others[0]}",
+            hint="name one to hear why it is not",
+        )
+    return NoSuchTableError(
+        f"No table matches {pattern}", hint="a * stands for any letters: DB.*, DB.sales_*"
+    )
