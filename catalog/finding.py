@@ -29,8 +29,8 @@ class Finding:
         severity: ``BLOCKER`` stops a plan before anything is changed. ``PROBLEM``: something is
             wrong. ``WARNING``: something may go wrong. ``NOTE``: worth knowing. ``OK``: looked at,
             and fine.
-        code: A stable name for programs, as ``not-parquet``, or what was looked at, as ``metadata
-            file``.
+        code: A stable name for programs, as ``unknown-format``, or what was looked at, as
+            ``metadata file``.
         message: One sentence, what was found and where.
         remedy: What to do about it, a command where there is one, or what happens.
         places: The columns, partitions or files concerned (not more than a handful).

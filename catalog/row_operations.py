@@ -299,12 +299,13 @@ class RowOperations(ABC):
         *,
         on_duplicate: str = "error",
         partition: GivenPartition | None = None,
-        parallelism: int = 1,
+        parallelism: int = 16,
     ) -> None:
         """Take Parquet, ORC and Avro files into the table where they are.
 
-        Of Parquet files only the footers are read (and bytes that are to be texts), of others all
-        rows, for their metrics. The value of a partition field is what the file proves it to be;
+        Only the tails of files are read (see `AddedFiles.describe` for the few columns of which
+        they tell too little); bounds of ORC files are kept where they can be trusted, and Avro
+        files have none. The value of a partition field is what the file proves it to be;
         where it lacks the column, it is what is given, or what a Hive-style path says
         (``.../day=2024-01-31/x.parquet``). A table without a name mapping gets one, for files
         without field ids.

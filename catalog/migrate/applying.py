@@ -49,7 +49,7 @@ _HIVE_ONLY: Final = re.compile(
     r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
     r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
     r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
-    r"|serialization\.format|TRANSLATED_TO_EXTERNAL"
+    r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
 """Table parameters that say something about the Hive table only."""

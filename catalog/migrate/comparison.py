@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.migrate.source_rows import READERS
 from icecomb.catalog.progress import Progress, each
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from icecomb.format.rows.scan_task import FileScanTask
 
 _WORKERS: Final = 4
-_BATCH_ROWS: Final = 65_536
 _SHOWN: Final = 20
 
 
@@ -201,14 +201,14 @@ def _compare_file(
 
 def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
     wanted = schema_to_pyarrow(schema, include_field_ids=False)
-    with io.open_input(pair.location) as stream, pq.ParquetFile(stream) as file:
-        by_name = {name.lower(): at for at, name in enumerate(file.schema_arrow.names)}
-        for batch in file.iter_batches(_BATCH_ROWS):
+    with io.open_input(pair.location) as stream:
+        read = READERS[pair.task.file.file_format]
+        for batch in read(stream, pair.location, schema):
+            by_name = {name.lower(): at for at, name in enumerate(batch.schema.names)}
             columns = []
             for column, target in zip(schema.fields, wanted, strict=True):
                 name = column.name.lower()

@@ -1,20 +1,31 @@
-"""Parquet footers of a Hive table's files, compared with the schema the table is to get.
+"""The files of a Hive table by their tails, compared with the schema the table is to get.
 
 Hive finds columns by name, ignoring case, so each file may spell them its own way: the spellings go
 into the table's name mapping, without which a reader that respects case would show nulls
-(apache/iceberg#7299).
+(apache/iceberg#7299). What Hive reads by other rules than names is a problem here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
-from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.column_check import UNKNOWN, ColumnCheck, ColumnProblem
+from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.rows.avro.file_header import AvroHeader
+from icecomb.format.rows.column_check import UNKNOWN
+from icecomb.format.rows.data_metrics import MetricsConfig, data_file
+from icecomb.format.rows.described_file import (
+    VALUES,
+    DescribedFile,
+    FileDescriber,
+    FileProblem,
+    UnknownFormatError,
+)
+from icecomb.format.rows.file_tail import FileTail
 from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children
@@ -41,31 +52,14 @@ from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-_MAGIC: Final = b"PAR1"
-_ENCRYPTED: Final = b"PARE"
-_TAIL: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class FileProblem:
-    """Why a file cannot be taken over as it is.
-
-    Attributes:
-        code: the finding's stable name.
-        message: what is wrong in this file.
-        column: the column concerned, or "".
-    """
-
-    code: str
-    message: str
-    column: str = ""
+_ACID: Final = frozenset(("operation", "bucket", "rowId", "row"))
+"""Columns of files of transactional tables (Hive, OrcRecordUpdater)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What a footer says about a file.
+    """What the tail of a file says.
 
     Attributes:
         data_file: the file with its metrics, as a manifest tracks it; None when it cannot be taken
@@ -81,91 +75,100 @@ class Footer:
     unread: tuple[UnreadField, ...] = ()
 
 
-def read_footer(  # noqa: PLR0917 - the file, then what it is compared with
-    io: FileIO,
-    status: FileStatus,
-    schema: Schema,
-    spec: PartitionSpec,
-    partition: tuple[Any, ...],
-    properties: Mapping[str, str],
-) -> Footer:
-    """Read one file's footer, compare it with a schema, and take its metrics.
+class FooterReader:
+    """Reads tails of files and compares them with a schema.
 
     Args:
-        io: reads the file.
-        status: the file.
+        io: reads the files.
         schema: the table's schema to be.
-        spec: the table's partition spec to be, identity on each partition column.
-        partition: the values of the file's partition.
         properties: the table's properties to be, which say what metrics are kept.
+        positions: the columns in Hive's order, where Hive finds those of ORC files by it.
+        avro: how Hive reads Avro files; None where by name, ignoring case.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    from icecomb.format.rows.data_metrics import MetricsConfig, data_file, parquet_metrics
-    from icecomb.format.rows.read.arrow_projection import file_fields
-    from icecomb.format.rows.unproven_values import check_values
+    def __init__(
+        self,
+        io: FileIO,
+        schema: Schema,
+        properties: Mapping[str, str],
+        positions: Sequence[str] | None = None,
+        avro: AvroSchema | None = None,
+    ) -> None:
+        self._schema = schema
+        self._positions = positions
+        self._avro = avro
+        config = MetricsConfig.from_properties(properties, schema)
+        self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
 
-    try:
-        with io.open_input(status.location) as stream:
-            if problem := _not_parquet(stream):
-                return Footer(None, {}, (problem,))
-            stream.seek(0)
-            metadata = pq.read_metadata(stream)
-            arrow = metadata.schema.to_arrow_schema()
-    except (IcecombError, OSError, pa.ArrowException, ValueError) as error:
-        return Footer(None, {}, (FileProblem("unreadable-file", str(error).splitlines()[0]),))
-    comparison = _Comparison(_physical_types(metadata))
-    comparison.struct(schema.as_struct().fields, list(arrow), "")
-    mapping = mapping_of(schema, [comparison.spellings])
-    fields = file_fields(arrow, mapping, status.location)
-    unread = comparison.checked(ColumnCheck(schema).problems(fields, metadata.schema))
-    sources = (field.source_id for field in spec.fields)
-    comparison.constants(schema, dict(zip(sources, partition, strict=True)), metadata)
-    spellings, problems = comparison.spellings, tuple(comparison.problems)
-    if problems:
-        return Footer(None, spellings, problems)
-    try:
-        check_values(io, status.location, mapping, schema, fields)
-    except SchemaError as error:
-        return Footer(None, spellings, (FileProblem("type-differs", error.message),))
-    except IcecombError as error:
-        return Footer(None, spellings, (FileProblem("unreadable-file", error.message),))
-    config = MetricsConfig.from_properties(properties, schema)
-    metrics = parquet_metrics(metadata, fields, schema, config)
-    return Footer(
-        data_file(status.location, status.size, metrics, spec, partition), spellings, unread=unread
-    )
+    def read(self, status: FileStatus, spec: PartitionSpec, partition: tuple[Any, ...]) -> Footer:
+        """Read one file's tail, compare it with the schema, and take its metrics.
 
-
-def _not_parquet(stream: pa.NativeFile) -> FileProblem | None:
-    size = stream.size()
-    head = stream.read(len(_MAGIC))
-    if size >= _TAIL:
-        stream.seek(size - len(_MAGIC))
-        tail = stream.read(len(_MAGIC))
-        if tail == _ENCRYPTED:
-            return FileProblem("encrypted-file", "its footer is encrypted")
-        if head == _MAGIC == tail:
-            return None
-    kind = {b"ORC": "an ORC file", b"Obj": "an Avro file"}.get(
-        bytes(head[:3]), "not a Parquet file"
-    )
-    if head == _MAGIC:
-        kind = "a Parquet file that is cut off"
-    return FileProblem("not-parquet", f"it is {kind}")
-
-
-def _physical_types(metadata: pq.FileMetaData) -> dict[str, str]:
-    columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
-    return {column.path: column.physical_type for column in columns}
+        Args:
+            status: the file.
+            spec: the table's partition spec to be, identity on each partition column.
+            partition: the values of the file's partition.
+        """
+        location = status.location
+        try:
+            tail, size = self._describer.look(location, status.size)
+        except UnknownFormatError as error:
+            code, what = str(error.context["code"]), error.context["what"]
+            return Footer(None, {}, (FileProblem(code, f"it is {what}"),))
+        except (IcecombError, OSError, ValueError) as error:
+            text = str(error).splitlines()[0]
+            return Footer(None, {}, (FileProblem("unreadable-file", text),))
+        comparison = _Comparison(tail)
+        comparison.rules(self._positions, self._avro)
+        comparison.struct(self._schema.as_struct().fields, list(tail.schema), "")
+        mapping = mapping_of(self._schema, [comparison.spellings])
+        file = self._describer.describe(location, tail, mapping)
+        comparison.checked(file.problems)
+        sources = (field.source_id for field in spec.fields)
+        comparison.constants(self._schema, dict(zip(sources, partition, strict=True)), file)
+        spellings, problems = comparison.spellings, tuple(comparison.problems)
+        if problems:
+            return Footer(None, spellings, problems)
+        try:
+            self._describer.check_values(location, file, mapping)
+        except SchemaError as error:
+            return Footer(None, spellings, (FileProblem(VALUES, error.message),))
+        except IcecombError as error:
+            return Footer(None, spellings, (FileProblem("unreadable-file", error.message),))
+        made = data_file(
+            location,
+            size,
+            self._describer.metrics(file),
+            spec,
+            partition,
+            file_format=tail.file_format,
+        )
+        return Footer(made, spellings, unread=file.unread)
 
 
 class _Comparison:
-    def __init__(self, physical: Mapping[str, str]) -> None:
-        self.physical = physical
+    def __init__(self, tail: FileTail) -> None:
+        self.tail = tail
+        self.physical = _physical_types(tail)
         self.spellings: dict[int, str] = {}
         self.problems: list[FileProblem] = []
+
+    def rules(self, positions: Sequence[str] | None, avro: AvroSchema | None) -> None:
+        """What Hive does not read by names, ignoring case, as Iceberg's readers will."""
+        names = self.tail.schema.names
+        kind = self.tail.file_format
+        if kind is FileFormat.ORC and _ACID.issubset(names):
+            self._problem("acid-file", "it holds changes of a transactional table, not rows", "")
+        if kind is FileFormat.ORC and positions is not None and not self.tail.numbered:
+            pairs = zip(names, positions, strict=False)
+            for number, (found, wanted) in enumerate(pairs, 1):
+                if found.lower() != wanted.lower():
+                    text = (
+                        f"Hive reads its column {found!r} as {wanted!r}, both being number {number}"
+                    )
+                    self._problem("by-position", text, wanted)
+        if isinstance(self.tail, AvroHeader) and avro is not None:
+            for column, message in avro.differences(self.tail.stated):
+                self._problem("avro-schema", message, column)
 
     def struct(self, fields: tuple[NestedField, ...], found: list[pa.Field], path: str) -> None:
         by_name = {field.name.lower(): field for field in reversed(found)}
@@ -175,24 +178,19 @@ class _Comparison:
                 self.spellings[field.field_id] = same.name
                 self._type(field.field_type, same, path + same.name)
 
-    def checked(self, problems: Iterable[ColumnProblem]) -> tuple[UnreadField, ...]:
-        """Take what the check of any added file says; what Hive does not read is given back."""
-        unread = []
+    def checked(self, problems: Iterable[FileProblem]) -> None:
+        """Take what the check of any added file says; what Hive does not read is no problem."""
         for problem in problems:
-            if problem.code == UNKNOWN:
-                unread.append(UnreadField(problem.parent_id, problem.found))
-            else:
+            if problem.code != UNKNOWN:
                 # one answer a column is enough
                 self.problems = [p for p in self.problems if p.column != problem.column]
-                self._problem(problem.code, problem.message, problem.column)
-        return tuple(unread)
+                self.problems.append(problem)
 
-    def constants(
-        self, schema: Schema, constants: Mapping[int, Any], metadata: pq.FileMetaData
-    ) -> None:
+    def constants(self, schema: Schema, constants: Mapping[int, Any], file: DescribedFile) -> None:
+        """Partition columns that the file has, too, must have the partition's value."""
         for field_id, value in constants.items():
             spelling = self.spellings.get(field_id)
-            if spelling is not None and not _always(metadata, spelling, value):
+            if spelling is not None and not _always(file, field_id, value):
                 name = schema.find_field(field_id).name
                 self._problem(
                     "partition-column-in-file",
@@ -269,22 +267,20 @@ def _fits(expected: IcebergType, arrow: pa.DataType) -> bool:
     return any(checks.get(type(expected), ()))
 
 
-def _always(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for index in range(row_group.num_columns):
-            chunk = row_group.column(index)
-            if chunk.path_in_schema != column:
-                continue
-            stats = chunk.statistics
-            if value is None:
-                if stats is None or stats.null_count != row_group.num_rows:
-                    return False
-            elif (
-                stats is None
-                or stats.null_count
-                or not stats.has_min_max
-                or not stats.min == stats.max == value
-            ):
-                return False
-    return True
+def _always(file: DescribedFile, field_id: int, value: Any) -> bool:
+    """Whether the tail proves that a column has one value in all rows."""
+    known = file.columns.get(field_id)
+    if known is None or known.values is None:
+        return False
+    values = known.values
+    if value is None:
+        return values.only_nulls
+    floating = isinstance(known.kind, FloatType | DoubleType)  # NaNs are in no bound
+    return values.null_count == 0 and not floating and bool(values.lower == values.upper == value)
+
+
+def _physical_types(tail: FileTail) -> dict[str, str]:
+    if tail.parquet_schema is None:
+        return {}
+    columns = (tail.parquet_schema.column(n) for n in range(len(tail.parquet_schema.names)))
+    return {column.path: column.physical_type for column in columns}

@@ -7,17 +7,34 @@ from typing import Final
 
 from icecomb.catalog.finding import Finding, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.footer import FileProblem
-from icecomb.catalog.migrate.source import is_parquet
+from icecomb.catalog.migrate.copy_statement import copy_remedy
+from icecomb.catalog.migrate.source import format_of
 from icecomb.catalog.migrate.source_schema import SourceSchema
+from icecomb.format.rows.described_file import FileProblem
 
-FORMAT_HINT: Final = "copy it into a Parquet table first; ORC and Avro files are not taken over yet"
+FORMATS: Final = ("Parquet", "ORC", "Avro")
+"""What files may be."""
 NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
 """Findings of tables whose rows are not what is in their folder: there is nothing to look at."""
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FILES: Final = {
-    "not-parquet": ("files are not Parquet", "remove the file, or rewrite it as Parquet"),
+    "unknown-format": (
+        f"files are not {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+        "remove the file, or rewrite it",
+    ),
+    "acid-file": (
+        "files hold changes of a transactional table",
+        "remove the file: the table is not transactional",
+    ),
+    "avro-schema": ("files are read by Hive under another Avro schema", ""),
+    "by-position": (
+        "files have other columns at the places where Hive finds them by position",
+        "",
+    ),
+    "numbered-columns": ("files have columns without names, of Hive before version 2", ""),
+    "old-dates": ("files have dates before 1582 in another calendar than Iceberg's", ""),
     "unreadable-file": ("files cannot be read", "restore or remove the file"),
     "encrypted-file": ("files are encrypted", "encrypted Parquet files cannot be taken over"),
     "ambiguous-column": (
@@ -29,7 +46,7 @@ _FILES: Final = {
         "rewrite the file without that column",
     ),
     "foreign-field-ids": (
-        "files carry Parquet field ids of another table",
+        "files carry field ids of another table",
         "rewrite the file without field ids: Iceberg readers trust them most",
     ),
     "reassigned-name": (
@@ -53,7 +70,7 @@ _FILES: Final = {
         "choose the other --timestamp, or rewrite the file",
     ),
 }
-"""What files may be that stand in the way, and the remedy."""
+"""What files may be that stand in the way, and the remedy; where it is "", the table is copied."""
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
@@ -78,13 +95,14 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
             "storage-handler", f"its rows are kept by {handler}", "copy it into a table first"
         )
     provider = parameters.get("spark.sql.sources.provider", "hive").lower()
-    if provider not in {"hive", "parquet"}:
-        yield blocker("format", f"it is a Spark table of format {provider}", FORMAT_HINT)
-    elif not is_parquet(table.storage.input_format):
+    if provider not in {"hive", *map(str.lower, FORMATS)}:
+        yield blocker("format", f"it is a Spark table of format {provider}", copy_remedy(table))
+    elif format_of(table.storage.input_format) is None:
         yield blocker(
             "format",
-            f"its files are not Parquet ({table.storage.input_format or 'none'})",
-            FORMAT_HINT,
+            f"its files are not {', '.join(FORMATS[:-1])} or {FORMATS[-1]} "
+            f"({table.storage.input_format or 'none'})",
+            copy_remedy(table),
         )
     if not table.storage.location:
         yield blocker("no-location", "it has no folder", "give the table a location in Hive")
@@ -127,7 +145,27 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
         )
 
 
-def file_findings(problems: Iterable[tuple[str, FileProblem]]) -> Iterable[Finding]:
+def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
+    """Whether the columns are those of the schema by which Hive reads Avro files."""
+    if declared is None:
+        return
+    keys = {field.source_id for field in converted.spec.fields}
+    columns = [f.name.lower() for f in converted.schema.fields if f.field_id not in keys]
+    columns += [name.lower() for name, _ in converted.problems]
+    names = [name.lower() for name in declared.names]
+    if wrong := sorted(set(columns).symmetric_difference(names)):
+        yield blocker(
+            "avro-schema",
+            "the metastore's columns are not those of the Avro schema by which Hive reads: "
+            + ", ".join(wrong),
+            "ALTER TABLE ... UPDATE COLUMNS in Hive brings the metastore up to date",
+            tuple(wrong),
+        )
+
+
+def file_findings(
+    table: HiveTable, problems: Iterable[tuple[str, FileProblem]]
+) -> Iterable[Finding]:
     """The problems of files, given with the files' locations, as one finding a kind."""
     found: dict[str, list[tuple[str, FileProblem]]] = {}
     for location, problem in problems:
@@ -139,4 +177,4 @@ def file_findings(problems: Iterable[tuple[str, FileProblem]]) -> Iterable[Findi
         )
         count = len({location for location, _ in pairs})
         what, remedy = _FILES[code]
-        yield blocker(code, f"{count} {what}", remedy, places)
+        yield blocker(code, f"{count} {what}", remedy or copy_remedy(table), places)

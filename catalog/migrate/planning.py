@@ -6,23 +6,27 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from icecomb.catalog.finding import blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.avro_schema import declared_schema, reading_schema
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.copy_statement import copy_remedy
 from icecomb.catalog.migrate.entry_finding import entry_findings
-from icecomb.catalog.migrate.footer import Footer, read_footer
+from icecomb.catalog.migrate.footer import Footer, FooterReader
 from icecomb.catalog.migrate.migration_plan import MigrationPlan, SourceFile
 from icecomb.catalog.migrate.obstacle import (
-    FORMAT_HINT,
+    FORMATS,
     NOT_IN_FILES,
+    avro_findings,
     file_findings,
     schema_findings,
     table_findings,
 )
 from icecomb.catalog.migrate.partition_finding import PartitionNotes, outside_findings
 from icecomb.catalog.migrate.source import (
-    is_parquet,
+    format_of,
     partition_name,
     partition_place,
     table_place,
@@ -31,10 +35,13 @@ from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
 from icecomb.catalog.migrate.source_schema import source_schema
 from icecomb.catalog.progress import SILENT, THREADS, Progress, each
 from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
+
+_POSITIONAL: Final = "orc.force.positional.evolution"
 
 
 def plan_source(
@@ -125,7 +132,7 @@ class _Survey:
             name, kind = partition_name(table, partition), partition.storage.input_format
             place = Place(name, partition.storage.location or "", ())
             seen.look(name, partition)
-            if not is_parquet(kind):
+            if format_of(kind) is None:
                 formats.append(f"{name} ({kind})")
                 self._foreign.add(place.name)
             if typed:
@@ -140,8 +147,8 @@ class _Survey:
         if formats and not self._has({"format"}):
             self._block(
                 "partition-format",
-                f"{len(formats)} partitions are not Parquet",
-                FORMAT_HINT,
+                f"{len(formats)} partitions are not {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+                copy_remedy(self._table),
                 formats,
             )
         if wrong:
@@ -217,8 +224,7 @@ class _Survey:
         self, files: Sequence[SourceFile], most: int
     ) -> tuple[list[SourceFile], float | None]:
         """The files with their footers, and about how many seconds reading all of them takes."""
-        schema, spec = self._converted.schema, self._converted.spec
-        properties = self._table.parameters
+        spec, reader = self._converted.spec, self._footer_reader()
         step = -(-len(files) // most) if most else len(files) + 1
         # The files of a format that is not taken over have a finding already.
         readable = not self._has({"format", "transactional"})
@@ -232,7 +238,7 @@ class _Survey:
             # A partition whose values are wrong has none that a file could contradict.
             status, values = files[at].status, files[at].place.values
             known = spec if len(values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
-            return read_footer(self._io, status, schema, known, values, properties)
+            return reader.read(status, known, values)
 
         started = time.monotonic()
         found = list(files)
@@ -240,10 +246,13 @@ class _Survey:
         for at, footer in zip(chosen, footers, strict=True):
             found[at] = replace(found[at], footer=footer)
         self._findings += file_findings(
-            (file.status.location, problem)
-            for file in found
-            if file.footer
-            for problem in file.footer.problems
+            self._table,
+            (
+                (file.status.location, problem)
+                for file in found
+                if file.footer
+                for problem in file.footer.problems
+            ),
         )
         if readable and step > 1:
             text = f"{len(chosen):,} of {len(files):,} footers were read" if chosen else ""
@@ -257,6 +266,23 @@ class _Survey:
         if not chosen:
             return found, None
         return found, (time.monotonic() - started) * len(files) / len(chosen)
+
+    def _footer_reader(self) -> FooterReader:
+        table, declared = self._table, None
+        if format_of(table.storage.input_format) is FileFormat.AVRO:
+            try:
+                declared = declared_schema(self._io, table)
+                self._findings += avro_findings(self._converted, declared)
+            except ValidationError as error:
+                self._block("avro-schema", error.message, error.hint or "")
+        positional = table.parameters.get(_POSITIONAL, "").lower() == "true"
+        return FooterReader(
+            self._io,
+            self._converted.schema,
+            table.parameters,
+            [column.name for column in table.storage.columns] if positional else None,
+            reading_schema(declared, table),
+        )
 
     def _has(self, codes: Collection[str]) -> bool:
         return any(finding.code in codes for finding in self._findings)

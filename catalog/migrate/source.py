@@ -6,7 +6,13 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.partition_value import DEFAULT_PARTITION, partition_values
 from icecomb.catalog.migrate.source_files import Place
 from icecomb.catalog.migrate.source_schema import SourceSchema
+from icecomb.format.manifests.manifest import FileFormat
 
+_FORMATS = {
+    "parquet": FileFormat.PARQUET,
+    "orcinputformat": FileFormat.ORC,
+    "avrocontainerinputformat": FileFormat.AVRO,
+}
 _NULL_NAME = "hive.exec.default.partition.name"
 
 
@@ -51,6 +57,7 @@ def partition_name(table: HiveTable, partition: HivePartition) -> str:
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
 
-def is_parquet(input_format: str | None) -> bool:
-    """Whether Hive reads files of this input format as Parquet."""
-    return "parquet" in (input_format or "").lower()
+def format_of(input_format: str | None) -> FileFormat | None:
+    """What Hive takes files of this input format for; None for what Iceberg does not have."""
+    name = (input_format or "").rpartition(".")[2].lower()
+    return next((kind for text, kind in _FORMATS.items() if text in name), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from icecomb.format.avro.codec import decompressor
 from icecomb.format.avro.container import MAGIC, SYNC_SIZE, read_header, read_long
@@ -22,12 +22,24 @@ class ByteSource(Protocol):
         """The next bytes, at most so many; none at the end."""
 
 
+@runtime_checkable
+class SeekableSource(ByteSource, Protocol):
+    """One in which bytes can be passed over."""
+
+    def seek(self, position: int, /) -> int | None:
+        """Go on at a position from the beginning."""
+
+    def tell(self) -> int:
+        """The position."""
+
+
 class ContainerStream:
     """A container file whose blocks are read in their order.
 
     Args:
         source: The file, at its beginning.
         location: Its name, for errors.
+        chunk: How many bytes are read at once, at least.
 
     Attributes:
         schema: The writer's schema as JSON values.
@@ -37,8 +49,9 @@ class ContainerStream:
         UnsupportedError: The codec is unknown.
     """
 
-    def __init__(self, source: ByteSource, location: str) -> None:
+    def __init__(self, source: ByteSource, location: str, chunk: int = _CHUNK) -> None:
         self._source = source
+        self._chunk = chunk
         self._location = location
         self._data = b""
         self._at = 0
@@ -87,6 +100,36 @@ class ContainerStream:
                 raise self._damaged(problem) from problem
             yield count, unpacked
 
+    def count_records(self) -> int:
+        """How many records there are, by what the blocks say of themselves: no record is read.
+
+        The source must be one in which can be sought.
+
+        Raises:
+            CorruptFileError: The file ends inside a block, or a block not where it says.
+        """
+        source = self._source
+        assert isinstance(source, SeekableSource)  # noqa: S101 - the caller's promise
+        self._fill(SYNC_SIZE)
+        sync, total = self._take(SYNC_SIZE), 0
+        while True:
+            self._fill(2 * _LONGEST_LONG)
+            if self._at == len(self._data):
+                return total
+            count, size = self._long(), self._long()
+            if count < 0 or size < 0:
+                raise self._damaged(ValueError("a length is negative"))
+            beyond = size - (len(self._data) - self._at)
+            if beyond > 0:
+                source.seek(source.tell() + beyond)
+                self._data, self._at = b"", 0
+            else:
+                self._at += size
+            self._fill(SYNC_SIZE)
+            if self._take(SYNC_SIZE) != sync:
+                raise self._damaged(ValueError("a block does not end where it should"))
+            total += count
+
     def _header(self) -> dict[str, bytes]:
         self._fill(len(MAGIC))
         if not self._data.startswith(MAGIC):
@@ -113,7 +156,7 @@ class ContainerStream:
         """Have so many bytes at hand, unless the file ends before."""
         while len(self._data) - self._at < size and not self._ended:
             missing = size - (len(self._data) - self._at)
-            found = bytes(self._source.read(max(missing, _CHUNK)))
+            found = bytes(self._source.read(max(missing, self._chunk)))
             self._ended = not found
             self._data = self._data[self._at :] + found
             self._at = 0

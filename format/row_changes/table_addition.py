@@ -22,7 +22,7 @@ def add_files(
     check_duplicate_files: bool = True,
     on_duplicate: str = "error",
     partition: GivenPartition | None = None,
-    parallelism: int = 1,
+    parallelism: int = 16,
 ) -> WrittenChange | None:
     """Add Parquet, ORC or Avro files where they are.
 

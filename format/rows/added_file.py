@@ -6,27 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow.parquet as pq
-
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.arrow_metrics import ArrowMetrics
-from icecomb.format.rows.column_check import REMEDIES, UNKNOWN, ColumnCheck
+from icecomb.format.rows.column_check import UNKNOWN
 from icecomb.format.rows.data_metrics import (
-    Metrics,
     MetricsConfig,
     MetricsKind,
     MetricsMode,
     data_file,
-    parquet_metrics,
 )
-from icecomb.format.rows.read.arrow_projection import FileField, Projection, file_fields, ids_of
+from icecomb.format.rows.described_file import VALUES, DescribedFile, FileDescriber, FileProblem
+from icecomb.format.rows.file_tail import ColumnSummary
+from icecomb.format.rows.read.arrow_projection import FileField, Projection, ids_of
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
-from icecomb.format.rows.read.data_file_reader import reading
-from icecomb.format.rows.unproven_values import check_values
 from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
-from icecomb.format.spec import single_value
 from icecomb.format.spec.name_mapping import create_name_mapping
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
@@ -41,9 +36,6 @@ if TYPE_CHECKING:
 
 GivenPartition: TypeAlias = Mapping[str, Any] | Callable[[str], Mapping[str, Any]]
 """Values of partition fields by name, or what gives them for a file."""
-_FULL = MetricsConfig(MetricsMode(MetricsKind.FULL))
-_FORMATS = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO}
-"""Formats by how their files begin: files of Hive have no suffix that would tell."""
 
 
 class AddedFiles:
@@ -76,14 +68,22 @@ class AddedFiles:
     ) -> None:
         self._io = io
         self._schema = metadata.schema()
-        self._check = ColumnCheck(self._schema, metadata.schemas)
         self._spec = metadata.spec()
+        self._sources = frozenset(
+            f.source_id for f in self._spec.fields if not isinstance(f.transform, VoidTransform)
+        )
+        self._required = frozenset(
+            f.field_id for f in _outside_lists(self._schema.fields) if f.required
+        )
         self.name_mapping = metadata.name_mapping() or create_name_mapping(self._schema)
         self.by_name = False
         self.unread: list[UnreadField] = []
         self._take_unread = take_unread
-        self._config = MetricsConfig.from_properties(
+        config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
+        )
+        self._describer = FileDescriber(
+            io, self._schema, config, metadata.schemas, self._sources | self._required
         )
         self._give = partition if callable(partition) else None
         self._given = {} if callable(partition) else self._partition_given(partition or {})
@@ -91,11 +91,11 @@ class AddedFiles:
     def describe(self, location: str) -> DataFile:
         """What a manifest says about a file.
 
-        Its content tells the format. Of Parquet files only the footer is read, and plain
-        bytes that are to be texts; of ORC and Avro files, whose statistics say too little or do not
-        exist, all rows. A partition value is what
-        was given, or what the rows prove it to be; where neither tells it, as the file lacks the
-        column, it is what the path says.
+        Its content tells the format. Only the tail is read, of Avro files the header and how many
+        rows a block has; beside it, of Parquet files plain bytes that are to be texts, and of ORC
+        and Avro files the columns whose values tell the partition, or that must not be null, where
+        the tail does not say it. A partition value is what was given, or what the rows prove it to
+        be; where neither tells it, as the file lacks the column, it is what the path says.
 
         Raises:
             FileMissingError: There is no such file.
@@ -105,60 +105,71 @@ class AddedFiles:
             ValidationError: A required column holds nulls, or a partition value is not known, or
                 not the same in all rows.
         """
-        with self._io.open_input(location) as source, reading(location):
-            size = source.size()
-            magic = source.read(3)
-        kind = _FORMATS.get(magic, FileFormat.PARQUET)
-        if kind is FileFormat.PARQUET:
-            fields, everything, metrics = self._of_footer(location)
-        else:
-            fields, everything, metrics = self._counted(location, kind)
+        tail, size = self._describer.look(location)
+        file = self._describer.describe(location, tail, self.name_mapping)
+        self._check_names(file, location)
+        there = frozenset(number for number, _ in ids_of(file.fields))
+        columns = self._with_rows(file, there, location)
         texts = path_values(location)
         given = self._given if self._give is None else self._partition_given(self._give(location))
-        there = frozenset(number for number, _ in ids_of(fields))
         partition = tuple(
             self._partition_value(
-                f, self._proven(f, everything, there, location), texts, given, location
+                f, self._proven(f, columns, there, location), texts, given, location
             )
             for f in self._spec.fields
         )
-        self._check_columns(fields, partition, location)
+        self._check_columns(file.fields, partition, location)
         self._check_folders(there, texts, location)
-        if kind is FileFormat.PARQUET:
-            self._check_values(fields, location)
-        self._check_required(everything, location)
-        return data_file(location, size, metrics, self._spec, partition, file_format=kind)
+        self._check_values(file, location)
+        self._check_required(columns, location)
+        metrics = self._describer.metrics(file)
+        return data_file(
+            location, size, metrics, self._spec, partition, file_format=tail.file_format
+        )
 
-    def _of_footer(self, location: str) -> tuple[Sequence[FileField], Metrics, Metrics]:
-        """The fields of a Parquet file, all its metrics, and those that the table keeps."""
-        with self._io.open_input(location) as source, reading(location):
-            footer = pq.read_metadata(source)
-            arrow_schema = footer.schema.to_arrow_schema()
-        fields = file_fields(arrow_schema, self.name_mapping, location)
-        self._check_names(fields, location, footer.schema)
-        everything = parquet_metrics(footer, fields, self._schema, _FULL)
-        return fields, everything, parquet_metrics(footer, fields, self._schema, self._config)
+    def _with_rows(
+        self, file: DescribedFile, there: AbstractSet[int], location: str
+    ) -> Mapping[int, ColumnSummary]:
+        """What is known of columns, with what only rows tell of partitions and required columns.
 
-    def _counted(
-        self, location: str, kind: FileFormat
-    ) -> tuple[Sequence[FileField], Metrics, Metrics]:
-        """The fields of a file, all metrics of its rows, and those that the table keeps."""
-        reader = self._reader(location, kind)
+        The rows of Parquet files are not asked, as Iceberg Java asks none.
+        """
+        if file.tail.file_format is FileFormat.PARQUET:
+            return file.columns
+        untold = [
+            column
+            for column in self._schema.fields
+            if column.field_id in there and self._is_untold(column, file.columns)
+        ]
+        if not untold:
+            return file.columns
+        schema, config = Schema(tuple(untold)), MetricsConfig(MetricsMode(MetricsKind.FULL))
+        counted = ArrowMetrics(schema, config)
+        reader = self._reader(location, file.tail.file_format)
         try:
-            self._check_names(reader.fields, location, zones=kind is FileFormat.ORC)
-            there = {f.field_id for f in reader.fields}
-            schema = Schema(tuple(f for f in self._schema.fields if f.field_id in there))
             projection = self._projection(schema, reader.fields, {}, location)
-            everything, kept = ArrowMetrics(schema, _FULL), ArrowMetrics(schema, self._config)
             for position, batch in reader.batches(
                 projection.leaves, reader.row_groups(), BATCH_ROWS
             ):
-                rows = projection.apply(batch, position)
-                everything.add(rows)
-                kept.add(rows)
+                counted.add(projection.apply(batch, position))
         finally:
             reader.close()
-        return reader.fields, everything.result(), kept.result()
+        return {**file.columns, **counted.summaries()}
+
+    def _is_untold(self, column: NestedField, columns: Mapping[int, ColumnSummary]) -> bool:
+        """Whether partition or required values of a column, or inside of it, are not known."""
+        for f in _outside_lists([column], through=True):
+            known = columns.get(f.field_id)
+            values = None if known is None else known.values
+            if f.field_id in self._required and (values is None or values.null_count is None):
+                return True
+            if f.field_id in self._sources and (
+                values is None
+                or values.null_count is None
+                or (not values.only_nulls and (values.lower is None or values.upper is None))
+            ):
+                return True
+        return False
 
     def _reader(self, location: str, kind: FileFormat) -> DataFileReader:
         if kind is FileFormat.ORC:
@@ -225,13 +236,17 @@ class AddedFiles:
         return known[0]
 
     def _proven(
-        self, field: PartitionField, metrics: Metrics, there: AbstractSet[int], location: str
+        self,
+        field: PartitionField,
+        columns: Mapping[int, ColumnSummary],
+        there: AbstractSet[int],
+        location: str,
     ) -> tuple[Any] | None:
         """The partition value that all rows have by the file; None if it does not tell."""
         if field.source_id not in there and not _is_identity(field):
             # rows of a file without the column have null, and only identity gives them a value
             return (None,)
-        return _proven(field, self._schema.find_field(field.source_id), metrics, location)
+        return _proven(field, columns.get(field.source_id), location)
 
     def _check_columns(
         self, fields: Sequence[FileField], partition: tuple[Any, ...], location: str
@@ -261,35 +276,18 @@ class AddedFiles:
                 column=column.name,
             )
 
-    def _check_names(
-        self,
-        fields: Sequence[FileField],
-        location: str,
-        footer: pq.ParquetSchema | None = None,
-        *,
-        zones: bool = False,
-    ) -> None:
-        self.by_name = self.by_name or all(f.by_name for f in fields)
-        for problem in self._check.problems(fields, footer, zones=zones):
-            if problem.code == UNKNOWN and self._take_unread:
-                self.unread.append(UnreadField(problem.parent_id, problem.found))
-                continue
-            raise SchemaError(
-                f"Cannot add {location}: column {problem.column!r}: {problem.message}",
-                hint=REMEDIES[problem.code],
-                path=location,
-                column=problem.column,
-            )
+    def _check_names(self, file: DescribedFile, location: str) -> None:
+        self.by_name = self.by_name or all(f.by_name for f in file.fields)
+        for problem in file.problems:
+            if problem.code != UNKNOWN or not self._take_unread:
+                raise problem.error(location)
+        self.unread.extend(file.unread)
 
-    def _check_values(self, fields: Sequence[FileField], location: str) -> None:
+    def _check_values(self, file: DescribedFile, location: str) -> None:
         try:
-            check_values(self._io, location, self.name_mapping, self._schema, fields)
+            self._describer.check_values(location, file, self.name_mapping)
         except SchemaError as error:
-            raise SchemaError(
-                f"Cannot add {location}: {error.message}",
-                hint="Append its rows instead, cast to the table's columns.",
-                path=location,
-            ) from error
+            raise FileProblem(VALUES, error.message).error(location) from error
 
     def _projection(
         self,
@@ -307,9 +305,10 @@ class AddedFiles:
                 path=location,
             ) from error
 
-    def _check_required(self, metrics: Metrics, location: str) -> None:
+    def _check_required(self, columns: Mapping[int, ColumnSummary], location: str) -> None:
         for f in _outside_lists(self._schema.fields):
-            nulls = metrics.null_value_counts.get(f.field_id, 0)
+            values = columns[f.field_id].values if f.field_id in columns else None
+            nulls = 0 if values is None else values.null_count
             if f.required and nulls:
                 raise ValidationError(
                     f"Cannot add {location}: column {f.name!r} is required, and {nulls} values are "
@@ -333,21 +332,19 @@ def _spelled(field: PartitionField, column: NestedField, names: Iterable[str]) -
     return next((n for n in names if n.lower() in small), None)
 
 
-def _proven(
-    field: PartitionField, column: NestedField, metrics: Metrics, location: str
-) -> tuple[Any] | None:
+def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -> tuple[Any] | None:
     """The partition value that all rows have by the file's statistics; None if they do not tell."""
-    kind, number = column.field_type, column.field_id
-    values, nulls = metrics.value_counts.get(number), metrics.null_value_counts.get(number)
-    if values is None or nulls is None or not isinstance(kind, PrimitiveType):
+    if known is None or known.values is None:
         return None
-    if values == nulls:
+    kind, values = known.kind, known.values
+    if values.null_count is None:
+        return None
+    if values.only_nulls:
         return (None,)
-    bounds = metrics.lower_bounds.get(number), metrics.upper_bounds.get(number)
+    lower, upper, nulls = values.lower, values.upper, values.null_count
     # No statistics count NaNs, so floating numbers prove nothing.
-    if None in bounds or isinstance(kind, FloatType | DoubleType):
+    if lower is None or upper is None or isinstance(kind, FloatType | DoubleType):
         return None
-    lower, upper = (single_value.from_bytes(kind, b) for b in bounds if b is not None)
     first = field.transform.apply(lower, kind)
     same = lower == upper or (
         field.transform.preserves_order and first == field.transform.apply(upper, kind)
@@ -361,11 +358,12 @@ def _proven(
     return (first,)
 
 
-def _outside_lists(fields: Sequence[NestedField]) -> list[NestedField]:
+def _outside_lists(fields: Sequence[NestedField], *, through: bool = False) -> list[NestedField]:
+    """Columns and fields of structs; of structs that may be null only if asked for."""
     found: list[NestedField] = []
     for f in fields:
         found.append(f)
         # What a struct that is null lacks is no missing value.
-        if isinstance(f.field_type, StructType) and f.required:
-            found += _outside_lists(f.field_type.fields)
+        if isinstance(f.field_type, StructType) and (f.required or through):
+            found += _outside_lists(f.field_type.fields, through=through)
     return found

@@ -18,6 +18,8 @@ from icecomb.format.rows.data_metrics import (
     MetricsMode,
     bounds,
 )
+from icecomb.format.rows.file_tail import ColumnSummary
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, PrimitiveType, StructType, UUIDType
 
@@ -44,8 +46,21 @@ class ArrowMetrics:
         for column in self._columns:
             column.add(batch)
 
+    def summaries(self) -> dict[int, ColumnSummary]:
+        """What was counted, by field id; bounds are as long as the values."""
+        return {
+            c.field_id: ColumnSummary(
+                c.kind,
+                None,
+                ChunkStatistics(
+                    self._rows, c.nulls, _internal(c.kind, c.lower), _internal(c.kind, c.upper)
+                ),
+            )
+            for c in self._columns
+        }
+
     def result(self) -> Metrics:
-        """What was counted."""
+        """What was counted, as manifests keep it."""
         metrics = Metrics(self._rows, {}, {}, {}, {}, {}, {}, ())
         for column in self._columns:
             number = column.field_id

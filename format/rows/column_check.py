@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.read.arrow_projection import FileField, ids_of
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
+    BinaryType,
     IcebergType,
+    LongType,
     NestedField,
+    StringType,
     StructType,
     TimestampType,
     TimestamptzType,
@@ -91,18 +95,16 @@ class ColumnCheck:
         self,
         fields: Sequence[FileField],
         footer: pq.ParquetSchema | None = None,
-        *,
-        zones: bool = False,
+        file_format: FileFormat = FileFormat.PARQUET,
     ) -> Iterator[ColumnProblem]:
         """What is wrong with a file, in the order of its columns.
 
         Args:
             fields: Its columns, with their own ids or those that the name mapping gives them.
             footer: The columns of a Parquet file; their units are looked at.
-            zones: Whether timestamps with and without a zone are different types, as in ORC; in
-                Parquet and Avro all engines read one as the other, in UTC.
+            file_format: Its format, on which depends what Iceberg Java reads as what.
         """
-        walk = _Walk(self._names, frozenset(self.schema.field_ids), footer, zones)
+        walk = _Walk(self._names, frozenset(self.schema.field_ids), footer, file_format)
         return walk.struct(fields, self.schema.fields, "", None)
 
 
@@ -174,7 +176,7 @@ class _Walk:
     names: Mapping[int, set[str]]
     current: AbstractSet[int]
     footer: pq.ParquetSchema | None
-    zones: bool
+    file_format: FileFormat
 
     def struct(
         self,
@@ -221,8 +223,14 @@ class _Walk:
         if pa.types.is_unsigned_integer(kind) or pa.types.is_float16(kind):
             text = f"it holds {kind}, which is no type of Iceberg: Iceberg Java cannot read it"
             yield ColumnProblem(FOREIGN_TYPE, path, text, f)
+        elif self.file_format is not FileFormat.PARQUET and _unread_by_java(
+            kind, known, self.file_format
+        ):
+            text = f"it holds {kind}, which Iceberg Java cannot read as {known}"
+            yield ColumnProblem(FOREIGN_TYPE, path, text, f)
         times = isinstance(known, TimestampType | TimestamptzType) and pa.types.is_timestamp(kind)
-        if self.zones and times and (kind.tz is None) is isinstance(known, TimestamptzType):
+        orc = self.file_format is FileFormat.ORC
+        if orc and times and (kind.tz is None) is isinstance(known, TimestamptzType):
             held = "instants" if kind.tz is not None else "local times"
             text = f"it holds {held}, the table says {known}: Iceberg Java cannot read it"
             yield ColumnProblem(ZONES, path, text, f)
@@ -231,6 +239,18 @@ class _Walk:
         if self.footer is not None and (unit := _unit(self.footer, f.leaves[0])) is not None:
             text = f"it holds {unit}, Iceberg has microseconds: filters would skip rows"
             yield ColumnProblem(UNITS, path, text, f)
+
+
+def _unread_by_java(kind: pa.DataType, known: IcebergType, file_format: FileFormat) -> bool:
+    """What is read here, but makes Iceberg Java fail (tried with 1.11)."""
+    if isinstance(known, StringType):
+        return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    if isinstance(known, BinaryType):
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    if file_format is FileFormat.ORC:
+        return isinstance(known, LongType) and kind in (pa.int8(), pa.int16())
+    # Avro's local-timestamp-*; Iceberg's own timestamps without a zone are timestamp-micros
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _other_id(f: FileField, wanted: NestedField) -> str:

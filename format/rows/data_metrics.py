@@ -10,7 +10,7 @@ for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
+from icecomb.format.rows.file_tail import ColumnSummary, FileTail
+from icecomb.format.rows.parquet.footer import ParquetFooter
 from icecomb.format.rows.read.arrow_projection import FileField
 from icecomb.format.spec import single_value
 from icecomb.format.spec.partition import PartitionSpec
@@ -210,43 +211,52 @@ def parquet_metrics(
         config: What to keep.
         nan_counts: NaN values by field id, which no footer holds, when the writer counted them.
     """
-    types = {i: schema.find_type(i) for i in schema.field_ids}
-    result = Metrics(metadata.num_rows, {}, {}, {}, {}, {}, {}, split_offsets(metadata))
-    groups = range(metadata.num_row_groups)
-    for leaf in leaves(fields):
-        number = leaf.field.field_id
-        kind = types.get(number) if number is not None else None
-        if number is None or not isinstance(kind, PrimitiveType):
+    wanted = [i for i in schema.field_ids if config.mode(i).kind is not MetricsKind.NONE]
+    footer = ParquetFooter(metadata)
+    columns = footer.columns(fields, column_types(schema), frozenset(wanted))
+    return summarised(footer, columns, config, nan_counts)
+
+
+def column_types(schema: Schema) -> dict[int, PrimitiveType]:
+    """The types of a schema's columns that have values of their own, by field id."""
+    kinds = ((i, schema.find_type(i)) for i in schema.field_ids)
+    return {i: kind for i, kind in kinds if isinstance(kind, PrimitiveType)}
+
+
+def summarised(
+    tail: FileTail,
+    columns: Mapping[int, ColumnSummary],
+    config: MetricsConfig,
+    nan_counts: Mapping[int, int] | None = None,
+) -> Metrics:
+    """The metrics of a file by what its tail says.
+
+    Args:
+        tail: The tail.
+        columns: What it says of each column.
+        config: What to keep.
+        nan_counts: As for `parquet_metrics`.
+    """
+    result = Metrics(tail.record_count, {}, {}, {}, {}, {}, {}, tail.split_offsets)
+    for number, column in columns.items():
+        if column.size is not None:
+            result.column_sizes[number] = column.size
+        mode, values = config.mode(number), column.values
+        if values is None or mode.kind is MetricsKind.NONE:
             continue
-        result.column_sizes[number] = sum(
-            metadata.row_group(g).column(leaf.index).total_compressed_size for g in groups
-        )
-        mode = config.mode(number)
-        if leaf.repeated or mode.kind is MetricsKind.NONE:
-            continue
-        reader = ColumnStatistics(metadata, leaf.index, kind)
-        chunks = [reader.chunk(g) for g in groups]
-        result.value_counts[number] = sum(c.value_count for c in chunks)
-        nulls = [c.null_count for c in chunks]
-        if None not in nulls:
-            result.null_value_counts[number] = sum(n for n in nulls if n is not None)
+        result.value_counts[number] = values.value_count
+        if values.null_count is not None:
+            result.null_value_counts[number] = values.null_count
         if nan_counts is not None and number in nan_counts:
             result.nan_value_counts[number] = nan_counts[number]
-        if mode.kind is not MetricsKind.COUNTS:
-            _add_bounds(result, number, kind, chunks, mode)
+        if mode.kind is MetricsKind.COUNTS:
+            continue
+        lower, upper = bounds(column.kind, values.lower, values.upper, mode)
+        if lower is not None:
+            result.lower_bounds[number] = lower
+        if upper is not None:
+            result.upper_bounds[number] = upper
     return result
-
-
-def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:
-    """Where the row groups of a Parquet file begin, ascending."""
-    offsets = []
-    for group in range(metadata.num_row_groups):
-        if metadata.num_columns == 0:
-            break
-        column = metadata.row_group(group).column(0)
-        dictionary, data = column.dictionary_page_offset, column.data_page_offset
-        offsets.append(min(dictionary, data) if dictionary else data)
-    return tuple(sorted(offsets))
 
 
 def truncated_lower(value: Any, length: int) -> Any:
@@ -300,30 +310,6 @@ def _next_text(text: str) -> str | None:
 def _next_bytes(data: bytes) -> bytes | None:
     stripped = data.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
-
-
-def _add_bounds(
-    result: Metrics,
-    number: int,
-    kind: PrimitiveType,
-    chunks: Iterable[ChunkStatistics],
-    mode: MetricsMode,
-) -> None:
-    valued = [c for c in chunks if not c.only_nulls]
-    if not valued:
-        return
-    lowers = [c.lower for c in valued]
-    uppers = [c.upper for c in valued]
-    lower, upper = bounds(
-        kind,
-        None if None in lowers else min(lowers),
-        None if None in uppers else max(uppers),
-        mode,
-    )
-    if lower is not None:
-        result.lower_bounds[number] = lower
-    if upper is not None:
-        result.upper_bounds[number] = upper
 
 
 def ids_of_values(schema: Schema) -> list[int]:

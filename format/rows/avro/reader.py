@@ -32,6 +32,8 @@ from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
 
 Convert: TypeAlias = Callable[[Any], Any]
+Column: TypeAlias = tuple[pa.Field, Convert | None]
+"""A column's field, and how fastavro's values become Arrow's."""
 _Column: TypeAlias = tuple[int, pa.Field, Convert | None]
 """A column's number in the file, its field, and how fastavro's values become Arrow's."""
 _SYNC = bytes(16)
@@ -82,10 +84,8 @@ class AvroReader(DataFileReader):
     ) -> None:
         super().__init__(io, location, size)
         stream = self._stream()
-        with _decoding(location):
-            schema: Any = fastavro.parse_schema(stream.schema, _write_hint=False, _force=True)
-            shape = _Shape(location)
-            self._columns = [shape.field(f) for f in schema["fields"]]
+        with decoding(location):
+            schema, self._columns = read_columns(stream.schema, location)
             self._schema = schema
             self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
         arrow = pa.schema([f for f, _ in self._columns])
@@ -122,7 +122,7 @@ class AvroReader(DataFileReader):
         ]
         position = 0
         for rows, blocks in self._chunks(batch_size):
-            with _decoding(self.location):
+            with decoding(self.location):
                 found = self._decoded(rows, blocks, chosen)
             for start in range(0, rows, batch_size):
                 yield position + start, found.slice(start, batch_size)
@@ -166,6 +166,17 @@ class AvroReader(DataFileReader):
         data = BytesIO(b"".join((header, sizes, *blocks, _SYNC)))
         records: list[Any] = list(fastavro.reader(data))
         return _batch([(f, c) for _, f, c in chosen], records)
+
+
+def read_columns(stated: Any, location: str) -> tuple[Any, list[Column]]:
+    """The schema that a file states, parsed, and its columns.
+
+    Raises:
+        UnsupportedError: It has a type that Iceberg does not have.
+    """
+    schema: Any = fastavro.parse_schema(stated, _write_hint=False, _force=True)
+    shape = _Shape(location)
+    return schema, [shape.field(f) for f in schema["fields"]]
 
 
 class _Shape:
@@ -278,7 +289,7 @@ def _batch(
 
 
 @contextmanager
-def _decoding(location: str) -> Iterator[None]:
+def decoding(location: str) -> Iterator[None]:
     """Name the file in errors of fastavro, which raises whatever its decoders meet."""
     try:
         yield

@@ -8,7 +8,6 @@ stripe that has some is read in another way (`orc_fallback`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -17,6 +16,8 @@ import pyarrow as pa
 from pyarrow import orc
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.rows.orc.file_tail import count_types, has_place_names, types_of
+from icecomb.format.rows.orc.padding import Padding
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.rows.read.arrow_projection import FileField, file_fields
@@ -25,8 +26,6 @@ from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
-
-_PLACE_NAME = re.compile(r"_col\d+")
 
 
 class OrcReader(DataFileReader):
@@ -65,13 +64,14 @@ class OrcReader(DataFileReader):
                 path=location,
             ) from problem
         self._statistics_loaded = False
-        if len(schema) and all(_PLACE_NAME.fullmatch(name) for name in schema.names):
+        if has_place_names(schema):
             raise UnsupportedError(
                 f"The columns of ORC file {location} have numbers for names (_col0, ...)",
                 hint="Hive before version 2 wrote such files; rewrite them with a later one.",
                 path=location,
             )
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
+        self._padding = Padding(schema, self._tail.padded)
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """The stripes that begin in a range of bytes, as Iceberg Java splits files."""
@@ -82,8 +82,8 @@ class OrcReader(DataFileReader):
         self, field_id: int, field_type: IcebergType
     ) -> Callable[[int], ChunkStatistics | None] | None:
         """The statistics of a column by stripe, None when it has no one value a row."""
-        numbers = dict(_numbers(self.fields))
-        if field_id not in numbers or self._tail.type_count != _count(self.fields) + 1:
+        numbers = {t.field.field_id: t.number for t in types_of(self.fields) if not t.repeated}
+        if field_id not in numbers or self._tail.type_count != count_types(self.fields) + 1:
             return None
         self._load_statistics()
         number = numbers[field_id]
@@ -108,7 +108,7 @@ class OrcReader(DataFileReader):
                 yield from empty_batches(starts[number], rows, batch_size)
                 continue
             with reading(self.location):
-                stripe = self._stripe(number, names)
+                stripe = self._padding.removed(self._stripe(number, names))
             for start in range(0, stripe.num_rows, batch_size):
                 yield starts[number] + start, stripe.slice(start, batch_size)
 
@@ -145,20 +145,5 @@ class OrcReader(DataFileReader):
             self._tail.load_statistics(section)
 
 
-def _numbers(fields: Sequence[FileField]) -> Iterator[tuple[int, int]]:
-    """Field ids with the numbers of their types, of fields that have one value a row."""
-    number = 1
-    for f in fields:
-        if not f.children and f.field_id is not None:
-            yield f.field_id, number
-        elif pa.types.is_struct(f.arrow_type):
-            yield from ((inner, number + n) for inner, n in _numbers(f.children))
-        number += 1 + _count(f.children)
-
-
 def _has_timestamp(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
-
-
-def _count(fields: Sequence[FileField]) -> int:
-    return sum(1 + _count(f.children) for f in fields)

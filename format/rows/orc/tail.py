@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
+    BooleanType,
     DateType,
     DecimalType,
     DoubleType,
@@ -42,7 +43,10 @@ _DAY: Final = 86_400_000_000
 _TEXT_KINDS: Final = frozenset((7, 16))
 _INTEGER_KINDS: Final = frozenset((1, 2, 3, 4))
 _TIMESTAMP_KINDS: Final = frozenset((9, 18))
-_INTEGERS, _DOUBLES, _TEXTS, _DECIMALS, _DATES, _TIMESTAMPS = 2, 3, 4, 6, 7, 9
+_BOOLEAN_KIND: Final = 0
+_CHAR_KIND: Final = 17
+_INTEGERS, _DOUBLES, _TEXTS, _BUCKETS, _DECIMALS, _DATES, _TIMESTAMPS = 2, 3, 4, 5, 6, 7, 9
+_PROLEPTIC: Final = 2
 _TRUSTED_TEXT: Final = 1
 _TRUSTED_TIMES: Final = 6
 
@@ -74,6 +78,11 @@ class OrcTail:
         tail = _message(serialized)
         self._script, footer = _message(_bytes(tail, 1)), _message(_bytes(tail, 2))
         self._kinds = [_number(_message(raw), 1) for raw in footer.get(4, ())]
+        self._totals: Sequence[bytes] = footer.get(7, ())
+        self.rows = _number(footer, 6)
+        """How many rows the file has."""
+        self.julian = _number(footer, 9) == 0 and _number(footer, 11) != _PROLEPTIC
+        """Whether ORC's Java library counted old dates as old Java does (ORC-622)."""
         self._statistics: list[Sequence[bytes]] = []
         self.stripes = tuple(
             Stripe(_number(m, 1), _number(m, 5)) for m in map(_message, footer.get(3, ()))
@@ -86,6 +95,11 @@ class OrcTail:
     def type_count(self) -> int:
         """How many types there are, at every depth, the row itself included."""
         return len(self._kinds)
+
+    @property
+    def padded(self) -> list[bool]:
+        """Whether each type is `char`, counted depth-first, the row being 0."""
+        return [kind == _CHAR_KIND for kind in self._kinds]
 
     def load_statistics(self, section: bytes) -> None:
         """Take the statistics of the stripes from their section of the file.
@@ -111,13 +125,33 @@ class OrcTail:
         """
         if not self._statistics or column >= len(self._statistics[stripe]):
             return None
-        rows = self.stripes[stripe].rows
+        rows, known = self.stripes[stripe].rows, self._statistics[stripe][column]
+        return self._column(rows, known, column, kind)
+
+    def total(self, column: int, kind: IcebergType) -> ChunkStatistics | None:
+        """What is known about a column in the whole file, as `chunk` says it."""
+        if column >= len(self._totals):
+            return None
+        return self._column(self.rows, self._totals[column], column, kind)
+
+    def size(self, column: int) -> int | None:
+        """How many bytes a column has on disk, None if the writer did not say it."""
+        if column >= len(self._totals):
+            return None
         try:
-            column_statistics = _message(self._statistics[stripe][column])
-            if 1 not in column_statistics:
+            return _number(_message(self._totals[column]), 11) or None
+        except ValueError:
+            return None
+
+    def _column(
+        self, rows: int, statistics: bytes, column: int, kind: IcebergType
+    ) -> ChunkStatistics | None:
+        try:
+            known = _message(statistics)
+            if 1 not in known:
                 return None
-            nulls = rows - _number(column_statistics, 1)
-            lower, upper = self._bounds(column_statistics, self._kinds[column], kind)
+            nulls = rows - _number(known, 1)
+            lower, upper = self._bounds(known, self._kinds[column], kind)
         except (ValueError, IndexError, struct.error, InvalidOperation):
             return None
         if nulls < 0:
@@ -130,6 +164,8 @@ class OrcTail:
             return _signed(known, _INTEGERS)
         if isinstance(kind, DateType):
             return _signed(known, _DATES)
+        if isinstance(kind, BooleanType) and stored == _BOOLEAN_KIND:
+            return _booleans(known)
         if isinstance(kind, (FloatType, DoubleType)):
             return _doubles(known)
         if isinstance(kind, StringType) and stored in _TEXT_KINDS and version >= _TRUSTED_TEXT:
@@ -245,6 +281,14 @@ def _doubles(known: Message) -> tuple[float | None, float | None]:
         return None, None
     # Either zero may stand for both.
     return -0.0 if low == 0 else low, 0.0 if high == 0 else high
+
+
+def _booleans(known: Message) -> tuple[bool | None, bool | None]:
+    values, counts = _number(known, 1), _message(_bytes(known, _BUCKETS)).get(1, ())
+    if not counts:
+        return None, None
+    true = _varint(counts[-1], 0)[0] if isinstance(counts[-1], bytes) else counts[-1]
+    return true == values, true > 0
 
 
 def _texts(known: Message) -> tuple[str | None, str | None]:

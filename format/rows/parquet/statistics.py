@@ -95,6 +95,19 @@ def _leaves(field: FileField, *, repeated: bool) -> Iterator[Leaf]:
         yield from _leaves(child, repeated=inner)
 
 
+def merged(chunks: Sequence[ChunkStatistics]) -> ChunkStatistics:
+    """What is known about a column of a file by what is known about its parts."""
+    nulls = [c.null_count for c in chunks]
+    valued = [c for c in chunks if not c.only_nulls]
+    lowers, uppers = [c.lower for c in valued], [c.upper for c in valued]
+    return ChunkStatistics(
+        sum(c.value_count for c in chunks),
+        None if None in nulls else sum(n for n in nulls if n is not None),
+        None if None in lowers else min(lowers, default=None),
+        None if None in uppers else max(uppers, default=None),
+    )
+
+
 def reliable_zeros(lower: Any, upper: Any) -> tuple[Any, Any]:
     """Bounds of a column; the sign of a zero among them says nothing (Parquet, Statistics)."""
     return (
@@ -124,7 +137,10 @@ class ColumnStatistics:
 
     def chunk(self, row_group: int) -> ChunkStatistics:
         """What is known about the column in one row group."""
-        chunk = self._metadata.row_group(row_group).column(self._index)
+        return self.of(self._metadata.row_group(row_group).column(self._index))
+
+    def of(self, chunk: pq.ColumnChunkMetaData) -> ChunkStatistics:
+        """What is known about the column in one of its chunks."""
         found = chunk.statistics if chunk.is_stats_set else None
         nulls = 0 if self._required else None
         if found is None:

@@ -78,7 +78,7 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
     source_table: Text,
     partition_filter: Options | None = None,
     check_duplicate_files: Flag = True,  # noqa: FBT002 - by Iceberg's name and default
-    parallelism: Int = 1,
+    parallelism: Int = THREADS,
 ) -> list[Added]:
     """Take the files of a Hive table or of a folder into a table, where they are."""
     target = call.load(table)

@@ -21,10 +21,21 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 
 _NUMBERS = itertools.count()
+Writer = Callable[[pa.Table, Path], Any]
 PARQUET = StorageDescriptor(
     input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
     output_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
     serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+)
+ORC = StorageDescriptor(
+    input_format="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+    serde="org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+)
+AVRO = StorageDescriptor(
+    input_format="org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.avro.AvroContainerOutputFormat",
+    serde="org.apache.hadoop.hive.serde2.avro.AvroSerDe",
 )
 
 
@@ -88,6 +99,7 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
         storage: StorageDescriptor = PARQUET,
         table_type: str = "MANAGED_TABLE",
         folders: Sequence[str] | None = None,
+        write: Writer = pq.write_table,
     ) -> MadeTable:
         name = f"t{next(_NUMBERS)}"
         folder = tmp_path / name
@@ -109,13 +121,13 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
             )
         )
         if rows is not None:
-            pq.write_table(rows, folder / "part-0.parquet")
+            write(rows, folder / "part-0.parquet")
         made = []
         for at, (values, data) in enumerate((partitions or {}).items()):
             place = Path(folders[at]) if folders else folder / f"p{at}"
             if data is not None:
                 place.mkdir(parents=True, exist_ok=True)
-                pq.write_table(data, place / "part-0.parquet")
+                write(data, place / "part-0.parquet")
             location = f"file:{place}"
             made.append(
                 HivePartition("made", name, values, storage=replace(whole, location=location))

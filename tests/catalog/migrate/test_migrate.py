@@ -252,7 +252,7 @@ def test_a_plan_names_every_blocker_at_once_and_changes_nothing(make_hive_table:
     assert codes(plan) == {
         "foreign-type",
         "missing-folder",
-        "not-parquet",
+        "unknown-format",
         "encrypted-file",
         "type-differs",
         "foreign-field-ids",
@@ -281,7 +281,7 @@ def test_bytes_that_are_no_text_block(make_hive_table: Any) -> None:
     ("changes", "code"),
     [
         ({"parameters": {"storage_handler": "org.x.HBase"}}, "storage-handler"),
-        ({"parameters": {"spark.sql.sources.provider": "ORC"}}, "format"),
+        ({"parameters": {"spark.sql.sources.provider": "CSV"}}, "format"),
         ({"parameters": {"parquet.column.index.access": "true"}}, "by-position"),
         ({"columns": {"id": "bigint", "u": "uniontype<int,string>"}}, "unsupported-column"),
         ({"table_type": "VIRTUAL_VIEW"}, "view"),
@@ -300,7 +300,7 @@ def test_tables_that_cannot_be_taken_over_say_why(
 
 
 @pytest.mark.parametrize(
-    "kind", ["orc.OrcInputFormat", "avro.AvroContainerInputFormat", "TextInputFormat"]
+    "kind", ["TextInputFormat", "RCFileInputFormat", "SequenceFileInputFormat", "MyOrc"]
 )
 def test_other_file_formats_block_for_tables_and_for_single_partitions(
     make_hive_table: Any, kind: str

@@ -56,7 +56,7 @@ def test_entry_columns_partitions_and_files_are_all_looked_at_whatever_was_found
         "partition-format",
         "missing-folder",
         "subdirectories",
-        "not-parquet",
+        "unknown-format",
         "type-differs",
     }
     assert all(finding.remedy for finding in plan.blockers)
@@ -89,7 +89,7 @@ def test_the_deltas_of_a_transactional_table_are_no_findings_of_their_own(
     (table.folder / "delta_0000001_0000001_0000").mkdir()
     (table.folder / "delta_0000001_0000001_0000" / "bucket_00000").write_text("no Parquet")
     plan = migrate.plan(table.catalog, table.name)
-    assert (codes(plan), len(plan.files)) == ({"transactional", "format", "bucketed"}, 1)
+    assert (codes(plan), len(plan.files)) == ({"transactional", "bucketed"}, 1)
 
 
 def test_a_folder_that_cannot_be_read_hides_nothing_of_the_others(make_hive_table: Any) -> None:

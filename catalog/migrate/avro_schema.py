@@ -1,0 +1,129 @@
+"""How Hive reads the Avro files of a table: under a schema of its own, by Avro's resolution.
+
+That schema is in `avro.schema.literal` or behind `avro.schema.url` (Hive, AvroSerdeUtils); without
+one Hive makes it of the table's columns, in small letters. Iceberg knows neither the defaults of
+columns that a file lacks nor their other names, and Avro tells names apart by case: a file in which
+that makes a difference shows other values there than here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.storage.file_io import FileIO
+
+LITERAL: Final = "avro.schema.literal"
+URL: Final = "avro.schema.url"
+_NONE: Final = "none"
+"""What Hive takes for no schema (AvroSerdeUtils.SCHEMA_NONE)."""
+_SERDE: Final = "avro"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchema:
+    """What Hive reads Avro files by.
+
+    Attributes:
+        fields: the fields of the reader's record, as JSON values.
+    """
+
+    fields: tuple[Mapping[str, Any], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return [field["name"] for field in self.fields]
+
+    def differences(self, written: Any) -> Iterator[tuple[str, str]]:
+        """Columns whose values Iceberg would not read as Hive does, and why.
+
+        Args:
+            written: the schema that a file states, as JSON values.
+        """
+        if isinstance(written, Mapping):
+            yield from _differences(list(self.fields), written.get("fields", ()), "")
+
+
+def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
+    """The schema that Hive reads a table's Avro files by; None if it has none.
+
+    Raises:
+        ValidationError: it cannot be had, or is no record.
+    """
+    said = {**table.storage.serde_parameters, **table.parameters}
+    literal, url = said.get(LITERAL, ""), said.get(URL, "")
+    if literal and literal != _NONE:
+        return _parsed(literal, LITERAL)
+    if url and url != _NONE:
+        if url.lower().startswith(("http:", "https:")):
+            raise ValidationError(f"{URL} is {url}", hint=f"put the schema into {LITERAL}")
+        try:
+            return _parsed(io.read(url).decode(), URL)
+        except (IcecombError, OSError, UnicodeDecodeError) as error:
+            raise ValidationError(
+                f"{URL} cannot be read: {str(error).splitlines()[0]}",
+                hint=f"put the schema into {LITERAL}",
+            ) from error
+    return None
+
+
+def reading_schema(declared: AvroSchema | None, table: HiveTable) -> AvroSchema | None:
+    """What Hive reads by; None where names are compared ignoring case, as Spark's source does."""
+    if declared is not None:
+        return declared
+    if _SERDE not in (table.storage.serde or "").lower():
+        return None
+    if table.parameters.get("spark.sql.sources.provider", "hive").lower() == _SERDE:
+        return None
+    fields = ({"name": c.name.lower(), "default": None} for c in table.storage.columns)
+    return AvroSchema(tuple(fields))
+
+
+def _parsed(text: str, where: str) -> AvroSchema:
+    try:
+        raw = json.loads(text)
+        fields = tuple(raw["fields"])
+        if all(isinstance(field["name"], str) for field in fields):
+            return AvroSchema(fields)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ValidationError(f"{where} is no Avro record", hint=f"correct {where} in Hive")
+
+
+def _differences(read: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
+    there = {field["name"]: field for field in written}
+    lower = {name.lower(): name for name in there}
+    for field in read:
+        name, default = field["name"], field.get("default")
+        column = f"{path}{name}"
+        if name in there:
+            inner, found = _record(field.get("type")), _record(there[name].get("type"))
+            if inner is not None and found is not None:
+                yield from _differences(inner, found, f"{column}.")
+            continue
+        alias = next((a for a in field.get("aliases", ()) if a in there), None)
+        if alias is not None:
+            yield column, f"it has the column under its other name {alias!r}"
+        elif name.lower() in lower:
+            yield (
+                column,
+                (f"it spells the column {lower[name.lower()]!r}, which Hive does not take for it"),
+            )
+        elif default is not None:
+            yield column, f"it lacks the column, for which Hive reads {json.dumps(default)}"
+
+
+def _record(kind: Any) -> Any:
+    """The fields of a record, also of one in a union, a list or a map; None for other types."""
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
+    if not isinstance(kind, Mapping):
+        return None
+    if kind.get("type") == "record":
+        return kind["fields"]
+    return _record(kind.get("items", kind.get("values")))

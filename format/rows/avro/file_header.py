@@ -1,0 +1,62 @@
+"""What an Avro file says about itself: the schema of its header, and how many rows a block has."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+import pyarrow as pa
+
+from icecomb.format.avro.container_stream import ContainerStream
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.avro.reader import decoding, read_columns
+from icecomb.format.rows.file_tail import ColumnSummary, FileTail
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.read.data_file_reader import reading
+from icecomb.format.spec.types import PrimitiveType
+
+_NEAR, _FAR = 1 << 12, 1 << 18
+"""How much is read at once: far away, to pass bytes over costs more than to read them."""
+
+
+class AvroHeader(FileTail):
+    """The header of a file, and the sizes of its blocks, whose rows are passed over.
+
+    Args:
+        source: The open file, at its beginning.
+        location: Its name, for errors.
+
+    Attributes:
+        stated: The schema that it states, as JSON values.
+
+    Raises:
+        CorruptFileError: It is not an Avro file, or cut short.
+        UnsupportedError: Its schema has a type that Iceberg does not have.
+    """
+
+    file_format = FileFormat.AVRO
+
+    def __init__(self, source: pa.NativeFile, location: str) -> None:
+        with reading(location):
+            near = isinstance(source, pa.OSFile)
+            stream = ContainerStream(source, location, _NEAR if near else _FAR)
+            self.stated = stream.schema
+            with decoding(location):
+                _, columns = read_columns(stream.schema, location)
+            rows = stream.count_records()
+        super().__init__(pa.schema([field for field, _ in columns]), rows)
+
+    def columns(
+        self,
+        fields: Sequence[FileField],
+        kinds: Mapping[int, PrimitiveType],
+        wanted: Container[int],
+    ) -> dict[int, ColumnSummary]:
+        """See `FileTail.columns`: a column that is no union with null has no nulls."""
+        found = {}
+        for f, arrow in zip(fields, self.schema, strict=True):
+            kind = None if f.field_id is None else kinds.get(f.field_id)
+            if f.field_id in wanted and f.field_id is not None and kind and not arrow.nullable:
+                values = ChunkStatistics(self.record_count, 0)
+                found[f.field_id] = ColumnSummary(kind, None, values)
+        return found

@@ -1,0 +1,224 @@
+"""Data files that exist already, described by what their tails say, whichever way they come.
+
+Files that are added to a table and those of a Hive table that becomes one are looked at here: each
+is opened once, for its tail. What stands against a file is told as problems; who asks makes errors
+or findings of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+
+from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.column_check import REMEDIES, UNKNOWN, ColumnCheck
+from icecomb.format.rows.data_metrics import (
+    Metrics,
+    MetricsConfig,
+    MetricsKind,
+    column_types,
+    summarised,
+)
+from icecomb.format.rows.file_tail import ColumnSummary, FileTail
+from icecomb.format.rows.parquet.footer import ParquetFooter
+from icecomb.format.rows.read.arrow_projection import FileField, file_fields
+from icecomb.format.rows.read.data_file_reader import reading
+from icecomb.format.rows.unproven_values import check_values
+from icecomb.format.rows.unread_field import UnreadField
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.name_mapping import NameMapping
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.storage.file_io import FileIO
+
+ENCRYPTED: Final = "encrypted-file"
+NUMBERED: Final = "numbered-columns"
+OLD_DATES: Final = "old-dates"
+UNKNOWN_FORMAT: Final = "unknown-format"
+VALUES: Final = "type-differs"
+_FORMATS: Final = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO, b"PAR": FileFormat.PARQUET}
+"""Formats by how their files begin: files of Hive have no suffix that would tell."""
+_PARQUET: Final = b"PAR1"
+_PARQUET_ENCRYPTED: Final = b"PARE"
+_REMEDIES: Final = {
+    **REMEDIES,
+    NUMBERED: "Rewrite it with Hive 2 or later, or with Spark; or append its rows.",
+    OLD_DATES: "Append its rows instead, read by the engine that wrote it.",
+    VALUES: "Append its rows instead, cast to the table's columns.",
+}
+
+
+class UnknownFormatError(CorruptFileError):
+    """A file is none that a table can have.
+
+    `context["code"]` is the stable name of what it is, `context["what"]` says it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """Why a file cannot be a table's as it is.
+
+    Attributes:
+        code: the stable name of the kind of problem.
+        message: what is wrong; the subject is the file.
+        column: the column concerned, or "".
+    """
+
+    code: str
+    message: str
+    column: str = ""
+
+    def error(self, location: str) -> SchemaError:
+        """The error of who wanted to add the file."""
+        about = f"column {self.column!r}: " if self.column else ""
+        return SchemaError(
+            f"Cannot add {location}: {about}{self.message}",
+            hint=_REMEDIES[self.code],
+            path=location,
+            column=self.column,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedFile:
+    """What is known of a file as one of a table.
+
+    Attributes:
+        tail: its tail.
+        fields: its fields, with their ids.
+        columns: what the tail says of the table's columns.
+        problems: what stands against it, `UNKNOWN` for what is unread.
+        unread: what the file has and the table does not.
+    """
+
+    tail: FileTail
+    fields: Sequence[FileField]
+    columns: Mapping[int, ColumnSummary]
+    problems: tuple[FileProblem, ...]
+    unread: tuple[UnreadField, ...]
+
+
+class FileDescriber:
+    """Describes files for one schema.
+
+    Args:
+        io: Where the files lie.
+        schema: The table's.
+        config: What metrics are kept.
+        older: Schemas that the table had before.
+        asked: Ids of columns whose counts and bounds are asked for, whatever is kept.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        schema: Schema,
+        config: MetricsConfig,
+        older: Iterable[Schema] = (),
+        asked: Iterable[int] = (),
+    ) -> None:
+        self._io = io
+        self._schema = schema
+        self._config = config
+        self._check = ColumnCheck(schema, older)
+        self._kinds = column_types(schema)
+        kept = (i for i in self._kinds if config.mode(i).kind is not MetricsKind.NONE)
+        self._wanted = frozenset((*kept, *asked))
+
+    def look(self, location: str, size: int | None = None) -> tuple[FileTail, int]:
+        """The tail of a file, and the file's length.
+
+        Args:
+            location: The file.
+            size: Its length, where that is known.
+
+        Raises:
+            FileMissingError: There is no such file.
+            UnknownFormatError: It is no Parquet, ORC or Avro file.
+            CorruptFileError: It is damaged.
+            UnsupportedError: It has types that Iceberg does not have.
+        """
+        with self._io.open_input(location, size) as source, reading(location):
+            length = source.size()
+            head = bytes(source.read(len(_PARQUET)))
+            kind = _FORMATS.get(head[:3])
+            if kind is FileFormat.ORC:
+                from icecomb.format.rows.orc.file_tail import OrcFileTail
+
+                return OrcFileTail(source, location), length
+            if kind is FileFormat.AVRO:
+                from icecomb.format.rows.avro.file_header import AvroHeader
+
+                source.seek(0)
+                return AvroHeader(source, location), length
+            source.seek(max(0, length - len(_PARQUET)))
+            end = bytes(source.read(len(_PARQUET)))
+            if _PARQUET_ENCRYPTED in (head, end):
+                raise _unknown(ENCRYPTED, location, "an encrypted Parquet file")
+            if head != _PARQUET:
+                raise _unknown(UNKNOWN_FORMAT, location, "no Parquet, ORC or Avro file")
+            if end != _PARQUET or length <= 2 * len(_PARQUET):
+                raise _unknown(UNKNOWN_FORMAT, location, "a Parquet file that is cut off")
+            return ParquetFooter(pq.read_metadata(source)), length
+
+    def describe(self, location: str, tail: FileTail, mapping: NameMapping) -> DescribedFile:
+        """What a file is as one of the table.
+
+        Args:
+            location: The file.
+            tail: Its tail.
+            mapping: The ids of its columns if it has none.
+        """
+        fields = file_fields(tail.schema, mapping, location)
+        columns = tail.columns(fields, self._kinds, self._wanted)
+        problems: list[FileProblem] = []
+        unread: list[UnreadField] = []
+        if tail.numbered:
+            text = "its columns have numbers for names (_col0, ...), as Hive before version 2 wrote"
+            problems.append(FileProblem(NUMBERED, text))
+        found = self._check.problems(fields, tail.parquet_schema, tail.file_format)
+        for problem in () if problems else found:
+            if problem.code == UNKNOWN:
+                unread.append(UnreadField(problem.parent_id, problem.found))
+            problems.append(FileProblem(problem.code, problem.message, problem.column))
+        if all(f.by_name for f in fields):
+            problems += [
+                FileProblem(
+                    OLD_DATES,
+                    "it has dates before 1582-10-15 by the calendar of its writer: every reader of "
+                    "Iceberg shows other days",
+                    self._schema.find_column_name(number) or "",
+                )
+                for number, column in columns.items()
+                if column.old
+            ]
+        return DescribedFile(tail, fields, columns, tuple(problems), tuple(unread))
+
+    def check_values(self, location: str, file: DescribedFile, mapping: NameMapping) -> None:
+        """Read what a Parquet footer does not prove to be values of the table's columns.
+
+        Raises:
+            SchemaError: A value is none of the column's type.
+            CorruptFileError: The column cannot be read.
+        """
+        if file.tail.file_format is FileFormat.PARQUET:
+            check_values(self._io, location, mapping, self._schema, file.fields)
+
+    def metrics(self, file: DescribedFile) -> Metrics:
+        """What manifests say of a file's columns."""
+        return summarised(file.tail, file.columns, self._config)
+
+
+def _unknown(code: str, location: str, what: str) -> UnknownFormatError:
+    return UnknownFormatError(
+        f"Cannot read data file {location}: it is {what}",
+        hint="Data files are Parquet, ORC or Avro, whole and not encrypted.",
+        path=location,
+        code=code,
+        what=what,
+    )

@@ -1,0 +1,143 @@
+"""The tail of an ORC file: its columns, counts and bounds.
+
+Timestamps have no bounds, because ORC's are nearer than a millisecond at best, and writers disagree
+on their zone; texts have none that are cut off, nor padded ones (`char`), nor binary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import DecimalException
+
+import pyarrow as pa
+from pyarrow import orc
+
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.file_tail import ColumnSummary, FileTail, is_old
+from icecomb.format.rows.orc.tail import OrcTail
+from icecomb.format.rows.parquet.statistics import ChunkStatistics
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.read.data_file_reader import reading
+from icecomb.format.spec.decimal_value import rescaled
+from icecomb.format.spec.types import (
+    DecimalType,
+    PrimitiveType,
+    TimestampType,
+    TimestamptzType,
+)
+
+_PLACE_NAME = re.compile(r"_col\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedType:
+    """A column without columns inside.
+
+    Args:
+        field: The column.
+        number: Of its type, counted depth-first, the row being 0.
+        repeated: Whether it lies in a list or map, so that it has no one value a row.
+    """
+
+    field: FileField
+    number: int
+    repeated: bool
+
+
+class OrcFileTail(FileTail):
+    """The tail of a file.
+
+    Args:
+        source: The open file.
+        location: Its name, for errors.
+
+    Raises:
+        CorruptFileError: It is not an ORC file.
+    """
+
+    file_format = FileFormat.ORC
+
+    def __init__(self, source: pa.NativeFile, location: str) -> None:
+        with reading(location):
+            file = orc.ORCFile(source)
+            schema, serialized = file.schema, file.reader.serialized_file_tail()
+        try:
+            self._tail = OrcTail(serialized)
+            rows = self._tail.rows
+        except ValueError as problem:
+            raise CorruptFileError(
+                f"Cannot read data file {location}: {problem}",
+                hint="Restore the file from a backup.",
+                path=location,
+            ) from problem
+        super().__init__(schema, rows, tuple(stripe.offset for stripe in self._tail.stripes))
+
+    def columns(
+        self,
+        fields: Sequence[FileField],
+        kinds: Mapping[int, PrimitiveType],
+        wanted: Container[int],
+    ) -> dict[int, ColumnSummary]:
+        """See `FileTail.columns`."""
+        if self._tail.type_count != count_types(fields) + 1:
+            return {}
+        found = {}
+        for one in types_of(fields):
+            number = one.field.field_id
+            kind = None if number is None else kinds.get(number)
+            if number is None or kind is None:
+                continue
+            values, old = None, False
+            if number in wanted and not one.repeated:
+                values, old = self._values(one.number, kind)
+            found[number] = ColumnSummary(kind, self._tail.size(one.number), values, old)
+        return found
+
+    @property
+    def numbered(self) -> bool:
+        """See `FileTail.numbered`."""
+        return has_place_names(self.schema)
+
+    def _values(self, number: int, kind: PrimitiveType) -> tuple[ChunkStatistics | None, bool]:
+        """Counts and bounds, and whether there are old dates."""
+        found = self._tail.total(number, kind)
+        if found is None:
+            return None, False
+        old = self._tail.julian and is_old(kind, found.lower)
+        if isinstance(kind, TimestampType | TimestamptzType):
+            return replace(found, lower=None, upper=None), old
+        if isinstance(kind, DecimalType) and found.lower is not None:
+            try:
+                lower, upper = (rescaled(v, kind.scale) for v in (found.lower, found.upper))
+            except (DecimalException, ValueError):
+                return replace(found, lower=None, upper=None), False
+            return replace(found, lower=lower, upper=upper), False
+        return found, old
+
+
+def has_place_names(schema: pa.Schema) -> bool:
+    """Whether all columns have numbers for names, as Hive before version 2 wrote them."""
+    return len(schema) > 0 and all(_PLACE_NAME.fullmatch(name) for name in schema.names)
+
+
+def types_of(fields: Sequence[FileField]) -> Iterator[NumberedType]:
+    """The columns without columns inside, with the numbers of their types."""
+    return _types(fields, 1, repeated=False)
+
+
+def count_types(fields: Sequence[FileField]) -> int:
+    """How many types the columns have, at every depth."""
+    return sum(1 + count_types(f.children) for f in fields)
+
+
+def _types(fields: Sequence[FileField], number: int, *, repeated: bool) -> Iterator[NumberedType]:
+    for f in fields:
+        if f.children:
+            inner = repeated or not pa.types.is_struct(f.arrow_type)
+            yield from _types(f.children, number + 1, repeated=inner)
+        elif not pa.types.is_nested(f.arrow_type):
+            yield NumberedType(f, number, repeated)
+        number += 1 + count_types(f.children)

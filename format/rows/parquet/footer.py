@@ -1,0 +1,76 @@
+"""The footer of a Parquet file: its columns, counts and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+import pyarrow.parquet as pq
+
+from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.file_tail import ColumnSummary, FileTail, is_old
+from icecomb.format.rows.parquet.statistics import ColumnStatistics, leaves, merged
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.spec.types import PrimitiveType
+
+
+class ParquetFooter(FileTail):
+    """A footer.
+
+    Args:
+        metadata: As pyarrow reads it.
+    """
+
+    file_format = FileFormat.PARQUET
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.metadata = metadata
+        self.parquet_schema = metadata.schema
+        super().__init__(
+            metadata.schema.to_arrow_schema(), metadata.num_rows, split_offsets(metadata)
+        )
+
+    def columns(
+        self,
+        fields: Sequence[FileField],
+        kinds: Mapping[int, PrimitiveType],
+        wanted: Container[int],
+    ) -> dict[int, ColumnSummary]:
+        """See `FileTail.columns`."""
+        groups = [self.metadata.row_group(g) for g in range(self.metadata.num_row_groups)]
+        found = {}
+        for leaf in leaves(fields):
+            number = leaf.field.field_id
+            kind = None if number is None else kinds.get(number)
+            if number is None or kind is None:
+                continue
+            chunks = [group.column(leaf.index) for group in groups]
+            values = None
+            if not leaf.repeated and number in wanted:
+                reader = ColumnStatistics(self.metadata, leaf.index, kind)
+                values = merged([reader.of(chunk) for chunk in chunks])
+            size = sum(chunk.total_compressed_size for chunk in chunks)
+            old = values is not None and is_old(kind, values.lower) and self._julian()
+            found[number] = ColumnSummary(kind, size, values, old)
+        return found
+
+    def _julian(self) -> bool:
+        """Whether Spark or Hive say that they counted old dates as old Java does."""
+        said = self.metadata.metadata or {}
+        if b"org.apache.spark.legacyDateTime" in said:
+            return True
+        if b"writer.date.proleptic" in said:
+            return bool(said[b"writer.date.proleptic"].lower() == b"false")
+        version = said.get(b"org.apache.spark.version", b"3").split(b".")[0]
+        return version.isdigit() and int(version) < 3
+
+
+def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:
+    """Where the row groups of a Parquet file begin, ascending."""
+    offsets = []
+    for group in range(metadata.num_row_groups):
+        if metadata.num_columns == 0:
+            break
+        column = metadata.row_group(group).column(0)
+        dictionary, data = column.dictionary_page_offset, column.data_page_offset
+        offsets.append(min(dictionary, data) if dictionary else data)
+    return tuple(sorted(offsets))
