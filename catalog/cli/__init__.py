@@ -7,7 +7,8 @@ Exit codes:
     0    done
     1    an error; nothing was half written
     2    wrong usage
-    3    a migration is blocked, a comparison found differences, or `doctor` problems
+    3    a migration is blocked, a comparison found differences, or `doctor` problems; of several
+         tables, codes 4, 1, 3 and 0 in this order: the worst of them
     4    it is unknown whether a commit happened: look before doing it again
     130  interrupted
 """

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
+from icecomb.catalog.cli.migration_report import show_comparison, show_outcomes, verdict_of
 from icecomb.catalog.cli.output import JsonOutput, TextOutput
-from icecomb.catalog.cli.plan_report import FORMS, show_csv, show_plan, show_plans
+from icecomb.catalog.cli.plan_report import FORMS, show_csv, show_documents, show_plan
+from icecomb.catalog.migrate.batch import Result, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
-from icecomb.catalog.migrate.selection import ALL, is_hive_table, select
-
-if TYPE_CHECKING:
-    from icecomb.catalog.migrate.comparison import Comparison
-    from icecomb.catalog.migrate.reverting import RevertPlan
+from icecomb.catalog.migrate.selection import (
+    ALL,
+    Selection,
+    has_way_back,
+    is_hive_table,
+    select,
+    was_migrated,
+)
+from icecomb.catalog.progress import THREADS
 
 _choices = (
     click.option(
@@ -49,6 +57,23 @@ def _with_names(command: Any) -> Any:
     )
 
 
+def _with_many(command: Any) -> Any:
+    stop = click.option(
+        "--stop-on-error", is_flag=True, help="Begin with no more tables once one did not do well."
+    )
+    return _with_names(_with_jobs(4)(stop(command)))
+
+
+def _with_jobs(count: int) -> Callable[[Any], Any]:
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=count,
+        show_default=True,
+        help="Tables at a time.",
+    )
+
+
 def _with_choices(command: Any) -> Any:
     for option in reversed(_choices):
         command = option(command)
@@ -61,6 +86,11 @@ def migrate() -> None:
 
     No data file is moved, rewritten or renamed. A journal beside the table lets every
     command go on after a crash, and holds the exact old table.
+
+    All commands take several tables, patterns and databases; with --jobs so many are worked on at a
+    time, and one that fails does not stop the others. The exit code is then that of the worst: 4 if
+    it is unknown what became of a table, 1 if one failed, 3 if one is blocked or differs, 0 if all
+    is done.
     """
 
 
@@ -73,7 +103,7 @@ def migrate() -> None:
     type=click.IntRange(min=1),
     help="Read so many footers of a table only, evenly spread; 200 say how long apply takes.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=8, show_default=True)
+@_with_jobs(8)
 @click.option(
     "--output", "form", type=click.Choice(FORMS), help="As the option of icecomb itself, or csv."
 )
@@ -122,70 +152,141 @@ def plan(
     )
     if form == "csv":
         return BLOCKED if show_csv(plans) else OK
-    if form == "text":
-        return BLOCKED if show_plans(application.output, plans) else OK
-    documents = [one.to_json() for one in plans]
-    application.output.documents(documents)
-    return BLOCKED if any(one["blocked"] for one in documents) else OK
+    return show_documents(application, plans)
 
 
 @migrate.command()
-@click.argument("table", metavar="DB.TABLE")
+@_with_many
 @_with_choices
+@click.option("--dry-run", is_flag=True, help="Only plan it: see `icecomb migrate plan`.")
 @click.pass_obj
 def apply(
-    application: Application, table: str, timestamp: str, time_zone: str, accept: tuple[str, ...]
+    application: Application,
+    tables: tuple[str, ...],
+    timestamp: str,
+    time_zone: str,
+    accept: tuple[str, ...],
+    *,
+    everything: bool,
+    jobs: int,
+    stop_on_error: bool,
+    dry_run: bool,
 ) -> int:
-    """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked."""
+    """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked.
+
+    Patterns mean Hive tables, and those that a migration turned already: what a crash left is
+    finished. Each table has a journal of its own.
+    """
     from icecomb.catalog.migrate.applying import MigrationBlockedError
 
+    catalog = application.metastore()
     choices = migration.Choices(timestamp, time_zone, accept)
+    names = _names(tables, everything=everything)
+    if dry_run:
+        chosen = select(catalog.client, names, is_hive_table)
+        plans = migration.plan_many(
+            catalog, chosen.places, choices, jobs=jobs, progress=application.progress
+        )
+        code = show_documents(application, plans)
+        application.warn("dry run: leave --dry-run out to do it")
+        return code
+    chosen = select(catalog.client, names, lambda one: is_hive_table(one) or was_migrated(one))
+    if chosen.many:
+        threads = max(2, 2 * THREADS // jobs)
+
+        def work(place: tuple[str, str]) -> Result:
+            done = migration.apply(catalog, place, choices, parallelism=threads)
+            detail = f"{done.rows:,} rows in {done.files:,} files"
+            return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
+
+        return _run(application, chosen, work, "applying", jobs, stop_on_error=stop_on_error)
     try:
-        done = migration.apply(application.catalog(), table, choices, progress=application.progress)
+        done = migration.apply(catalog, chosen.places[0], choices, progress=application.progress)
     except MigrationBlockedError as error:
         application.complain(error)
         return BLOCKED
     application.output.facts(done.to_json())
+    if done.already:
+        application.warn(f"{done.table} was migrated before: nothing was done")
     return OK
 
 
 @migrate.command()
-@click.argument("table", metavar="DB.TABLE")
+@_with_many
 @click.pass_obj
-def verify(application: Application, table: str) -> int:
-    """Compare the table with what Hive would read, value by value. Exit code 3 if it differs."""
-    found = migration.verify(application.catalog(), table, progress=application.progress)
-    _show_comparison(application, found)
+def verify(
+    application: Application,
+    tables: tuple[str, ...],
+    *,
+    everything: bool,
+    jobs: int,
+    stop_on_error: bool,
+) -> int:
+    """Compare tables with what Hive would read, value by value. Exit code 3 if one differs.
+
+    Patterns mean tables that a migration made.
+    """
+    catalog = application.metastore()
+    chosen = select(catalog.client, _names(tables, everything=everything), was_migrated)
+    if chosen.many:
+
+        def work(place: tuple[str, str]) -> Result:
+            found = migration.verify(catalog, place)
+            return Result(found.to_json(), verdict_of(found), found.difference_count == 0)
+
+        return _run(application, chosen, work, "comparing", jobs, stop_on_error=stop_on_error)
+    found = migration.verify(catalog, chosen.places[0], progress=application.progress)
+    show_comparison(application, found)
     return BLOCKED if found.difference_count else OK
 
 
 @migrate.command()
-@click.argument("table", metavar="DB.TABLE")
+@_with_many
 @click.option("--yes", is_flag=True, help="Do it; without, only what it would lose is shown.")
 @click.option(
     "--allow-data-loss", is_flag=True, help="Also when rows were written since the migration."
 )
 @click.pass_obj
-def revert(application: Application, table: str, *, yes: bool, allow_data_loss: bool) -> int:
-    """Give the exact old Hive table back: a dry run unless --yes.
+def revert(
+    application: Application,
+    tables: tuple[str, ...],
+    *,
+    everything: bool,
+    jobs: int,
+    stop_on_error: bool,
+    yes: bool,
+    allow_data_loss: bool,
+) -> int:
+    """Give the exact old Hive tables back: a dry run unless --yes.
 
-    Exit code 3 if it would lose rows and --allow-data-loss is not given; nothing is changed then.
+    Patterns mean tables that a migration made, and those with what a crash left of one.
+    Exit code 3 if one would lose rows and --allow-data-loss is not given; it is not changed then.
     """
     from icecomb.catalog.migrate.reverting import RevertBlockedError
 
+    catalog = application.metastore()
+    names = _names(tables, everything=everything)
+    chosen = select(catalog.client, names, partial(has_way_back, catalog))
+    options: dict[str, Any] = {"dry_run": not yes, "allow_data_loss": allow_data_loss}
+    if chosen.many:
+
+        def work(place: tuple[str, str]) -> Result:
+            found = migration.revert(catalog, place, **options)
+            return Result(found.to_json(), found.summary, allow_data_loss or not found.loses_data)
+
+        code = _run(application, chosen, work, "reverting", jobs, stop_on_error=stop_on_error)
+        if not yes:
+            application.warn("dry run: add --yes to do it")
+        return code
     try:
         found = migration.revert(
-            application.catalog(),
-            table,
-            dry_run=not yes,
-            allow_data_loss=allow_data_loss,
-            progress=application.progress,
+            catalog, chosen.places[0], progress=application.progress, **options
         )
     except RevertBlockedError as error:
-        _show_revert(application, error.plan)
+        application.output.facts(error.plan.to_json())
         application.complain(error)
         return BLOCKED
-    _show_revert(application, found)
+    application.output.facts(found.to_json())
     if yes:
         return OK
     more = " --allow-data-loss" if found.loses_data else ""
@@ -194,61 +295,88 @@ def revert(application: Application, table: str, *, yes: bool, allow_data_loss: 
 
 
 @migrate.command()
-@click.argument("table", metavar="DB.TABLE")
+@_with_many
 @click.option("--yes", is_flag=True, help="Do it; there is no way back then.")
 @click.pass_obj
-def finalize(application: Application, table: str, *, yes: bool) -> None:
-    """Give up the way back, so that maintenance may remove old files."""
-    catalog = application.catalog()
-    migration.finalize(catalog, table, dry_run=not yes)
-    application.output.facts(migration.status(catalog, table))
+def finalize(
+    application: Application,
+    tables: tuple[str, ...],
+    *,
+    everything: bool,
+    jobs: int,
+    stop_on_error: bool,
+    yes: bool,
+) -> int:
+    """Give up the way back, so that maintenance may remove old files: a dry run unless --yes.
+
+    Patterns mean tables that a migration made.
+    """
+    catalog = application.metastore()
+    chosen = select(catalog.client, _names(tables, everything=everything), was_migrated)
+
+    def work(place: tuple[str, str]) -> Result:
+        migration.finalize(catalog, place, dry_run=not yes)
+        facts = migration.status(catalog, place)
+        if yes or facts["state"] == "finalized":
+            return Result(facts, "finalized")
+        would = (
+            f"maintenance may delete the {facts['files']:,} files that were Hive's",
+            f"the Hive table and its {facts['partitions']:,} partitions cannot be given back",
+        )
+        return Result({**facts, "would": would}, f"would be finalized: {'; '.join(would)}")
+
+    if chosen.many:
+        code = _run(application, chosen, work, "finalizing", jobs, stop_on_error=stop_on_error)
+    else:
+        application.output.facts(work(chosen.places[0]).facts)
+        code = OK
     if not yes:
         application.warn("dry run: add --yes to do it")
+    return code
 
 
 @migrate.command()
-@click.argument("table", metavar="DB.TABLE")
+@_with_many
 @click.pass_obj
-def status(application: Application, table: str) -> None:
-    """Say where the migration of a table stands."""
-    application.output.facts(migration.status(application.catalog(), table))
+def status(
+    application: Application,
+    tables: tuple[str, ...],
+    *,
+    everything: bool,
+    jobs: int,
+    stop_on_error: bool,
+) -> int:
+    """Say where the migration of tables stands. Patterns mean all tables but views."""
+    catalog = application.metastore()
+    names = _names(tables, everything=everything)
+    chosen = select(catalog.client, names, lambda one: not one.is_view)
+    if chosen.many:
+
+        def work(place: tuple[str, str]) -> Result:
+            found = migration.status(catalog, place)
+            return Result(found, found["state"])
+
+        return _run(application, chosen, work, "looking", jobs, stop_on_error=stop_on_error)
+    application.output.facts(migration.status(catalog, chosen.places[0]))
+    return OK
+
+
+def _run(
+    application: Application,
+    chosen: Selection,
+    work: Work,
+    what: str,
+    jobs: int,
+    *,
+    stop_on_error: bool,
+) -> int:
+    outcomes = run_batch(
+        application.progress, what, chosen.places, work, jobs, stop_on_error=stop_on_error
+    )
+    return show_outcomes(application, outcomes)
 
 
 def _names(tables: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
     if bool(tables) == everything:
         raise click.UsageError("name tables, patterns (DB.*) or databases, or give --all")
     return (ALL,) if everything else tables
-
-
-def _show_comparison(application: Application, found: Comparison) -> None:
-    if application.json:
-        application.output.facts(found.to_json())
-        return
-    output = application.output
-    output.table(
-        ["partition", "rows in Hive", "rows in Iceberg"],
-        [[name or "(all)", *counts] for name, counts in found.partitions.items()],
-    )
-    output.lines([""])
-    output.table(
-        ["column", "nulls in Hive", "nulls in Iceberg", "min", "max"],
-        [
-            [name, digest.nulls, found.iceberg.columns[name].nulls, digest.least, digest.greatest]
-            for name, digest in found.hive.columns.items()
-            if name in found.iceberg.columns
-        ],
-    )
-    output.lines(["", *found.differences])
-    more = found.difference_count - len(found.differences)
-    if more > 0:
-        output.lines([f"and {more} more"])
-    verdict = (
-        f"{found.difference_count} differences"
-        if found.difference_count
-        else f"equal: {found.values:,} values of {found.hive.rows:,} rows in {found.files:,} files"
-    )
-    output.lines([verdict])
-
-
-def _show_revert(application: Application, plan: RevertPlan) -> None:
-    application.output.facts(plan.to_json())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output import Output, finding_lines
 from icecomb.catalog.cli.progress import duration
 from icecomb.catalog.cli.terminal import write_line
@@ -81,6 +82,15 @@ def show_plans(output: Output, plans: Iterable[MigrationPlan]) -> bool:
     output.lines(_grouped(rows))
     output.lines(["", _total(rows)])
     return any(row.verdict != "ready" for row in rows)
+
+
+def show_documents(application: Application, plans: Iterable[MigrationPlan]) -> int:
+    """Many tables in the form that was asked for, and the exit code."""
+    if not application.json:
+        return BLOCKED if show_plans(application.output, plans) else OK
+    documents = [one.to_json() for one in plans]
+    application.output.documents(documents)
+    return BLOCKED if any(one["blocked"] for one in documents) else OK
 
 
 def show_csv(plans: Iterable[MigrationPlan]) -> bool:

@@ -32,6 +32,7 @@ from icecomb.format.errors import (
     IcecombError,
     LockTimeoutError,
     MigrationError,
+    NoSuchTableError,
     ValidationError,
 )
 from icecomb.format.rows.unread_field import with_unread
@@ -43,6 +44,7 @@ from icecomb.format.spec.table_property import (
     RESERVED_PROPERTIES,
     check_no_entry_properties,
 )
+from icecomb.format.storage.location import plain_texts
 
 _ROUNDS: Final = 3
 _HIVE_ONLY: Final = re.compile(
@@ -72,6 +74,7 @@ class Migrated:
         snapshot_id: its snapshot.
         partitions, files, rows: what was taken over.
         journal: the folder from which it can be reverted.
+        already: whether all was done before, and nothing was left to do.
     """
 
     table: str
@@ -81,6 +84,7 @@ class Migrated:
     files: int
     rows: int
     journal: str
+    already: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The result for programs."""
@@ -123,6 +127,8 @@ class Takeover:
                 raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table)
+            if journal is not None:
+                self._check_own(table, journal)
             if journal is not None and not self._abandon(journal):
                 continue
             with PartitionPages(self._place.client.partitions, table) as partitions:
@@ -241,6 +247,28 @@ class Takeover:
                 table=table.full_name,
             )
 
+    def _check_own(self, table: HiveTable, journal: Journal) -> None:
+        """Refuse the folder of another table whose migration stands, or is under way.
+
+        What is under way would be taken for what a crash left, although it holds another lock.
+        """
+        other = journal.table
+        if (other.database, other.name) == (table.database, table.name):
+            return
+        with suppress(NoSuchTableError):  # dropped, or renamed: nothing of it is under way
+            entry = self._place.client.table(other.database, other.name)
+            folders = (one.storage.location or "" for one in (table, entry))
+            one, same = plain_texts(
+                (folder.rstrip("/") for folder in folders), self._place.io.properties
+            )
+            if one == same:
+                raise MigrationError(
+                    f"{table.full_name} has the folder of {other.full_name}, which a migration "
+                    f"made, or makes, an Iceberg table: {table.storage.location}",
+                    hint="drop one of the two entries, or revert the other table's migration",
+                    table=table.full_name,
+                )
+
     def _check_not_abandoned(
         self, table: HiveTable, journal: Journal, folder: str, written: set[str]
     ) -> None:
@@ -299,11 +327,12 @@ class Takeover:
         journal, _ = found
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)
-        if journal.step(Step.CLEANED) is None:
+        already = journal.step(Step.CLEANED) is not None
+        if not already:
             # What the run before asked for, and was not answered, could undo what is done now.
             self._place.fence(journal, table)
             HiveParts(self._place, journal, self._threads).take_away()
-        return _migrated(table.full_name, journal)
+        return replace(_migrated(table.full_name, journal), already=already)
 
 
 def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:

@@ -24,12 +24,15 @@ def status(place: Workplace) -> dict[str, Any]:
     if not journals:
         return {**facts, "state": "never migrated by icecomb"}
     journal = journals[-1]
+    prepared = journal.step(Step.PREPARED) or {}
     steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
     return {
         **facts,
         "state": _state(journal, iceberg=table.is_iceberg),
         "journal": journal.location,
         "partitions": journal.partition_count,
+        "files": prepared.get("files", 0),
+        "rows": prepared.get("rows", 0),
         "choices": journal.choices.to_json(),
         "steps": steps,
     }

@@ -56,6 +56,15 @@ class RevertPlan:
         """Whether something would be lost."""
         return bool(self.lost_snapshots or self.missing_files)
 
+    @property
+    def summary(self) -> str:
+        """It in a few words."""
+        if self.done:
+            return f"the Hive table is back, with {self.partitions:,} partitions"
+        lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
+        loss = f"would lose {lost}" if self.loses_data else "would lose nothing"
+        return f"{loss}, and give {self.partitions:,} partitions back"
+
     def to_json(self) -> dict[str, Any]:
         """The plan for programs."""
         return {

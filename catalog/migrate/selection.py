@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table, parts_of
+from icecomb.catalog.migrate.journal import open_journal
 from icecomb.format.errors import NoSuchTableError
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
 
 ALL: Final = "*"
 """The name that means every table of every database."""
@@ -84,6 +88,14 @@ def is_hive_table(entry: HiveTable) -> bool:
 def was_migrated(entry: HiveTable) -> bool:
     """Whether it is an Iceberg table that a migration made, as far as its entry says."""
     return entry.is_iceberg and entry.parameters.get("migrated") == "true"
+
+
+def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:
+    """Whether a revert has something to do: also where a crash interrupted an apply or a revert."""
+    if entry.is_view or entry.is_iceberg:
+        return was_migrated(entry)
+    folder = entry.storage.location
+    return bool(folder) and open_journal(catalog.io, folder or "") is not None
 
 
 def _pattern(name: str | tuple[str, ...]) -> tuple[str, str] | None:

@@ -100,8 +100,9 @@ def make_hive_table(catalog: Any, tmp_path: Path) -> HiveTableMaker:
         table_type: str = "MANAGED_TABLE",
         folders: Sequence[str] | None = None,
         write: Writer = pq.write_table,
+        prefix: str = "t",
     ) -> MadeTable:
-        name = f"t{next(_NUMBERS)}"
+        name = f"{prefix}{next(_NUMBERS)}"
         folder = tmp_path / name
         folder.mkdir()
         whole = replace(

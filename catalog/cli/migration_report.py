@@ -1,0 +1,76 @@
+"""What the commands of `icecomb migrate` print of what they did: to one table, or to many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.cli.application import BLOCKED, ERROR, OK, UNKNOWN_COMMIT, Application
+from icecomb.catalog.migrate.batch import Fate, Outcome
+
+if TYPE_CHECKING:
+    from icecomb.catalog.migrate.comparison import Comparison
+
+_CODES = {
+    Fate.UNKNOWN: UNKNOWN_COMMIT,
+    Fate.FAILED: ERROR,
+    Fate.BLOCKED: BLOCKED,
+    Fate.NOT_BEGUN: ERROR,
+    Fate.DONE: OK,
+}
+
+
+def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
+    """A line a table, and how many there are of each outcome.
+
+    Returns:
+        The exit code of the worst outcome: 4, 1, 3 or 0.
+    """
+    found = list(outcomes)
+    counted = Counter(one.fate for one in found)
+    counts = {fate.value: counted[fate] for fate in Fate if counted[fate]}
+    if application.json:
+        tables = [one.to_json() for one in found]
+        application.output.facts({"summary": counts, "tables": tables})
+    else:
+        rows = [[one.table, one.fate, f"{one.seconds:.1f}", one.detail] for one in found]
+        application.output.table(["table", "outcome", "seconds", "detail"], rows)
+        hints = dict.fromkeys(one.hint for one in found if one.hint)
+        application.output.lines([f"  hint: {hint}" for hint in hints])
+        said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+        application.output.lines(["", f"{len(found):,} tables: {said}"])
+    return next((_CODES[fate] for fate in Fate if counted[fate]), OK)
+
+
+def show_comparison(application: Application, found: Comparison) -> None:
+    """What a comparison of one table found."""
+    if application.json:
+        application.output.facts(found.to_json())
+        return
+    output = application.output
+    output.table(
+        ["partition", "rows in Hive", "rows in Iceberg"],
+        [[name or "(all)", *counts] for name, counts in found.partitions.items()],
+    )
+    output.lines([""])
+    output.table(
+        ["column", "nulls in Hive", "nulls in Iceberg", "min", "max"],
+        [
+            [name, digest.nulls, found.iceberg.columns[name].nulls, digest.least, digest.greatest]
+            for name, digest in found.hive.columns.items()
+            if name in found.iceberg.columns
+        ],
+    )
+    output.lines(["", *found.differences])
+    more = found.difference_count - len(found.differences)
+    if more > 0:
+        output.lines([f"and {more} more"])
+    output.lines([verdict_of(found)])
+
+
+def verdict_of(found: Comparison) -> str:
+    """A comparison in a few words."""
+    if found.difference_count:
+        return f"{found.difference_count} differences"
+    return f"equal: {found.values:,} values of {found.hive.rows:,} rows in {found.files:,} files"
