@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "describe": "icecomb.catalog.cli.tables:describe",
     "head": "icecomb.catalog.cli.tables:head",
     "snapshots": "icecomb.catalog.cli.tables:snapshots",
+    "add-files": "icecomb.catalog.cli.added_files:add_files",
     "commit": "icecomb.catalog.cli.repair:commit",
     "doctor": "icecomb.catalog.cli.doctor:doctor",
     "drop": "icecomb.catalog.cli.tables:drop",

@@ -13,6 +13,7 @@ from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.migration_report import show_comparison, show_outcomes, verdict_of
 from icecomb.catalog.cli.output import JsonOutput, TextOutput
 from icecomb.catalog.cli.plan_report import FORMS, show_csv, show_documents, show_plan
+from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.batch import Result, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
 from icecomb.catalog.migrate.selection import (
@@ -159,6 +160,13 @@ def plan(
 @_with_many
 @_with_choices
 @click.option("--dry-run", is_flag=True, help="Only plan it: see `icecomb migrate plan`.")
+@click.option(
+    "--as",
+    "target",
+    metavar="DB.NEW",
+    help="Make a second table of the files under this name; the Hive table stays.",
+)
+@click.option("--location", help="The folder of the second table; otherwise its namespace's.")
 @click.pass_obj
 def apply(
     application: Application,
@@ -171,19 +179,28 @@ def apply(
     jobs: int,
     stop_on_error: bool,
     dry_run: bool,
+    target: str | None,
+    location: str | None,
 ) -> int:
     """Do it, or go on where a crash interrupted it. Exit code 3 if it is blocked.
 
     Patterns mean Hive tables, and those that a migration turned already: what a crash left is
     finished. Each table has a journal of its own.
+
+    With --as the Hive table stays, and a second table has the same files as they are now. Neither
+    deletes a file of the other, as long as the Hive table is external.
     """
     from icecomb.catalog.migrate.applying import MigrationBlockedError
 
     catalog = application.metastore()
     choices = migration.Choices(timestamp, time_zone, accept)
     names = _names(tables, everything=everything)
+    if location is not None and target is None:
+        raise click.UsageError("--location is the folder of the table that --as makes")
     if dry_run:
         chosen = select(catalog.client, names, is_hive_table)
+        if target is not None:
+            catalog.entries.check_free(_free_name(chosen, target))
         plans = migration.plan_many(
             catalog, chosen.places, choices, jobs=jobs, progress=application.progress
         )
@@ -191,6 +208,9 @@ def apply(
         application.warn("dry run: leave --dry-run out to do it")
         return code
     chosen = select(catalog.client, names, lambda one: is_hive_table(one) or was_migrated(one))
+    if target is not None:
+        _free_name(chosen, target)
+        return _apply_as(application, chosen.places[0], target, choices, location)
     if chosen.many:
         threads = max(2, 2 * THREADS // jobs)
 
@@ -208,6 +228,43 @@ def apply(
     application.output.facts(done.to_json())
     if done.already:
         application.warn(f"{done.table} was migrated before: nothing was done")
+    return OK
+
+
+def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
+    if chosen.many:
+        raise click.UsageError("--as makes one table: name one Hive table")
+    return database_and_table(target)
+
+
+def _apply_as(
+    application: Application,
+    source: tuple[str, str],
+    target: str,
+    choices: migration.Choices,
+    location: str | None,
+) -> int:
+    from icecomb.catalog.migrate.applying import MigrationBlockedError
+
+    try:
+        made = migration.snapshot(
+            application.catalog(),
+            source,
+            target,
+            choices,
+            location=location,
+            progress=application.progress,
+        )
+    except MigrationBlockedError as error:
+        application.complain(error)
+        return BLOCKED
+    facts = {"source": ".".join(source), **made.to_json()}
+    if not application.json:
+        del facts["findings"]
+    application.output.facts(facts)
+    for finding in made.findings:
+        application.warn(f"{finding.severity}: {finding.message}")
+        application.warn(f"  {finding.remedy}")
     return OK
 
 

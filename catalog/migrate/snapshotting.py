@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from icecomb.catalog.finding import Finding, warning
+from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.applying import (
     MigrationBlockedError,
@@ -20,6 +23,8 @@ from icecomb.format.errors import MigrationError, ValidationError
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.storage.location import plain_texts
 
+_PURGE: Final = "external.table.purge"
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshotted:
@@ -29,11 +34,25 @@ class Snapshotted:
         table: "db.new".
         metadata_location: its metadata file.
         files: how many data files of the Hive table it has.
+        rows: how many rows.
+        findings: what its owner has to know.
     """
 
     table: str
     metadata_location: str
     files: int
+    rows: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {
+            "table": self.table,
+            "metadata-location": self.metadata_location,
+            "files": self.files,
+            "rows": self.rows,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
 
 
 def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
@@ -70,7 +89,27 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
     transaction = CreateTableTransaction(draft)
     transaction.commit(append)
     made = transaction.commit_transaction()
-    return Snapshotted(".".join(made.name()), made.metadata_location, len(plan.files))
+    return Snapshotted(
+        ".".join(made.name()),
+        made.metadata_location,
+        len(plan.files),
+        plan.rows or 0,
+        tuple(_owner_findings(table)),
+    )
+
+
+def _owner_findings(table: HiveTable) -> Iterable[Finding]:
+    """Whether the Hive table takes its files along when it is dropped: both have them now."""
+    parameters = {key.lower(): value.lower() for key, value in table.parameters.items()}
+    if parameters.get("external") == "true" and parameters.get(_PURGE) != "true":
+        return
+    name = table.full_name
+    yield warning(
+        "source-owns-files",
+        f"DROP TABLE {name} would delete the files of both tables: Hive owns them",
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('EXTERNAL'='TRUE', '{_PURGE}'='false') in Hive "
+        "keeps them",
+    )
 
 
 def _check_apart(place: Workplace, source: str, target: str) -> None:

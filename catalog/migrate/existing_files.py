@@ -1,0 +1,138 @@
+"""Files that exist already, which a table is to take in: those of a Hive table, or of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.source import null_name, partition_name
+from icecomb.catalog.migrate.source_files import Place, list_places
+from icecomb.catalog.progress import SILENT
+from icecomb.format.errors import ValidationError
+from icecomb.format.rows.write.partition_path import path_values, value_of_text
+from icecomb.format.spec.schema import Schema
+from icecomb.format.storage.file_io import FileIO
+
+
+def files_of_folder(
+    io: FileIO, schema: Schema, folder: str, wanted: Mapping[str, str]
+) -> dict[str, Mapping[str, Any]]:
+    """The files of a folder and of those below; they say themselves which partition they are of.
+
+    Args:
+        io: Lists them.
+        schema: Of the table that takes them in.
+        folder: Its location.
+        wanted: Partition columns and values of the files that are meant.
+
+    Raises:
+        ValidationError: There is no such folder, or no file that is meant.
+    """
+    (found,) = list_places(io, [Place("", folder, ())], SILENT)
+    if not found.exists:
+        raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
+    files: dict[str, Mapping[str, Any]] = {
+        status.location: {}
+        for status in (*found.files, *found.nested)
+        if _matches(schema, path_values(status.location), wanted, folder)
+    }
+    if wanted and not files:
+        raise _no_partition(folder, wanted)
+    return files
+
+
+def files_of_hive_table(
+    workplace: Workplace, schema: Schema, wanted: Mapping[str, str]
+) -> dict[str, Mapping[str, Any]]:
+    """The files of a Hive table's partitions, with the values that the metastore has of them.
+
+    Args:
+        workplace: The Hive table.
+        schema: Of the table that takes them in.
+        wanted: Partition columns and values of the files that are meant.
+
+    Raises:
+        NoSuchTableError: There is no such table.
+        ValidationError: Its rows are not simply in files, or no partition is meant.
+    """
+    source = workplace.entry.load()
+    name = source.full_name
+    if source.is_iceberg:
+        raise ValidationError(
+            f"{name} is an Iceberg table: its deletes would be lost",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    elsewhere = source.is_view or source.parameters.get("storage_handler")
+    changed = source.parameters.get("transactional", "").lower() == "true"
+    if not source.storage.location or elsewhere or changed:
+        raise ValidationError(
+            f"The rows of {name} are not simply in files: it is a view, transactional, or kept "
+            "elsewhere",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    places: list[Place] = []
+    values: dict[str, Mapping[str, Any]] = {}
+    if source.partition_keys:
+        for partition in workplace.partitions(source):
+            given = _given(source, partition.values)
+            if _matches(schema, given, wanted, name):
+                label, location = partition_name(source, partition), partition.storage.location
+                places.append(Place(label, location or "", ()))
+                values[label] = given
+        if wanted and not places:
+            raise _no_partition(name, wanted)
+    elif wanted:
+        raise ValidationError(
+            f"{name} is not partitioned: there is nothing to choose among partitions",
+            hint="take all of its files",
+        )
+    else:
+        places.append(Place("", source.storage.location or "", ()))
+        values[""] = {}
+    files: dict[str, Mapping[str, Any]] = {}
+    for found in list_places(workplace.io, places, SILENT):
+        where = found.place.location
+        if not found.exists:
+            raise ValidationError(
+                f"{name} has no folder {where}", hint="restore it, or drop the partition in Hive"
+            )
+        if found.nested:
+            raise ValidationError(
+                f"{found.nested[0].location} lies in a sub-folder, where readers of Hive tables "
+                "differ whether it counts",
+                hint="move such files up or away",
+            )
+        files.update((status.location, values[found.place.name]) for status in found.files)
+    return files
+
+
+def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:
+    return ValidationError(
+        f"{where} has no partitions of {wanted}",
+        hint="give values of partitions that there are, by the names of their columns",
+    )
+
+
+def _given(source: HiveTable, texts: tuple[str, ...]) -> dict[str, str | None]:
+    null = null_name(source)
+    pairs = zip(source.partition_keys, texts, strict=True)
+    return {key.name: None if text == null else text for key, text in pairs}
+
+
+def _matches(
+    schema: Schema, found: Mapping[str, str | None], wanted: Mapping[str, str], where: str
+) -> bool:
+    """Whether a partition is one of those that are asked for; values are compared, not texts."""
+    spelled = {name.lower(): value for name, value in found.items()}
+    for name, text in wanted.items():
+        if name.lower() not in spelled:
+            raise ValidationError(
+                f"{where} is not partitioned by {name}",
+                hint=f"its partition columns: {', '.join(found) or 'none'}",
+            )
+        column = schema.find_field(name, case_sensitive=False)
+        if value_of_text(spelled[name.lower()], column) != value_of_text(text, column):
+            return False
+    return True
