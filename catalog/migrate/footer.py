@@ -27,6 +27,7 @@ from icecomb.format.rows.described_file import (
 )
 from icecomb.format.rows.file_tail import FileTail
 from icecomb.format.rows.unread_field import UnreadField
+from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
@@ -99,6 +100,7 @@ class FooterReader:
         self._avro = avro
         config = MetricsConfig.from_properties(properties, schema)
         self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
+        self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
     def read(self, status: FileStatus, spec: PartitionSpec, partition: tuple[Any, ...]) -> Footer:
         """Read one file's tail, compare it with the schema, and take its metrics.
@@ -120,7 +122,11 @@ class FooterReader:
         comparison = _Comparison(tail)
         comparison.rules(self._positions, self._avro)
         comparison.struct(self._schema.as_struct().fields, list(tail.schema), "")
-        mapping = mapping_of(self._schema, [comparison.spellings])
+        last = self._last
+        if last is None or last[0] != comparison.spellings:
+            names = comparison.spellings
+            last = self._last = (names, mapping_of(self._schema, [names]))
+        mapping = last[1]
         file = self._describer.describe(location, tail, mapping)
         comparison.checked(file.problems)
         sources = (field.source_id for field in spec.fields)

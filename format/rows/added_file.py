@@ -79,6 +79,7 @@ class AddedFiles:
         self.by_name = False
         self.unread: list[UnreadField] = []
         self._take_unread = take_unread
+        self._fitting: tuple[Sequence[FileField], AbstractSet[int]] | None = None
         config = MetricsConfig.from_properties(
             metadata.properties, self._schema, metadata.sort_order()
         )
@@ -256,7 +257,11 @@ class AddedFiles:
             for f, value in zip(self._spec.fields, partition, strict=True)
             if _is_identity(f)
         }
-        self._projection(self._schema, fields, constants, location)
+        # What fits does not depend on values: files of the same columns follow each other.
+        fitting = (fields, constants.keys())
+        if self._fitting is None or fields is not self._fitting[0] or fitting != self._fitting:
+            self._projection(self._schema, fields, constants, location)
+            self._fitting = fitting
 
     def _check_folders(
         self, there: AbstractSet[int], texts: Mapping[str, str | None], location: str

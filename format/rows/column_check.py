@@ -7,7 +7,6 @@ engine, and by the right columns.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.parquet.statistics import logical_type
 from icecomb.format.rows.read.arrow_projection import FileField, ids_of
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
@@ -260,7 +260,7 @@ def _other_id(f: FileField, wanted: NestedField) -> str:
 
 def _unit(footer: pq.ParquetSchema, leaf: int) -> str | None:
     """The unit of times in a Parquet column, None if it is that of Iceberg (spec, Appendix A)."""
-    kind = json.loads(footer.column(leaf).logical_type.to_json())
+    kind = logical_type(footer.column(leaf))
     if kind["Type"] in {"Timestamp", "Time"} and kind["timeUnit"] != "microseconds":
         return str(kind["timeUnit"])
     return None

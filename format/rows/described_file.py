@@ -103,6 +103,27 @@ class DescribedFile:
     unread: tuple[UnreadField, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What is the same for all files with the columns of one: most follow each other."""
+
+    tail: FileTail
+    mapping: NameMapping
+    fields: tuple[FileField, ...]
+    problems: tuple[FileProblem, ...]
+    unread: tuple[UnreadField, ...]
+
+    def is_of(self, tail: FileTail, mapping: NameMapping) -> bool:
+        """Whether a file has these columns."""
+        mine = self.tail
+        return (
+            mapping is self.mapping
+            and tail.file_format is mine.file_format
+            and tail.schema.equals(mine.schema, check_metadata=True)
+            and (tail.parquet_schema is None or tail.parquet_schema.equals(mine.parquet_schema))
+        )
+
+
 class FileDescriber:
     """Describes files for one schema.
 
@@ -129,6 +150,7 @@ class FileDescriber:
         self._kinds = column_types(schema)
         kept = (i for i in self._kinds if config.mode(i).kind is not MetricsKind.NONE)
         self._wanted = frozenset((*kept, *asked))
+        self._shape: _Shape | None = None
 
     def look(self, location: str, size: int | None = None) -> tuple[FileTail, int]:
         """The tail of a file, and the file's length.
@@ -174,18 +196,11 @@ class FileDescriber:
             tail: Its tail.
             mapping: The ids of its columns if it has none.
         """
-        fields = file_fields(tail.schema, mapping, location)
+        shape = self._shape
+        if shape is None or not shape.is_of(tail, mapping):
+            shape = self._shape = self._new_shape(location, tail, mapping)
+        fields, problems = shape.fields, [*shape.problems]
         columns = tail.columns(fields, self._kinds, self._wanted)
-        problems: list[FileProblem] = []
-        unread: list[UnreadField] = []
-        if tail.numbered:
-            text = "its columns have numbers for names (_col0, ...), as Hive before version 2 wrote"
-            problems.append(FileProblem(NUMBERED, text))
-        found = self._check.problems(fields, tail.parquet_schema, tail.file_format)
-        for problem in () if problems else found:
-            if problem.code == UNKNOWN:
-                unread.append(UnreadField(problem.parent_id, problem.found))
-            problems.append(FileProblem(problem.code, problem.message, problem.column))
         if all(f.by_name for f in fields):
             problems += [
                 FileProblem(
@@ -197,7 +212,21 @@ class FileDescriber:
                 for number, column in columns.items()
                 if column.old
             ]
-        return DescribedFile(tail, fields, columns, tuple(problems), tuple(unread))
+        return DescribedFile(tail, fields, columns, tuple(problems), shape.unread)
+
+    def _new_shape(self, location: str, tail: FileTail, mapping: NameMapping) -> _Shape:
+        fields = file_fields(tail.schema, mapping, location)
+        problems: list[FileProblem] = []
+        unread: list[UnreadField] = []
+        if tail.numbered:
+            text = "its columns have numbers for names (_col0, ...), as Hive before version 2 wrote"
+            problems.append(FileProblem(NUMBERED, text))
+        found = self._check.problems(fields, tail.parquet_schema, tail.file_format)
+        for problem in () if problems else found:
+            if problem.code == UNKNOWN:
+                unread.append(UnreadField(problem.parent_id, problem.found))
+            problems.append(FileProblem(problem.code, problem.message, problem.column))
+        return _Shape(tail, mapping, fields, tuple(problems), tuple(unread))
 
     def check_values(self, location: str, file: DescribedFile, mapping: NameMapping) -> None:
         """Read what a Parquet footer does not prove to be values of the table's columns.

@@ -90,10 +90,13 @@ class OrcFileTail(FileTail):
             kind = None if number is None else kinds.get(number)
             if number is None or kind is None:
                 continue
-            values, old = None, False
-            if number in wanted and not one.repeated:
-                values, old = self._values(one.number, kind)
-            found[number] = ColumnSummary(kind, self._tail.size(one.number), values, old)
+            size, values = self._tail.total(one.number, kind)
+            old = False
+            if values is not None and number in wanted and not one.repeated:
+                values, old = self._trusted(values, kind)
+            else:
+                values = None
+            found[number] = ColumnSummary(kind, size, values, old)
         return found
 
     @property
@@ -101,11 +104,8 @@ class OrcFileTail(FileTail):
         """See `FileTail.numbered`."""
         return has_place_names(self.schema)
 
-    def _values(self, number: int, kind: PrimitiveType) -> tuple[ChunkStatistics | None, bool]:
-        """Counts and bounds, and whether there are old dates."""
-        found = self._tail.total(number, kind)
-        if found is None:
-            return None, False
+    def _trusted(self, found: ChunkStatistics, kind: PrimitiveType) -> tuple[ChunkStatistics, bool]:
+        """What can be kept of counts and bounds, and whether there are old dates."""
         old = self._tail.julian and is_old(kind, found.lower)
         if isinstance(kind, TimestampType | TimestamptzType):
             return replace(found, lower=None, upper=None), old

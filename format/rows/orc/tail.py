@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -125,31 +124,36 @@ class OrcTail:
         """
         if not self._statistics or column >= len(self._statistics[stripe]):
             return None
-        rows, known = self.stripes[stripe].rows, self._statistics[stripe][column]
-        return self._column(rows, known, column, kind)
-
-    def total(self, column: int, kind: IcebergType) -> ChunkStatistics | None:
-        """What is known about a column in the whole file, as `chunk` says it."""
-        if column >= len(self._totals):
-            return None
-        return self._column(self.rows, self._totals[column], column, kind)
-
-    def size(self, column: int) -> int | None:
-        """How many bytes a column has on disk, None if the writer did not say it."""
-        if column >= len(self._totals):
-            return None
         try:
-            return _number(_message(self._totals[column]), 11) or None
+            known = _message(self._statistics[stripe][column])
         except ValueError:
             return None
+        return self._column(self.stripes[stripe].rows, known, column, kind)
+
+    def total(self, column: int, kind: IcebergType) -> tuple[int | None, ChunkStatistics | None]:
+        """The bytes that a column has on disk, and what is known about it in the whole file.
+
+        Args:
+            column: As for `chunk`.
+            kind: The same.
+
+        Returns:
+            None for what the writer did not say.
+        """
+        if column >= len(self._totals):
+            return None, None
+        try:
+            known = _message(self._totals[column])
+            return _number(known, 11) or None, self._column(self.rows, known, column, kind)
+        except ValueError:
+            return None, None
 
     def _column(
-        self, rows: int, statistics: bytes, column: int, kind: IcebergType
+        self, rows: int, known: Message, column: int, kind: IcebergType
     ) -> ChunkStatistics | None:
+        if 1 not in known:
+            return None
         try:
-            known = _message(statistics)
-            if 1 not in known:
-                return None
             nulls = rows - _number(known, 1)
             lower, upper = self._bounds(known, self._kinds[column], kind)
         except (ValueError, IndexError, struct.error, InvalidOperation):
@@ -206,14 +210,16 @@ def _unpacked(codec: int, chunk: bytes) -> bytes:
 
 def _message(data: bytes) -> Message:
     """Split a message into its fields (Protocol Buffers encoding)."""
-    fields: defaultdict[int, list[Any]] = defaultdict(list)
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
+    fields: dict[int, list[Any]] = {}
+    at, end = 0, len(data)
+    while at < end:
+        # Nearly all numbers are one byte.
+        key, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
         wire = key & 7
         value: int | bytes
         if wire == 0:
-            value, at = _varint(data, at)
+            short = at < end and data[at] < 0x80
+            value, at = (data[at], at + 1) if short else _varint(data, at)
         else:
             if wire == 2:
                 size, at = _varint(data, at)
@@ -221,11 +227,15 @@ def _message(data: bytes) -> Message:
                 size = 8 if wire == 1 else 4
             else:
                 raise ValueError(f"wire type {wire}")
-            if at + size > len(data):
+            if at + size > end:
                 raise ValueError("a message ends too early")
             value = data[at : at + size]
             at += size
-        fields[key >> 3].append(value)
+        number = key >> 3
+        if number in fields:
+            fields[number].append(value)
+        else:
+            fields[number] = [value]
     return fields
 
 

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -95,6 +96,17 @@ def _leaves(field: FileField, *, repeated: bool) -> Iterator[Leaf]:
         yield from _leaves(child, repeated=inner)
 
 
+def logical_type(column: pq.ColumnSchema) -> dict[str, Any]:
+    """The logical type of a physical column, as JSON values; not to be changed."""
+    return _parsed(column.logical_type.to_json())
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def merged(chunks: Sequence[ChunkStatistics]) -> ChunkStatistics:
     """What is known about a column of a file by what is known about its parts."""
     nulls = [c.null_count for c in chunks]
@@ -131,7 +143,7 @@ class ColumnStatistics:
         self._index = index
         self._type = field_type
         self._physical = column.physical_type
-        self._logical = json.loads(column.logical_type.to_json())
+        self._logical = logical_type(column)
         self._required = column.max_definition_level == 0
         self._comparable = self._is_comparable()
 
