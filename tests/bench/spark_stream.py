@@ -2,9 +2,10 @@
 
     python -m tests.bench.spark_stream --work build/bench/spark_stream
 
-Two Sparks 4.1 take turns. Each run is a query that writes as many batches as there are JSON files,
+Sparks 4.1 take turns. Each run is a query that writes as many batches as there are JSON files,
 of 1,000 rows each, into a table of its own; `batch_s` is its time over their number, the start of
-the query among it. Every table must have every row once.
+the query among it. Every table must have every row once. `nowhere` is a sink that does nothing:
+no table can be written to in less.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
     from icecomb.catalog.metastore import RunningMetastore
 
 _RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-_PEERS: Final = ("icecomb", "iceberg")
+_NOWHERE: Final = "nowhere"
+_PEERS: Final = ("icecomb", "iceberg", _NOWHERE)
 _COLUMNS: Final = "id long, s string"
 _ROWS: Final = 1_000
 
 
 def _conf(peer: str, metastore: RunningMetastore) -> dict[str, str]:
     common = {"spark.ui.showConsoleProgress": "false"}
+    if peer == _NOWHERE:
+        return common
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     if peer == "icecomb":
         home = spark_home(next(ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")))
@@ -62,15 +66,19 @@ def _files(folder: Path, batches: int) -> None:
         os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
-def _run(spark: SparkProcess, table: str, source: Path, checkpoint: Path, batches: int) -> Figures:
-    spark.sql(f"CREATE TABLE {table} (id bigint, s string) USING iceberg")
+def _run(
+    spark: SparkProcess, table: str | None, source: Path, checkpoint: Path, batches: int
+) -> Figures:
+    if table is not None:
+        spark.sql(f"CREATE TABLE {table} (id bigint, s string) USING iceberg")
     cpu, wall = cpu_s(spark.pid), time.perf_counter()
     spark.sink(table, _COLUMNS, source, checkpoint)
     wall = time.perf_counter() - wall
     cpu = cpu_s(spark.pid) - cpu
-    found = spark.sql(f"SELECT count(*), count(DISTINCT id) FROM {table}")
-    expect(found, [[batches * _ROWS] * 2], table)
-    spark.sql(f"DROP TABLE {table}")
+    if table is not None:
+        found = spark.sql(f"SELECT count(*), count(DISTINCT id) FROM {table}")
+        expect(found, [[batches * _ROWS] * 2], table)
+        spark.sql(f"DROP TABLE {table}")
     return {"batch_s": wall / batches, "cpu_s": cpu / batches, "a_minute": 60 * batches / wall}
 
 
@@ -93,10 +101,17 @@ def _measure(given: argparse.Namespace) -> None:
         def run(peer: str, turn: int) -> Figures:
             source, batches = (many, given.batches) if turn else (few, 5)
             checkpoint = given.work / f"checkpoint-{peer}-{turn}"
-            return _run(sparks[peer], f"lake.db.{peer}", source, checkpoint, batches)
+            table = None if peer == _NOWHERE else f"lake.db.{peer}"
+            return _run(sparks[peer], table, source, checkpoint, batches)
 
         runs = in_turn(_PEERS, run, given.repeat, warm=1)
-    print_runs("spark_stream", runs, [_PEERS], rows=_ROWS, batches=given.batches)
+    print_runs(
+        "spark_stream",
+        runs,
+        [(_PEERS[0], peer) for peer in _PEERS[1:]],
+        rows=_ROWS,
+        batches=given.batches,
+    )
 
 
 def main() -> None:

@@ -90,8 +90,13 @@ class SparkProcess:
         places = {"checkpoint": str(checkpoint), "into": str(into)}
         self._ask({"stream": table, **places, "options": options})
 
-    def sink(self, table: str, schema: str, source: Path, checkpoint: Path, **options: str) -> None:
-        """A streaming query that appends the rows of JSON files to a table, and ends."""
+    def sink(
+        self, table: str | None, schema: str, source: Path, checkpoint: Path, **options: str
+    ) -> None:
+        """A streaming query that appends the rows of JSON files to a table, and ends.
+
+        Without a table the rows go nowhere: what is left is Spark's own time.
+        """
         places = {"source": str(source), "checkpoint": str(checkpoint)}
         self._ask({"sink": table, "schema": schema, **places, "options": options})
 

@@ -4,7 +4,7 @@ Runs with that environment's interpreter, in which only pyspark is installed. Th
 as JSON. Requests: {"sql": text}, with "columns" for their names and types as the first row; {"plan": table, "where": text or null}
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
 "into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
-"checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table, a file a batch; {"prepare": text} for a
+"checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table (null: nowhere), a file a batch; {"prepare": text} for a
 statement that {"run": number} runs later; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
 that name. Answers: {"rows": [...]} or {"error": text}.
 """
@@ -112,7 +112,9 @@ def sink(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     source = spark.readStream.schema(request["schema"]).option("maxFilesPerTrigger", 1)
     writer = source.json(request["source"]).writeStream.options(**request["options"])
     query = writer.option("checkpointLocation", request["checkpoint"]).trigger(availableNow=True)
-    query.toTable(request["sink"]).awaitTermination()
+    table = request["sink"]
+    started = query.format("noop").start() if table is None else query.toTable(table)
+    started.awaitTermination()
     return []
 
 
