@@ -1,4 +1,7 @@
-"""A driver is killed in the middle of a statement: the statement is there or not, and can be run again."""
+"""A driver is killed in the middle of a statement: the statement is there or not, and can be run again.
+
+`--spark VERSION` kills the drivers of another Spark than the newest.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import pytest
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.catalog.thrift_proxy import ThriftProxy
-from tests.environments import VENV
+from tests.environments import spark_venv
 from tests.peers.dead_writers import break_locks
 from tests.peers.spark_process import SparkProcess
 from tests.spark import fallible_statements as fallible
@@ -42,11 +45,13 @@ def proxy(metastore):
 
 
 @pytest.fixture
-def driver(spark, metastore, proxy, tmp_path):
+def driver(request, spark, metastore, proxy, tmp_path):
     """A Spark of its own behind the proxy."""
     place = {"uri": proxy.uri, "warehouse": str(metastore.warehouse)}
-    conf = spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(spark_home()))
-    found = SparkProcess(VENV, conf, metastore, tmp_path / "log")
+    venv = spark_venv(request.config.getoption("--spark") or "4.3")
+    home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
+    conf = spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home))
+    found = SparkProcess(venv, conf, metastore, tmp_path / "log")
     yield found
     found.close()
 
