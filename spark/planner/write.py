@@ -23,6 +23,7 @@ from icecomb.format.spec.table_property import (
 from icecomb.spark.partitioning import name_path, transform_parts
 from icecomb.spark.planner.audit import Place, branch_of, check_read, head, place_of
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.commit_metrics import commit_metrics
 from icecomb.spark.planner.delta import delete_instructions, planned_change
 from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.given_rows import check_rows, come_as_given, with_columns_of_rows
@@ -41,6 +42,7 @@ from icecomb.spark.planner.protocol import (
     AbortWrite,
     BeginWrite,
     CommitStaged,
+    Committed,
     CommitWrite,
     DataLocation,
     Done,
@@ -180,7 +182,7 @@ class Writes:
         """
         return planned_change(self._states.find(request.reference), request)
 
-    def commit_write(self, request: CommitWrite) -> Done:
+    def commit_write(self, request: CommitWrite) -> Committed:
         """See `CommitWrite`.
 
         Raises:
@@ -189,7 +191,7 @@ class Writes:
         """
         write = request.write
         if not request.files and write.operation == APPEND:
-            return Done()
+            return Committed({})
         if write.streamed is not None and request.epoch is not None:
             return self._commit_epoch(request, write.streamed, request.epoch)
         from icecomb.format.row_changes.write_target import WrittenChange
@@ -197,13 +199,15 @@ class Writes:
         table = self._catalogs.load_table(write.catalog, write.identifier)
         change = self._change(table, request)
         if change is None:
-            return Done()
+            return Committed({})
         schema = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
             table.commit(WrittenChange(change, schema))
-        return Done()
+        return _committed(table, change)
 
-    def _commit_epoch(self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch) -> Done:
+    def _commit_epoch(
+        self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch
+    ) -> Committed:
         write = request.write
         table = self._catalogs.load_table(write.catalog, write.identifier)
         check_same_table(table, write.uuid)
@@ -215,7 +219,8 @@ class Writes:
         except EpochThereError:
             # by an attempt whose files had other names
             self._delete(write.catalog, [file.path for file in request.files])
-        return Done()
+            return Committed({})
+        return _committed(table, change.change.producer)
 
     def abort_write(self, request: AbortWrite) -> Done:
         """See `AbortWrite`."""
@@ -302,6 +307,11 @@ class Writes:
             **write.summary,
             **Place.of(write).summary,
         }
+
+
+def _committed(table: Table, change: SnapshotProducer) -> Committed:
+    snapshot = table.metadata.snapshot_by_id(change.snapshot_id)
+    return Committed({} if snapshot is None else commit_metrics(snapshot.summary))
 
 
 @contextmanager

@@ -115,6 +115,7 @@ from icecomb.spark.planner.protocol.writes import (
     BeginWrite,
     CanDeleteWhere,
     CommitStaged,
+    Committed,
     CommitWrite,
     DataLocation,
     DeleteInstructions,
@@ -137,7 +138,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 29
+PROTOCOL: Final = 30
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -157,6 +158,7 @@ __all__ = [
     "ChangelogRange",
     "CommitStaged",
     "CommitWrite",
+    "Committed",
     "CreateNamespace",
     "CreateTable",
     "CreateTableLike",

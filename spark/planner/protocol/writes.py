@@ -384,7 +384,7 @@ class MergedRows(Message):
 
 @dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
-    """Commits a write; nothing is committed when nothing changes. Answer: `Done`.
+    """Commits a write; nothing is committed when nothing changes. Answer: `Committed`.
 
     Nor is an epoch that the table has already: the files are deleted then.
 
@@ -403,6 +403,17 @@ class CommitWrite(Unrepeatable):
     delta: Delta | None
     epoch: Epoch | None
     merged: MergedRows | None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Message):
+    """What a commit did.
+
+    Args:
+        metrics: What it changed, by Iceberg's names for Spark's UI; empty where nothing was.
+    """
+
+    metrics: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def test_a_write_says_where_and_how_and_a_commit_to_another_table_of_that_name_i
             planner.ask(
                 "begin_write", reference=table["reference"], operation="append", options=options
             )
-    assert planner.ask("commit_write", write=begun["write"], files=[]) == {}
+    assert planner.ask("commit_write", write=begun["write"], files=[]) == {"metrics": {}}
     counts = {"size": 1, "rows": 1, "split_offsets": [4], "columns": "[]"}
     file = {"path": "/x", "partition": [None, 0], **counts}
     other = begun["write"] | {"uuid": "00000000-0000-0000-0000-000000000000"}

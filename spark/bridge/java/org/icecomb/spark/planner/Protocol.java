@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 29;
+  static final int VERSION = 30;
 
   private Protocol() {}
 
@@ -361,6 +361,12 @@ public final class Protocol {
       Epoch epoch,
       MergedRows merged)
       implements Unrepeatable {}
+
+  public record Committed(Map<String, Long> metrics) {
+
+    /** Nothing was committed, or not yet. */
+    public static final Committed NOTHING = new Committed(Map.of());
+  }
 
   public record AbortWrite(JsonNode write, List<String> files) implements Repeatable {}
 

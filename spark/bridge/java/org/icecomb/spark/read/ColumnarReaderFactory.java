@@ -165,7 +165,7 @@ record ColumnarReaderFactory(
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-      return ScanMetric.of(splits, deletes + (current == null ? 0 : current.deletesApplied()));
+      return ScanMetrics.of(splits, deletes + (current == null ? 0 : current.deletesApplied()));
     }
 
     @Override

@@ -31,6 +31,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.SerializableConfiguration;
+import org.icecomb.spark.NamedMetric;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.convert.Schemas;
@@ -168,12 +169,12 @@ class IcecombScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ScanMetric.all();
+    return ScanMetrics.all();
   }
 
   @Override
   public synchronized CustomTaskMetric[] reportDriverMetrics() {
-    return plan == null ? new CustomTaskMetric[0] : ScanMetric.of(plan.metrics());
+    return plan == null ? new CustomTaskMetric[0] : NamedMetric.values(plan.metrics());
   }
 
   /** Whether a data file of the plan is read. */

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.Epoch;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
@@ -36,7 +36,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   }
 
   private EpochWrite(TableHandle table, WriteInstructions instructions, LogicalWriteInfo info) {
-    super(table, info.schema(), instructions, (write, finished) -> {});
+    super(table, info.schema(), instructions, (write, finished) -> Committed.NOTHING);
     this.table = table;
     this.checkpoint = Checkpoint.of(info.options());
   }
@@ -78,7 +78,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
         (write, finished) -> {
           Epoch epoch = new Epoch(epochId, checkpoint.plannedMs(epochId));
           CommitWrite request = new CommitWrite(write, finished.files(), null, null, epoch, null);
-          table.session().ask(catalog -> request, Done.class);
+          return table.session().ask(catalog -> request, Committed.class);
         });
   }
 

@@ -3,6 +3,7 @@ package org.icecomb.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -12,6 +13,8 @@ import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
@@ -20,12 +23,14 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
+import org.icecomb.spark.NamedMetric;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AbortWrite;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
@@ -40,6 +45,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
   private final Commit commit;
   private final FittedRows rows;
   private boolean commitUnknown;
+  private Map<String, Long> metrics = Map.of();
 
   /** Commits the files of a write. */
   @FunctionalInterface
@@ -48,7 +54,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     /**
      * @param write names the write to the planner
      */
-    void commit(JsonNode write, FinishedFiles finished);
+    Committed commit(JsonNode write, FinishedFiles finished);
   }
 
   /**
@@ -173,11 +179,21 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     // Only the planner's own refusal proves that the files are of no use.
     commitUnknown = true;
     try {
-      commit.commit(instructions.write(), finished);
+      metrics = commit.commit(instructions.write(), finished).metrics();
     } catch (PlannerException e) {
       commitUnknown = e.leavesCommitUnknown();
       throw SparkErrors.other(e);
     }
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return CommitMetrics.all();
+  }
+
+  /** What the commit changed; Spark 3.5 does not ask. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return NamedMetric.values(metrics);
   }
 
   @Override

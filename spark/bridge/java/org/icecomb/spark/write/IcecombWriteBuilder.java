@@ -13,7 +13,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Done;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /** Asks the planner how rows are to be written into a table. */
@@ -69,11 +69,11 @@ public class IcecombWriteBuilder implements WriteBuilder {
    *
    * @param write names the write to the planner
    */
-  protected void commit(JsonNode write, FinishedFiles finished) {
-    commit(new CommitWrite(write, finished.files(), null, null, null, null));
+  protected Committed commit(JsonNode write, FinishedFiles finished) {
+    return commit(new CommitWrite(write, finished.files(), null, null, null, null));
   }
 
-  final void commit(CommitWrite request) {
-    table.session().ask(catalog -> request, Done.class);
+  final Committed commit(CommitWrite request) {
+    return table.session().ask(catalog -> request, Committed.class);
   }
 }

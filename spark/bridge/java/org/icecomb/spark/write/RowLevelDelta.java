@@ -17,6 +17,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.Delta;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 import org.icecomb.spark.read.ChangedFiles;
@@ -113,14 +114,14 @@ public final class RowLevelDelta implements RowLevelOperation, SupportsDelta {
     }
 
     @Override
-    protected void commit(JsonNode write, FinishedFiles finished) {
+    protected Committed commit(JsonNode write, FinishedFiles finished) {
       Delta delta =
           new Delta(
               table.reference(),
               read == null ? null : read.fileConditions(),
               read == null ? List.of() : read.entries(finished.changed()),
               finished.deletes());
-      commit(new CommitWrite(write, finished.files(), null, delta, null, finished.merged()));
+      return commit(new CommitWrite(write, finished.files(), null, delta, null, finished.merged()));
     }
   }
 }

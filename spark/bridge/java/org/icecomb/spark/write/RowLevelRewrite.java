@@ -16,6 +16,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
+import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
@@ -89,10 +90,10 @@ public final class RowLevelRewrite implements RowLevelOperation {
 
     /** Which files were read is known only when they were. */
     @Override
-    protected void commit(JsonNode write, FinishedFiles finished) {
+    protected Committed commit(JsonNode write, FinishedFiles finished) {
       Replaced replaced =
           new Replaced(table.reference(), read.fileConditions(), read.replacedFiles());
-      commit(new CommitWrite(write, finished.files(), replaced, null, null, finished.merged()));
+      return commit(new CommitWrite(write, finished.files(), replaced, null, null, finished.merged()));
     }
   }
 }

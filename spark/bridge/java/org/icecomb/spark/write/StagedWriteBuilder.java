@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.TableHandle;
+import org.icecomb.spark.planner.Protocol.Committed;
 
 /** A write into a table that is still being made, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
@@ -39,8 +40,10 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
     return this;
   }
 
+  /** What the commit changes is known only when the table is made. */
   @Override
-  protected void commit(JsonNode write, FinishedFiles finished) {
+  protected Committed commit(JsonNode write, FinishedFiles finished) {
     keep.keep(write, finished.files(), finished.paths());
+    return Committed.NOTHING;
   }
 }

@@ -3,6 +3,8 @@ package org.icecomb.spark.write;
 import java.util.function.Supplier;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
@@ -45,6 +47,17 @@ final class TableWrite implements RequiresDistributionAndOrdering {
       chosen = statement.get();
     }
     return chosen;
+  }
+
+  /** Those of any write: the planner need not be asked. */
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return CommitMetrics.all();
+  }
+
+  /** As {@link IcecombWrite#reportDriverMetrics}. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return chosen == null ? new CustomTaskMetric[0] : chosen.reportDriverMetrics();
   }
 
   @Override

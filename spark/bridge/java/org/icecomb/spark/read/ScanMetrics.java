@@ -1,17 +1,12 @@
 package org.icecomb.spark.read;
 
-import java.util.Arrays;
 import java.util.Map;
 import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.icecomb.spark.NamedMetric;
 
-/**
- * A number that Spark's UI shows of a scan, by the name and in the words of Iceberg's.
- *
- * <p>Spark makes one without a name to add up what tasks said.
- */
-public final class ScanMetric extends CustomSumMetric {
+/** The numbers that Spark's UI shows of a scan. */
+final class ScanMetrics {
 
   private static final String SPLITS = "numSplits";
   private static final String DELETES = "numDeletes";
@@ -37,44 +32,15 @@ public final class ScanMetric extends CustomSumMetric {
     {"skippedDeleteFiles", "number of skipped delete files"},
   };
 
-  private final String name;
-  private final String description;
-
-  public ScanMetric() {
-    this("", "");
-  }
-
-  private ScanMetric(String name, String description) {
-    this.name = name;
-    this.description = description;
-  }
+  private ScanMetrics() {}
 
   /** Those of every scan. */
   static CustomMetric[] all() {
-    return Arrays.stream(ALL).map(each -> new ScanMetric(each[0], each[1])).toArray(CustomMetric[]::new);
-  }
-
-  /** What planning says. */
-  static CustomTaskMetric[] of(Map<String, Long> planning) {
-    return planning.entrySet().stream()
-        .map(each -> new Value(each.getKey(), each.getValue()))
-        .toArray(CustomTaskMetric[]::new);
+    return NamedMetric.all(ALL);
   }
 
   /** What a task says. */
   static CustomTaskMetric[] of(long splits, long deletes) {
-    return new CustomTaskMetric[] {new Value(SPLITS, splits), new Value(DELETES, deletes)};
-  }
-
-  private record Value(String name, long value) implements CustomTaskMetric {}
-
-  @Override
-  public String name() {
-    return name;
-  }
-
-  @Override
-  public String description() {
-    return description;
+    return NamedMetric.values(Map.of(SPLITS, splits, DELETES, deletes));
   }
 }

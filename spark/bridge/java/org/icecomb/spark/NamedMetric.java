@@ -1,0 +1,53 @@
+package org.icecomb.spark;
+
+import java.util.Arrays;
+import java.util.Map;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomSumMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+
+/**
+ * A number that Spark's UI shows of a scan or a write, by the name and in the words of Iceberg's.
+ *
+ * <p>Spark makes one without a name to add up what tasks said.
+ */
+public final class NamedMetric extends CustomSumMetric {
+
+  private final String name;
+  private final String description;
+
+  public NamedMetric() {
+    this("", "");
+  }
+
+  private NamedMetric(String name, String description) {
+    this.name = name;
+    this.description = description;
+  }
+
+  /**
+   * @param all each one's name and description
+   */
+  public static CustomMetric[] all(String[][] all) {
+    return Arrays.stream(all).map(each -> new NamedMetric(each[0], each[1])).toArray(CustomMetric[]::new);
+  }
+
+  /** What is known of some. */
+  public static CustomTaskMetric[] values(Map<String, Long> values) {
+    return values.entrySet().stream()
+        .map(each -> new Value(each.getKey(), each.getValue()))
+        .toArray(CustomTaskMetric[]::new);
+  }
+
+  private record Value(String name, long value) implements CustomTaskMetric {}
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String description() {
+    return description;
+  }
+}
