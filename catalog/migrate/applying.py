@@ -55,7 +55,12 @@ _HIVE_ONLY: Final = re.compile(
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
 """Table parameters that say something about the Hive table only."""
-_METADATA_FILE: Final = re.compile(r".*\.(metadata\.json|avro|json\.gz)")
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA_FILE: Final = re.compile(
+    rf".*/(?:\d+-{_UUID}(?:\.gz)?\.metadata\.json(?:\.gz)?"
+    rf"|snap--?\d+-\d+-{_UUID}\.avro|{_UUID}-m\d+\.avro)"
+)
+"""The names of what an attempt writes: files of Hive tables may be Avro, too."""
 
 
 class MigrationBlockedError(BlockedError, MigrationError):

@@ -18,6 +18,8 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition
+from icecomb.catalog.migrate.applying import Takeover
+from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
@@ -452,3 +454,22 @@ def test_a_cut_file_blocks_whatever_its_format(make_hive_table: Any) -> None:
             "unknown-format",
         }
         assert codes(migrate.plan(table.catalog, table.name))
+
+
+def test_an_attempt_that_is_given_up_takes_only_its_own_files_away(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table(COLUMNS, rows=rows_of(0), storage=AVRO, write=write_avro)
+    writers = table.folder / "metadata" / "000000_0.avro"
+    seen: list[set[str]] = []
+
+    def disturbed(*_: Any) -> None:
+        seen.append({path.name for path in writers.parent.iterdir()} - {writers.name})
+        write_avro(rows_of(1), writers)
+        raise CommitFailedError("changed", hint="again")
+
+    monkeypatch.setattr(Takeover, "_check_unchanged", disturbed)
+    with pytest.raises(MigrationError, match="lie in sub-folders"):
+        migrate.apply(table.catalog, table.name)
+    assert min(map(len, seen)) == 3, "a manifest, a list and the metadata"
+    assert [path.name for path in writers.parent.iterdir()] == [writers.name]
