@@ -170,6 +170,21 @@ def test_the_rows_of_a_source_that_varies_are_read_once(varying, target):
     assert found.keys() == set(range(20))
 
 
+def test_they_are_also_where_its_keys_are_asked_for_first(varying, target):
+    sql, source, readings = varying
+    sql("SET spark.sql.icecomb.mergeKeyFilter=always")
+    try:
+        text = MERGE.format(t=name_of(target), s=source)
+        assert "might_contain" in "".join(row[0] for row in sql(f"EXPLAIN {text}"))
+        sql(text)
+    finally:
+        sql("RESET spark.sql.icecomb.mergeKeyFilter")
+    found = values(target)
+    assert readings() == 1
+    assert {key for key, value in found.items() if value == "new"} == {0, 2}
+    assert found.keys() == set(range(20))
+
+
 @pytest.mark.parametrize("target", MODES[:1], indirect=True)
 def test_without_the_rule_a_source_that_varies_is_read_again(varying, target):
     sql, source, readings = varying

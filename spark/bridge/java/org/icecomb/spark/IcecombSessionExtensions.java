@@ -8,6 +8,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.icecomb.spark.functions.FilterFunctions;
+import org.icecomb.spark.source.KeyFilters;
 import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.ProcedureCalls;
 import org.icecomb.spark.statement.RefusedStatements;
@@ -50,6 +51,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
     SparkVersion.keepSources(extensions);
+    extensions.injectPlannerStrategy(KeyFilters::new);
     if (!SparkVersion.pushesFunctions()) {
       extensions.injectOptimizerRule(FilterFunctions::new);
     }

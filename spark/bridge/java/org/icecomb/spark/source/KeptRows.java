@@ -11,6 +11,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
@@ -40,6 +41,11 @@ final class KeptRows extends RDD<InternalRow> {
     super(context, CommandPlan.list(List.of()), ClassTag$.MODULE$.apply(InternalRow.class));
     this.source = source;
     this.schema = source.analyzed().schema();
+  }
+
+  /** What finds them, optimised; only where the statement is planned. */
+  LogicalPlan query() {
+    return source.optimizedPlan();
   }
 
   @Override

@@ -1,7 +1,6 @@
 package org.icecomb.spark.source;
 
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.expressions.Exists;
@@ -95,7 +94,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
 
   /** Rows that are only inserted, or that are looked up by no filter on files, are read once by Spark. */
   private static boolean readsAgain(MergeIntoTable merge) {
-    return setting().equals("always")
+    return Choice.of(SETTING) == Choice.ALWAYS
         || SQLConf.get().runtimeRowLevelOperationGroupFilterEnabled()
             && merge.notMatchedBySourceActions().isEmpty()
             && !merge.matchedActions().isEmpty();
@@ -154,23 +153,13 @@ public final class KeptSources extends Rule<LogicalPlan> {
     return plan instanceof UpdateTable ? "UPDATE" : "DELETE";
   }
 
-  private static String setting() {
-    String found = SQLConf.get().getConfString(SETTING, "auto").toLowerCase(Locale.ROOT);
-    if (!List.of("auto", "always", "never").contains(found)) {
-      throw SparkErrors.unsupported(
-          SETTING + " is " + found, "set it to auto, always or never, or unset it");
-    }
-    return found;
-  }
-
   private LogicalPlan once(
       LogicalPlan source, boolean exists, String statement, boolean ofCondition) {
-    String setting = setting();
     boolean keeps =
-        switch (setting) {
-          case "never" -> false;
-          case "always" -> !RepeatableRows.isKept(source);
-          default -> !RepeatableRows.isRepeatable(source);
+        switch (Choice.of(SETTING)) {
+          case NEVER -> false;
+          case ALWAYS -> !RepeatableRows.isKept(source);
+          case AUTO -> !RepeatableRows.isRepeatable(source);
         };
     if (!keeps) {
       return source;

@@ -48,6 +48,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.icecomb.spark.IcecombTable;
@@ -129,7 +130,9 @@ final class RepeatableRows {
         || leaf instanceof CTERelationRef
         || isKept(leaf)
         || leaf instanceof DataSourceV2Relation relation
-            && relation.table() instanceof IcecombTable;
+            && relation.table() instanceof IcecombTable
+        || leaf instanceof DataSourceV2ScanRelation scan
+            && scan.relation().table() instanceof IcecombTable;
   }
 
   /** Whether it needs something from the query around it, and cannot be executed alone. */
@@ -175,7 +178,7 @@ final class RepeatableRows {
     }
   }
 
-  private static boolean isRepeatable(Expression expression) {
+  static boolean isRepeatable(Expression expression) {
     if (!expression.deterministic()
         || expression instanceof UserDefinedExpression
         || expression instanceof ApplyFunctionExpression call

@@ -1,0 +1,176 @@
+package org.icecomb.spark.source;
+
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningExpression;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSubquery;
+import org.apache.spark.sql.catalyst.expressions.ListQuery;
+import org.apache.spark.sql.catalyst.optimizer.InjectRuntimeFilter$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.read.DeltaScan;
+import org.icecomb.spark.statement.CommandPlan;
+import scala.collection.JavaConverters;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Leaves out rows of the table that a MERGE, UPDATE or DELETE changes before they are joined with its
+ * source, where no row of the source has their keys: the join, which shuffles and sorts them, would find
+ * no use for them. Spark's own rule for that asks for tables of gigabytes and for a filter on the source.
+ *
+ * <p>It is done for the join that says which rows change (merge-on-read), and for the one that says which
+ * files or partitions have such rows; never for the join that writes files anew, which needs all their
+ * rows. The keys are read of the source once more, so it must find the same rows each time: those that
+ * {@link RepeatableRows} knows to, and those that {@link KeptSources} keeps.
+ *
+ * <p>A strategy sees statements when their tables have been asked for sizes, which no rule of an
+ * extension does.
+ */
+public final class KeyFilters extends SparkStrategy {
+
+  static final String SETTING = "spark.sql.icecomb.mergeKeyFilter";
+
+  /** Fewer rows are joined sooner than a query more is run. */
+  private static final double FEWEST_ROWS = 1_000_000;
+
+  /** Of a table whose every fourth row may match, too many come through. */
+  private static final double LARGEST_SHARE = 0.25;
+
+  /** Room for keys of which the number is not known. */
+  private static final double LARGEST_FILTER = 0.125;
+
+  /**
+   * @param session whose plans are looked at, as Spark makes its strategies; nothing is asked of it
+   */
+  public KeyFilters(SparkSession session) {}
+
+  @Override
+  public scala.collection.immutable.List<SparkPlan> apply(LogicalPlan plan) {
+    if (plan instanceof RowLevelWrite write
+        && write.originalTable() instanceof DataSourceV2Relation relation
+        && relation.table() instanceof IcecombTable) {
+      Choice choice = Choice.of(SETTING);
+      LogicalPlan query = choice == Choice.NEVER ? write.query() : filtered(write.query(), choice);
+      if (query != write.query()) {
+        return CommandPlan.list(List.of(planLater((LogicalPlan) write.withNewQuery(query))));
+      }
+    }
+    return CommandPlan.list(List.of());
+  }
+
+  private static LogicalPlan filtered(LogicalPlan plan, Choice choice) {
+    LogicalPlan inside =
+        plan.mapChildren(
+            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
+              @Override
+              public LogicalPlan apply(LogicalPlan child) {
+                return filtered(child, choice);
+              }
+            });
+    if (inside instanceof Filter filter) {
+      Expression condition = withQuestionsFiltered(filter.condition(), choice);
+      return condition == filter.condition() ? filter : new Filter(condition, filter.child());
+    }
+    return inside instanceof Join join && scan(join.left()) instanceof DeltaScan
+        ? filtered(join, choice)
+        : inside;
+  }
+
+  /** Of a condition on a table, with the queries by which Spark asks where rows change. */
+  private static Expression withQuestionsFiltered(Expression condition, Choice choice) {
+    return condition.transformDown(
+        new AbstractPartialFunction<Expression, Expression>() {
+          @Override
+          public boolean isDefinedAt(Expression part) {
+            return part instanceof DynamicPruningExpression pruning
+                && pruning.child() instanceof InSubquery;
+          }
+
+          @Override
+          public Expression apply(Expression part) {
+            InSubquery question = (InSubquery) ((DynamicPruningExpression) part).child();
+            ListQuery asked = question.query();
+            LogicalPlan filtered = questionFiltered(asked.plan(), choice);
+            return filtered == asked.plan()
+                ? part
+                : new DynamicPruningExpression(
+                    new InSubquery(question.values(), asked.withNewPlan(filtered)));
+          }
+        });
+  }
+
+  private static LogicalPlan questionFiltered(LogicalPlan plan, Choice choice) {
+    if (plan instanceof Join join) {
+      return join.joinType() == LeftSemi$.MODULE$ ? filtered(join, choice) : join;
+    }
+    return JavaConverters.seqAsJavaList(plan.children()).size() == 1
+        ? plan.mapChildren(
+            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
+              @Override
+              public LogicalPlan apply(LogicalPlan child) {
+                return questionFiltered(child, choice);
+              }
+            })
+        : plan;
+  }
+
+  /** Spark has the table on the left, and a row of it that matches nothing is of no use to these joins. */
+  private static Join filtered(Join join, Choice choice) {
+    LogicalPlan table = join.left();
+    LogicalPlan source = join.right();
+    KeyFilter filter = KeyFilter.of(join);
+    if (filter == null
+        || !InjectRuntimeFilter$.MODULE$.canPruneLeft(join.joinType())
+        || scan(table) == null
+        || !RepeatableRows.isRepeatable(source)) {
+      return join;
+    }
+    double rows = RowEstimate.of(table).most();
+    RowEstimate keys = RowEstimate.of(source);
+    if (choice == Choice.AUTO
+        && (rows < FEWEST_ROWS || keys.likely() > rows * LARGEST_SHARE || isBroadcast(join))) {
+      return join;
+    }
+    LogicalPlan left = filter.over(table, source, Math.min(keys.most(), rows * LARGEST_FILTER));
+    return (Join) join.withNewChildren(CommandPlan.list(List.of(left, source)));
+  }
+
+  /** Whether Spark is likely to look up the rows of one side in those of the other, as they are. */
+  private static boolean isBroadcast(Join join) {
+    InjectRuntimeFilter$ spark = InjectRuntimeFilter$.MODULE$;
+    JoinType type = join.joinType();
+    return type != LeftSemi$.MODULE$
+            && !spark.hintToNotBroadcastAndReplicateLeft(join.hint())
+            && spark.canBroadcastBySize(join.left(), SQLConf.get())
+        || type != RightOuter$.MODULE$
+            && !spark.hintToNotBroadcastAndReplicateRight(join.hint())
+            && spark.canBroadcastBySize(join.right(), SQLConf.get());
+  }
+
+  /** What a side reads and does nothing else with, or null; null also if it has a filter already. */
+  private static Scan scan(LogicalPlan side) {
+    LogicalPlan plan = side;
+    while (plan instanceof Project || plan instanceof Filter) {
+      if (plan instanceof Filter filter && KeyFilter.isIn(filter.condition())) {
+        return null;
+      }
+      plan = JavaConverters.seqAsJavaList(plan.children()).get(0);
+    }
+    return plan instanceof DataSourceV2ScanRelation found ? found.scan() : null;
+  }
+}
