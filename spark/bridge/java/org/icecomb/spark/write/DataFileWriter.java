@@ -34,6 +34,11 @@ final class DataFileWriter {
     this.floating = new FloatingColumns(settings.schema(), settings.metrics());
   }
 
+  /** The partition that its rows are of. */
+  PartitionKey key() {
+    return key;
+  }
+
   void write(InternalRow row) throws IOException {
     writer.write(row);
     floating.add(row);

@@ -56,7 +56,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
     public void write(InternalRow row) throws IOException {
       PartitionKey key = PartitionKey.of(settings.partition(), row);
       if (!key.equals(currentKey)) {
-        turnTo(key.copy());
+        turnTo(key);
       }
       current.write(row);
       if (current.isFull()) {
@@ -65,13 +65,14 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
       }
     }
 
-    private void turnTo(PartitionKey key) throws IOException {
+    /** To the partition of a row; its key is copied only where it is kept. */
+    private void turnTo(PartitionKey ofRow) throws IOException {
       if (currentKey != null && !settings.fanout()) {
         finish(currentKey);
       }
-      currentKey = key;
-      current = open.get(key);
+      current = open.get(ofRow);
       if (current == null) {
+        PartitionKey key = ofRow.copy();
         FileSettings files = settings.files();
         String name =
             String.format(
@@ -83,6 +84,7 @@ record DataFileWriterFactory(Broadcast<SerializableConfiguration> hadoop, WriteS
         current = new DataFileWriter(conf, files, path, location, key);
         open.put(key, current);
       }
+      currentKey = current.key();
     }
 
     private void finish(PartitionKey key) throws IOException {
