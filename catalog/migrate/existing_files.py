@@ -7,7 +7,12 @@ from typing import Any
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.source import null_name, partition_name
+from icecomb.catalog.migrate.source import (
+    null_name,
+    orc_by_position,
+    parquet_by_position,
+    partition_name,
+)
 from icecomb.catalog.migrate.source_files import Place, list_places
 from icecomb.catalog.progress import SILENT
 from icecomb.format.errors import ValidationError
@@ -70,6 +75,11 @@ def files_of_hive_table(
         raise ValidationError(
             f"The rows of {name} are not simply in files: it is a view, transactional, or kept "
             "elsewhere",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    if orc_by_position(source) or parquet_by_position(source):
+        raise ValidationError(
+            f"Hive finds the columns of {name} by position, whatever their names in its files",
             hint="INSERT INTO ... SELECT copies its rows",
         )
     places: list[Place] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.mapping import mapping_of
@@ -53,9 +53,6 @@ from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_ACID: Final = frozenset(("operation", "bucket", "rowId", "row"))
-"""Columns of files of transactional tables (Hive, OrcRecordUpdater)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +159,6 @@ class _Comparison:
         """What Hive does not read by names, ignoring case, as Iceberg's readers will."""
         names = self.tail.schema.names
         kind = self.tail.file_format
-        if kind is FileFormat.ORC and _ACID.issubset(names):
-            self._problem("acid-file", "it holds changes of a transactional table, not rows", "")
         if kind is FileFormat.ORC and positions is not None and not self.tail.numbered:
             pairs = zip(names, positions, strict=False)
             for number, (found, wanted) in enumerate(pairs, 1):

@@ -10,7 +10,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.copy_statement import copy_remedy
-from icecomb.catalog.migrate.source import format_of
+from icecomb.catalog.migrate.source import format_of, parquet_by_position
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.rows.described_file import FileProblem
 
@@ -106,7 +106,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         )
     if not table.storage.location:
         yield blocker("no-location", "it has no folder", "give the table a location in Hive")
-    if parameters.get("parquet.column.index.access", "").lower() == "true":
+    if parquet_by_position(table):
         yield blocker(
             "by-position",
             "its columns are found by position, not by name (parquet.column.index.access)",

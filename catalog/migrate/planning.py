@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from icecomb.catalog.finding import blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
@@ -27,6 +26,7 @@ from icecomb.catalog.migrate.obstacle import (
 from icecomb.catalog.migrate.partition_finding import PartitionNotes, outside_findings
 from icecomb.catalog.migrate.source import (
     format_of,
+    orc_by_position,
     partition_name,
     partition_place,
     table_place,
@@ -40,8 +40,6 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
-
-_POSITIONAL: Final = "orc.force.positional.evolution"
 
 
 def plan_source(
@@ -275,7 +273,7 @@ class _Survey:
                 self._findings += avro_findings(self._converted, declared)
             except ValidationError as error:
                 self._block("avro-schema", error.message, error.hint or "")
-        positional = table.parameters.get(_POSITIONAL, "").lower() == "true"
+        positional = orc_by_position(table)
         return FooterReader(
             self._io,
             self._converted.schema,

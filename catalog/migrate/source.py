@@ -57,6 +57,18 @@ def partition_name(table: HiveTable, partition: HivePartition) -> str:
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
 
+def orc_by_position(table: HiveTable) -> bool:
+    """Whether Hive finds the columns of the table's ORC files by position."""
+    said = {**table.storage.serde_parameters, **table.parameters}
+    return said.get("orc.force.positional.evolution", "").lower() == "true"
+
+
+def parquet_by_position(table: HiveTable) -> bool:
+    """The same of its Parquet files."""
+    said = {**table.storage.serde_parameters, **table.parameters}
+    return said.get("parquet.column.index.access", "").lower() == "true"
+
+
 def format_of(input_format: str | None) -> FileFormat | None:
     """What Hive takes files of this input format for; None for what Iceberg does not have."""
     name = (input_format or "").rpartition(".")[2].lower()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
 
+ACID: Final = "acid-file"
 ENCRYPTED: Final = "encrypted-file"
 NUMBERED: Final = "numbered-columns"
 OLD_DATES: Final = "old-dates"
@@ -42,10 +43,13 @@ UNKNOWN_FORMAT: Final = "unknown-format"
 VALUES: Final = "type-differs"
 _FORMATS: Final = {b"ORC": FileFormat.ORC, b"Obj": FileFormat.AVRO, b"PAR": FileFormat.PARQUET}
 """Formats by how their files begin: files of Hive have no suffix that would tell."""
+_ACID_COLUMNS: Final = frozenset(("operation", "bucket", "rowId", "row"))
+"""Columns of ORC files of Hive's transactional tables (OrcRecordUpdater)."""
 _PARQUET: Final = b"PAR1"
 _PARQUET_ENCRYPTED: Final = b"PARE"
 _REMEDIES: Final = {
     **REMEDIES,
+    ACID: "Append the rows of its table instead, read by Hive.",
     NUMBERED: "Rewrite it with Hive 2 or later, or with Spark; or append its rows.",
     OLD_DATES: "Append its rows instead, read by the engine that wrote it.",
     VALUES: "Append its rows instead, cast to the table's columns.",
@@ -221,6 +225,10 @@ class FileDescriber:
         if tail.numbered:
             text = "its columns have numbers for names (_col0, ...), as Hive before version 2 wrote"
             problems.append(FileProblem(NUMBERED, text))
+        if tail.file_format is FileFormat.ORC and _ACID_COLUMNS.issubset(tail.schema.names):
+            problems.append(
+                FileProblem(ACID, "it holds changes of a transactional table, not rows")
+            )
         found = self._check.problems(fields, tail.parquet_schema, tail.file_format)
         for problem in () if problems else found:
             if problem.code == UNKNOWN:

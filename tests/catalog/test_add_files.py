@@ -343,6 +343,15 @@ def test_columns_of_one_name_are_refused(new_table, tmp_path, kind, names, messa
     assert table.refresh().current_snapshot() is None
 
 
+def test_changes_of_a_transactional_table_are_no_rows(new_table, tmp_path):
+    names = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction"]
+    rows = pa.table({**{name: [0] for name in names}, "row": [{"id": 1}]})
+    table = new_table()
+    with pytest.raises(SchemaError, match="changes of a transactional table"):
+        table.add_files([other_file(tmp_path / "bucket_00000", "orc", rows)])
+    assert table.refresh().current_snapshot() is None
+
+
 def test_fields_of_one_name_inside_a_column_are_refused(new_table, tmp_path):
     table = new_table(schema=NESTED)
     kind = pa.struct([("x", pa.int64()), ("X", pa.int64())])
