@@ -194,7 +194,7 @@ def apply(
 
     catalog = application.metastore()
     choices = migration.Choices(timestamp, time_zone, accept)
-    names = _names(tables, everything=everything)
+    names = _names(tables, everything=everything, changing=True)
     if location is not None and target is None:
         raise click.UsageError("--location is the folder of the table that --as makes")
     if dry_run:
@@ -322,7 +322,7 @@ def revert(
     from icecomb.catalog.migrate.reverting import RevertBlockedError
 
     catalog = application.metastore()
-    names = _names(tables, everything=everything)
+    names = _names(tables, everything=everything, changing=True)
     chosen = select(catalog.client, names, partial(has_way_back, catalog))
     options: dict[str, Any] = {"dry_run": not yes, "allow_data_loss": allow_data_loss}
     if chosen.many:
@@ -369,7 +369,9 @@ def finalize(
     Patterns mean tables that a migration made.
     """
     catalog = application.metastore()
-    chosen = select(catalog.client, _names(tables, everything=everything), was_migrated)
+    chosen = select(
+        catalog.client, _names(tables, everything=everything, changing=True), was_migrated
+    )
 
     def work(place: tuple[str, str]) -> Result:
         migration.finalize(catalog, place, dry_run=not yes)
@@ -433,7 +435,12 @@ def _run(
     return show_outcomes(application, outcomes)
 
 
-def _names(tables: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+def _names(tables: tuple[str, ...], *, everything: bool, changing: bool = False) -> tuple[str, ...]:
     if bool(tables) == everything:
         raise click.UsageError("name tables, patterns (DB.*) or databases, or give --all")
+    # Whoever forgot the table's name must not change all of its database.
+    if changing and (short := [name for name in tables if "." not in name]):
+        raise click.UsageError(
+            f"{short[0]} is no table: {short[0]}.* means all tables of that database"
+        )
     return (ALL,) if everything else tables

@@ -228,3 +228,17 @@ def test_a_pattern_for_tables_of_a_migration_leaves_others_alone(
     assert run("status", f"made.{prefix}*")[1][hive.name]["detail"] == "never migrated by icecomb"
     with pytest.raises(NoSuchTableError):
         migrate.status(hive.catalog, "made.gone")
+
+
+def test_a_database_by_its_bare_name_is_only_looked_at(
+    make_hive_table: Any, run: Any, prefix: str
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), prefix=prefix)
+    before = table.state
+    for command in ("apply", "revert", "finalize"):
+        code, found, err = run(command, "made")
+        assert (code, found) == (2, {})
+        assert "made is no table: made.* means all tables of that database" in err
+        assert run(command)[0] == run(command, table.name, "--all")[0] == 2
+    assert table.state == before
+    assert table.name in run("status", "made")[1]
