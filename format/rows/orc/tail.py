@@ -2,9 +2,9 @@
 
 pyarrow reads a stripe by its number but does not say where it lies nor what is in it. What it
 hands out is the footer as a protocol buffer message, of which the few fields needed are read here.
-Statistics that cannot be trusted are not used: text by writers before HIVE-8732, floating numbers
-where a NaN may be among them, timestamps nearer than a day, because writers disagree on the zone
-they are in.
+Statistics that cannot be trusted are not used: all of writers that counted no values, text by
+writers before HIVE-8732, floating numbers where a NaN may be among them, timestamps nearer than a
+day, because writers disagree on the zone they are in.
 """
 
 from __future__ import annotations
@@ -124,11 +124,14 @@ class OrcTail:
         """
         if not self._statistics or column >= len(self._statistics[stripe]):
             return None
+        rows, statistics = self.stripes[stripe].rows, self._statistics[stripe]
         try:
-            known = _message(self._statistics[stripe][column])
+            if not _are_counted(statistics, rows):
+                return None
+            known = _message(statistics[column])
         except ValueError:
             return None
-        return self._column(self.stripes[stripe].rows, known, column, kind)
+        return self._column(rows, known, column, kind)
 
     def total(self, column: int, kind: IcebergType) -> tuple[int | None, ChunkStatistics | None]:
         """The bytes that a column has on disk, and what is known about it in the whole file.
@@ -144,7 +147,10 @@ class OrcTail:
             return None, None
         try:
             known = _message(self._totals[column])
-            return _number(known, 11) or None, self._column(self.rows, known, column, kind)
+            size = _number(known, 11) or None
+            if not _are_counted(self._totals, self.rows):
+                return size, None
+            return size, self._column(self.rows, known, column, kind)
         except ValueError:
             return None, None
 
@@ -194,6 +200,15 @@ class OrcTail:
             at += 3 + (header >> 1)
             parts.append(chunk if header & 1 else _unpacked(codec, chunk))
         return b"".join(parts)
+
+
+def _are_counted(statistics: Sequence[bytes], rows: int) -> bool:
+    """Whether values were counted at all, as those of the row itself say.
+
+    A Java writer without row indexes (`orc.create.index`, `orc.row.index.stride`) counts none: all
+    columns look as if they had only nulls.
+    """
+    return _number(_message(statistics[0]), 1) == rows
 
 
 def _unpacked(codec: int, chunk: bytes) -> bytes:

@@ -16,7 +16,8 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -49,8 +50,9 @@ import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegralType;
 import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.functions.BoundFunction;
 import scala.collection.JavaConverters;
@@ -90,8 +92,6 @@ final class RepeatableRows {
       Set.of(
           "Count",
           "CountIf",
-          "Min",
-          "Max",
           "BoolAnd",
           "BoolOr",
           "BitAndAgg",
@@ -99,6 +99,9 @@ final class RepeatableRows {
           "BitXorAgg",
           "Rank",
           "DenseRank");
+
+  /** Decimals of so many digits cannot overflow 38 digits with any number of rows there is. */
+  private static final int LARGEST_ADDED = 28;
 
   private RepeatableRows() {}
 
@@ -206,12 +209,27 @@ final class RepeatableRows {
   }
 
   private static boolean isRepeatable(AggregateFunction function) {
-    if (function instanceof Sum || function instanceof Average) {
-      // sums of floating-point numbers depend on their order
-      return JavaConverters.seqAsJavaList(function.children()).stream()
-          .noneMatch(each -> each.dataType() instanceof FloatType || each.dataType() instanceof DoubleType);
+    List<DataType> types =
+        JavaConverters.seqAsJavaList(function.children()).stream().map(Expression::dataType).toList();
+    if (function instanceof Sum) {
+      return types.stream().allMatch(RepeatableRows::isAddedExactly);
+    }
+    if (function instanceof Max || function instanceof Min) {
+      // 0.0 and -0.0 are equal: either may be found
+      return types.stream()
+          .noneMatch(each -> each.sql().contains("FLOAT") || each.sql().contains("DOUBLE"));
     }
     return AGGREGATES.contains(function.getClass().getSimpleName());
+  }
+
+  /**
+   * Whether a sum does not depend on the order of what is added: that of floating-point numbers does, and
+   * whether one of large decimals overflows. Averages do, too: Spark adds up whole numbers and small
+   * decimals as floating-point numbers for them.
+   */
+  private static boolean isAddedExactly(DataType type) {
+    return type instanceof IntegralType
+        || type instanceof DecimalType decimal && decimal.precision() <= LARGEST_ADDED;
   }
 
   private static boolean isKnown(Invoke call) {

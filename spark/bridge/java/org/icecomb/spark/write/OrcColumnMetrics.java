@@ -33,7 +33,9 @@ final class OrcColumnMetrics {
   static ArrayNode toJson(
       TypeDescription schema, ColumnStatistics[] statistics, long rows, Map<String, String> modes) {
     ArrayNode columns = Json.array();
-    addColumns(columns, schema, statistics, rows, modes);
+    // a writer without row indexes counts no values, not even rows
+    boolean counted = statistics[schema.getId()].getNumberOfValues() == rows;
+    addColumns(columns, schema, statistics, rows, counted ? modes : Map.of());
     return columns;
   }
 
