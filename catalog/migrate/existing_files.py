@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.source import (
     null_name,
     orc_by_position,
     parquet_by_position,
     partition_name,
+    table_place,
 )
-from icecomb.catalog.migrate.source_files import Place, list_places
+from icecomb.catalog.migrate.source_files import Place, list_places, shared_folders
 from icecomb.catalog.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
@@ -77,32 +78,20 @@ def files_of_hive_table(
             "elsewhere",
             hint="INSERT INTO ... SELECT copies its rows",
         )
-    if orc_by_position(source) or parquet_by_position(source):
-        raise ValidationError(
-            f"Hive finds the columns of {name} by position, whatever their names in its files",
-            hint="INSERT INTO ... SELECT copies its rows",
-        )
-    places: list[Place] = []
-    values: dict[str, Mapping[str, Any]] = {}
+    if _by_position(source):
+        raise _positions(name)
     if source.partition_keys:
-        for partition in workplace.partitions(source):
-            given = _given(source, partition.values)
-            if _matches(schema, given, wanted, name):
-                label, location = partition_name(source, partition), partition.storage.location
-                places.append(Place(label, location or "", ()))
-                values[label] = given
-        if wanted and not places:
-            raise _no_partition(name, wanted)
+        places, values = _partitions(workplace, source, schema, wanted)
     elif wanted:
         raise ValidationError(
             f"{name} is not partitioned: there is nothing to choose among partitions",
             hint="take all of its files",
         )
     else:
-        places.append(Place("", source.storage.location or "", ()))
-        values[""] = {}
+        places, values = [table_place(source)], [{}]
     files: dict[str, Mapping[str, Any]] = {}
-    for found in list_places(workplace.io, places, SILENT):
+    listed = list_places(workplace.io, places, SILENT)
+    for found, given in zip(listed, values, strict=True):
         where = found.place.location
         if not found.exists:
             raise ValidationError(
@@ -114,8 +103,59 @@ def files_of_hive_table(
                 "differ whether it counts",
                 hint="move such files up or away",
             )
-        files.update((status.location, values[found.place.name]) for status in found.files)
+        files.update((status.location, given) for status in found.files)
     return files
+
+
+def _partitions(
+    workplace: Workplace, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
+) -> tuple[list[Place], list[Mapping[str, Any]]]:
+    """The folders of the partitions that are meant, and the values of each.
+
+    Raises:
+        ValidationError: None is meant, or of one Hive finds the columns by position, or it has no
+            folder, or shares it with another one.
+    """
+    name = source.full_name
+    every: list[Place] = []
+    values: list[Mapping[str, Any]] = []
+    positional: list[bool] = []
+    for partition in workplace.partitions(source):
+        every.append(Place(partition_name(source, partition), partition.storage.location or "", ()))
+        values.append(_given(source, partition.values))
+        positional.append(_by_position(partition))
+    meant = [at for at, given in enumerate(values) if _matches(schema, given, wanted, name)]
+    if wanted and not meant:
+        raise _no_partition(name, wanted)
+    if ordered := [every[at].name for at in meant if positional[at]]:
+        raise _positions(f"partition {ordered[0]} of {name}")
+    if homeless := [every[at].name for at in meant if not every[at].location]:
+        raise ValidationError(
+            f"The metastore has no folder of partition {homeless[0]} of {name}",
+            hint="ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop it there",
+        )
+    # One that is not meant counts, too: taken in later, its file would be there already.
+    chosen = set(meant)
+    shared = shared_folders(workplace.io, [place.location for place in every])
+    for one, other in shared:
+        if not chosen.isdisjoint((one, other)):
+            raise ValidationError(
+                f"Partitions {every[one].name} and {every[other].name} of {name} share the folder "
+                f"{every[one].location}: Hive shows its rows in both, a file would be in one",
+                hint="INSERT INTO ... SELECT copies the rows, or drop one of them in Hive",
+            )
+    return [every[at] for at in meant], [values[at] for at in meant]
+
+
+def _by_position(entry: HiveTable | HivePartition) -> bool:
+    return orc_by_position(entry) or parquet_by_position(entry)
+
+
+def _positions(what: str) -> ValidationError:
+    return ValidationError(
+        f"Hive finds the columns of {what} by position, whatever their names in its files",
+        hint="INSERT INTO ... SELECT copies its rows",
+    )
 
 
 def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:

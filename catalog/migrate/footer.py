@@ -80,7 +80,7 @@ class FooterReader:
         io: reads the files.
         schema: the table's schema to be.
         properties: the table's properties to be, which say what metrics are kept.
-        positions: the columns in Hive's order, where Hive finds those of ORC files by it.
+        positions: the columns in Hive's order, by which it finds those of some ORC files.
         avro: how Hive reads Avro files; None where by name, ignoring case.
     """
 
@@ -89,7 +89,7 @@ class FooterReader:
         io: FileIO,
         schema: Schema,
         properties: Mapping[str, str],
-        positions: Sequence[str] | None = None,
+        positions: Sequence[str] = (),
         avro: AvroSchema | None = None,
     ) -> None:
         self._schema = schema
@@ -99,13 +99,21 @@ class FooterReader:
         self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
-    def read(self, status: FileStatus, spec: PartitionSpec, partition: tuple[Any, ...]) -> Footer:
+    def read(
+        self,
+        status: FileStatus,
+        spec: PartitionSpec,
+        partition: tuple[Any, ...],
+        *,
+        positional: bool = False,
+    ) -> Footer:
         """Read one file's tail, compare it with the schema, and take its metrics.
 
         Args:
             status: the file.
             spec: the table's partition spec to be, identity on each partition column.
             partition: the values of the file's partition.
+            positional: whether Hive finds the columns by position, if it is an ORC file.
         """
         location = status.location
         try:
@@ -117,7 +125,7 @@ class FooterReader:
             text = str(error).splitlines()[0]
             return Footer(None, {}, (FileProblem("unreadable-file", text),))
         comparison = _Comparison(tail)
-        comparison.rules(self._positions, self._avro)
+        comparison.rules(self._positions if positional else None, self._avro)
         comparison.struct(self._schema.as_struct().fields, list(tail.schema), "")
         last = self._last
         if last is None or last[0] != comparison.spellings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from icecomb.catalog.finding import Finding, blocker, note, warning
@@ -107,11 +107,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
     if not table.storage.location:
         yield blocker("no-location", "it has no folder", "give the table a location in Hive")
     if parquet_by_position(table):
-        yield blocker(
-            "by-position",
-            "its columns are found by position, not by name (parquet.column.index.access)",
-            "rewrite the files with the right column names",
-        )
+        yield parquet_positions(())
     recorded = parameters.get(_SPARK_BUCKETS, "")
     buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
     if buckets > 0 and "bucketing" not in choices.accept:
@@ -123,6 +119,21 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         )
     elif buckets > 0:
         yield warning("bucketed", "its Hive bucketing will be lost", "accepted")
+
+
+def parquet_positions(partitions: Sequence[str]) -> Finding:
+    """The finding that Hive finds columns of Parquet files by position.
+
+    Args:
+        partitions: The names of those whose entries say so; none where it is the table's.
+    """
+    whose = f"{len(partitions)} partitions have columns that" if partitions else "its columns"
+    return blocker(
+        "by-position",
+        f"{whose} are found by position, not by name (parquet.column.index.access)",
+        "rewrite the files with the right column names",
+        tuple(partitions),
+    )
 
 
 def schema_findings(converted: SourceSchema) -> Iterable[Finding]:

@@ -1,17 +1,19 @@
-"""What a Hive table's partitions have that differs from the table or among them."""
+"""What a Hive table's partitions have that differs from the table or among them, or blocks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from icecomb.catalog.finding import Finding, note, warning
+from icecomb.catalog.finding import Finding, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
 from icecomb.catalog.migrate.entry_finding import COLUMN_STATISTICS, lost_statistics
+from icecomb.catalog.migrate.obstacle import parquet_positions
+from icecomb.catalog.migrate.source import parquet_by_position
 
 
 class PartitionNotes:
-    """What is noticed while partitions go by; only what differs is kept.
+    """What is noticed of their entries while partitions go by; only what differs is kept.
 
     Args:
         table: The Hive table.
@@ -19,9 +21,12 @@ class PartitionNotes:
 
     def __init__(self, table: HiveTable) -> None:
         self._columns = _plain(table.storage.columns)
+        self._by_position = parquet_by_position(table)
         self._formats: Counter[str] = Counter()
         self._schemas: list[str] = []
         self._analyzed: list[str] = []
+        self._positions: list[str] = []
+        self._homeless: list[str] = []
 
     def look(self, name: str, partition: HivePartition) -> None:
         """Take notice of one partition."""
@@ -31,15 +36,29 @@ class PartitionNotes:
             self._schemas.append(name)
         if COLUMN_STATISTICS in partition.parameters.get("COLUMN_STATS_ACCURATE", ""):
             self._analyzed.append(name)
+        if parquet_by_position(partition) and not self._by_position:
+            self._positions.append(name)
+        if not storage.location:
+            self._homeless.append(name)
 
     def findings(self) -> Iterable[Finding]:
         """What was noticed."""
+        if self._homeless:
+            yield blocker(
+                "partition-location",
+                f"{len(self._homeless)} partitions have no folder in the metastore",
+                "ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop them there",
+                tuple(self._homeless),
+            )
+        if self._positions:
+            yield parquet_positions(self._positions)
         if len(self._formats) > 1:
             counted = tuple(f"{count:,} {kind}" for kind, count in self._formats.most_common())
             yield note(
                 "mixed-formats",
                 f"its partitions are of {len(counted)} file formats: {', '.join(counted)}",
-                "each file is taken over as what it is; new files get the table's format",
+                "each file is taken over as what it is; new files are Parquet unless the table's "
+                "write.format.default says otherwise",
                 counted,
             )
         if self._schemas:

@@ -31,7 +31,13 @@ from icecomb.catalog.migrate.source import (
     partition_place,
     table_place,
 )
-from icecomb.catalog.migrate.source_files import Place, PlaceFiles, list_places
+from icecomb.catalog.migrate.source_files import (
+    Place,
+    PlaceFiles,
+    list_places,
+    plain_folders,
+    shared_folders,
+)
 from icecomb.catalog.migrate.source_schema import source_schema
 from icecomb.catalog.progress import SILENT, THREADS, Progress, each
 from icecomb.format.errors import IcecombError, ValidationError
@@ -39,7 +45,6 @@ from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
-from icecomb.format.storage.location import plain_texts
 
 
 def plan_source(
@@ -85,7 +90,8 @@ class _Survey:
         self._progress = progress
         self._threads = threads
         self._found: tuple[PlaceFiles, ...] = ()
-        self._foreign: set[str] = set()  # names of partitions whose files are not read
+        self._foreign: set[Place] = set()  # partitions whose files are not read
+        self._positional: set[Place] = set()  # partitions whose entries ask for positions in ORC
         self._converted = source_schema(table, choices.timestamp)
         self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
 
@@ -128,17 +134,21 @@ class _Survey:
         seen = PartitionNotes(table)
         for partition in partitions:
             name, kind = partition_name(table, partition), partition.storage.input_format
-            place = Place(name, partition.storage.location or "", ())
             seen.look(name, partition)
-            if format_of(kind) is None:
-                formats.append(f"{name} ({kind})")
-                self._foreign.add(place.name)
+            if not partition.storage.location:
+                continue  # which is a finding
+            place = Place(name, partition.storage.location, ())
             if typed:
                 try:
                     zone = self._choices.time_zone
                     place = partition_place(table, partition, self._converted, zone)
                 except ValidationError as error:
                     wrong.append(f"{name}: {error.message}")
+            if format_of(kind) is None:
+                formats.append(f"{name} ({kind})")
+                self._foreign.add(place)
+            if orc_by_position(partition):
+                self._positional.add(place)
             places.append(place)
         self._findings += seen.findings()
         self._findings += outside_findings(_inside(self._io, table.storage.location or "", places))
@@ -156,12 +166,12 @@ class _Survey:
                 "drop these partitions in Hive, or change the type of the partition column there",
                 wrong,
             )
-        if shared := _sharing(self._io, places):
+        if shared := shared_folders(self._io, [place.location for place in places]):
             self._block(
                 "shared-folder",
                 f"{len(shared)} pairs of partitions share a folder: its rows would be in both",
                 "drop one partition of each pair",
-                shared,
+                [f"{places[one].name} and {places[other].name}" for one, other in shared],
             )
         return places
 
@@ -177,7 +187,7 @@ class _Survey:
         elif missing:
             text = f"partitions without a folder, left out: {len(missing)}"
             self._findings.append(warning("missing-folder", text, "accepted", tuple(missing)))
-        roots = {*_plain_folders(self._io, (place.location for place in places))}
+        roots = {*plain_folders(self._io, (place.location for place in places))}
         nested = {found.place: _of_no_other(self._io, found, roots) for found in listed}
         deep = [status.location for some in nested.values() for status in some]
         if self._has({"transactional"}):
@@ -223,20 +233,22 @@ class _Survey:
     ) -> tuple[list[SourceFile], float | None]:
         """The files with their footers, and about how many seconds reading all of them takes."""
         spec, reader = self._converted.spec, self._footer_reader()
+        every = orc_by_position(self._table)
         step = -(-len(files) // most) if most else len(files) + 1
         # The files of a format that is not taken over have a finding already.
         readable = not self._has({"format", "transactional"})
         chosen = [
             at
             for at in (range(0, len(files), step) if most and readable else ())
-            if files[at].place.name not in self._foreign
+            if files[at].place not in self._foreign
         ]
 
         def read(at: int) -> Footer:
             # A partition whose values are wrong has none that a file could contradict.
             status, values = files[at].status, files[at].place.values
             known = spec if len(values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
-            return reader.read(status, known, values)
+            positional = every or files[at].place in self._positional
+            return reader.read(status, known, values, positional=positional)
 
         started = time.monotonic()
         found = list(files)
@@ -273,12 +285,11 @@ class _Survey:
                 self._findings += avro_findings(self._converted, declared)
             except ValidationError as error:
                 self._block("avro-schema", error.message, error.hint or "")
-        positional = orc_by_position(table)
         return FooterReader(
             self._io,
             self._converted.schema,
             table.parameters,
-            [column.name for column in table.storage.columns] if positional else None,
+            [column.name for column in table.storage.columns],
             reading_schema(declared, table),
         )
 
@@ -289,32 +300,17 @@ class _Survey:
         self._findings.append(blocker(code, message, remedy, tuple(places)))
 
 
-def _sharing(io: FileIO, places: Sequence[Place]) -> list[str]:
-    """The pairs of partitions that have one folder, however it is spelled."""
-    first: dict[str, str] = {}
-    folders = _plain_folders(io, (place.location for place in places))
-    pairs = (
-        (first.setdefault(folder, place.name), place.name)
-        for folder, place in zip(folders, places, strict=True)
-    )
-    return [f"{one} and {other}" for one, other in pairs if one != other]
-
-
-def _plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
-    return plain_texts((folder.rstrip("/") or "/" for folder in folders), io.properties)
-
-
 def _of_no_other(io: FileIO, found: PlaceFiles, roots: set[str]) -> list[FileStatus]:
     """The files in sub-folders of a place that are no folders of other places, nor below one."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
-    (own,) = _plain_folders(io, [found.place.location])
-    plain = dict(zip(folders, _plain_folders(io, folders), strict=True))
+    (own,) = plain_folders(io, [found.place.location])
+    plain = dict(zip(folders, plain_folders(io, folders), strict=True))
     return [s for s in found.nested if not _is_below_other(plain[_folder(s)], own, roots)]
 
 
 def _inside(io: FileIO, root: str, places: Sequence[Place]) -> Iterator[tuple[str, bool]]:
     """The names of partitions, and whether their folders are below the table's."""
-    own, *folders = _plain_folders(io, [root, *(place.location for place in places)])
+    own, *folders = plain_folders(io, [root, *(place.location for place in places)])
     for place, folder in zip(places, folders, strict=True):
         yield place.name, folder.startswith(f"{own.rstrip('/')}/")
 

@@ -57,19 +57,23 @@ def partition_name(table: HiveTable, partition: HivePartition) -> str:
     return "/".join(f"{key.name}={value}" for key, value in pairs)
 
 
-def orc_by_position(table: HiveTable) -> bool:
-    """Whether Hive finds the columns of the table's ORC files by position."""
-    said = {**table.storage.serde_parameters, **table.parameters}
-    return said.get("orc.force.positional.evolution", "").lower() == "true"
+def orc_by_position(entry: HiveTable | HivePartition) -> bool:
+    """Whether Hive finds the columns of an entry's ORC files by position."""
+    return _says(entry, "orc.force.positional.evolution")
 
 
-def parquet_by_position(table: HiveTable) -> bool:
+def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
     """The same of its Parquet files."""
-    said = {**table.storage.serde_parameters, **table.parameters}
-    return said.get("parquet.column.index.access", "").lower() == "true"
+    return _says(entry, "parquet.column.index.access")
 
 
 def format_of(input_format: str | None) -> FileFormat | None:
     """What Hive takes files of this input format for; None for what Iceberg does not have."""
     name = (input_format or "").rpartition(".")[2].lower()
     return next((kind for text, kind in _FORMATS.items() if text in name), None)
+
+
+def _says(entry: HiveTable | HivePartition, key: str) -> bool:
+    """Whether a parameter, or else one of the SerDe's, is true."""
+    said = {**entry.storage.serde_parameters, **entry.parameters}
+    return said.get(key, "").lower() == "true"

@@ -6,7 +6,7 @@ registered as partitions belong to nobody. Empty files hold no rows and no foote
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from icecomb.catalog.progress import THREADS, Progress, each
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
+from icecomb.format.storage.location import plain_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,22 @@ def list_places(
     """
     work = partial(_list_place, io)
     return list(each(progress, "listing", "partitions", list(places), work, threads))
+
+
+def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
+    """The pairs of places in a list that are one folder, however it is spelled.
+
+    Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
+    """
+    first: dict[str, int] = {}
+    plain = enumerate(plain_folders(io, folders))
+    pairs = ((first.setdefault(folder, at), at) for at, folder in plain)
+    return [(one, other) for one, other in pairs if one != other]
+
+
+def plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
+    """Folders as texts that are equal where the folders are."""
+    return plain_texts((folder.rstrip("/") or "/" for folder in folders), io.properties)
 
 
 def _list_place(io: FileIO, place: Place) -> PlaceFiles:

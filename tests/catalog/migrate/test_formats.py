@@ -19,13 +19,9 @@ from pyarrow import orc
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition
 from icecomb.catalog.migrate.applying import Takeover
-from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.existing_files import files_of_hive_table
-from icecomb.catalog.progress import SILENT
-from icecomb.format.errors import CommitFailedError, MigrationError, ValidationError
+from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader
-from icecomb.format.spec.schema import Schema
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
 
 COLUMNS = {
@@ -458,18 +454,6 @@ def test_a_cut_file_blocks_whatever_its_format(make_hive_table: Any) -> None:
             "unknown-format",
         }
         assert codes(migrate.plan(table.catalog, table.name))
-
-
-@pytest.mark.parametrize(
-    "parameter", ["orc.force.positional.evolution", "parquet.column.index.access"]
-)
-def test_files_whose_columns_hive_finds_by_position_are_not_added_by_name(
-    make_hive_table: Any, parameter: str
-) -> None:
-    table = make_hive_table({"id": "bigint"}, parameters={parameter: "TRUE"})
-    place = Workplace(table.catalog, *table.name.split("."), SILENT)
-    with pytest.raises(ValidationError, match="by position"):
-        files_of_hive_table(place, Schema(), {})
 
 
 def test_an_attempt_that_is_given_up_takes_only_its_own_files_away(

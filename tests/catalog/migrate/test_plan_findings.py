@@ -9,12 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog import migrate
 from icecomb.catalog.finding import Finding
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
+from icecomb.catalog.migrate.planning import plan_source
+from icecomb.catalog.progress import SILENT
 from tests.catalog.migrate.conftest import PARQUET
 
 
@@ -188,6 +191,59 @@ def test_partitions_that_differ_from_the_table_or_lie_elsewhere_are_named(
     client.partitions.alter(*place, [other])
     mixed = of(migrate.plan(table.catalog, table.name), "mixed-formats")
     assert mixed.places == ("2 parquet", "1 orc")
+    assert "new files are Parquet unless the table's write.format.default" in (mixed.remedy or "")
+
+
+def test_partitions_of_one_folder_block_whatever_their_names(
+    make_hive_table: Any, tmp_path: Path
+) -> None:
+    pairs = {("1/b=2", "3"): numbers(1), ("1", "2/b=3"): numbers(1)}
+    folders = [str(tmp_path / "one")] * 2
+    table = make_hive_table(
+        {"id": "bigint"}, {"a": "string", "b": "string"}, pairs, folders=folders
+    )
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {"shared-folder"}
+    assert of(plan, "shared-folder").places == ("a=1/b=2/b=3 and a=1/b=2/b=3",)
+
+
+def test_a_partition_without_a_folder_is_told_and_nothing_else_is_listed_for_it(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
+    )
+    one, two = table.partitions
+    homeless = replace(two, storage=replace(two.storage, location=None))
+    listed: list[str] = []
+    io, asked = table.catalog.io, type(table.catalog.io).list
+
+    def noting(self: Any, location: str) -> Any:
+        listed.append(location)
+        return asked(self, location)
+
+    monkeypatch.setattr(type(io), "list", noting)
+    plan = plan_source(io, table.entry, [one, homeless], migrate.Choices(), SILENT)
+    assert codes(plan) == {"partition-location"}
+    assert of(plan, "partition-location").places == ("k=2",)
+    assert "SET LOCATION" in (of(plan, "partition-location").remedy or "")
+    assert listed == [one.storage.location]
+
+
+def test_a_partition_whose_columns_hive_finds_by_position_blocks(make_hive_table: Any) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): numbers(2)}
+    )
+    said = {"parquet.column.index.access": "true"}
+    one, two = table.partitions
+    changed = [
+        replace(one, parameters=said),
+        replace(two, storage=replace(two.storage, serde_parameters=said)),
+    ]
+    table.catalog.client.partitions.alter(*table.name.split("."), changed)
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {"by-position"}
+    assert of(plan, "by-position").places == ("k=1", "k=2")
 
 
 def make_view(catalog: Any, name: str, text: str, **members: Any) -> None:
