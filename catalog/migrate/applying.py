@@ -32,7 +32,6 @@ from icecomb.format.errors import (
     IcecombError,
     LockTimeoutError,
     MigrationError,
-    NoSuchTableError,
     ValidationError,
 )
 from icecomb.format.rows.unread_field import with_unread
@@ -44,7 +43,6 @@ from icecomb.format.spec.table_property import (
     RESERVED_PROPERTIES,
     check_no_entry_properties,
 )
-from icecomb.format.storage.location import plain_texts
 
 _ROUNDS: Final = 3
 _HIVE_ONLY: Final = re.compile(
@@ -127,13 +125,13 @@ class Takeover:
         """
         for _ in range(_ROUNDS):
             table = self._place.entry.load()
-            journal = self._place.journal(table)
+            journals = self._place.journals(table)
+            journal = journals.live
             if journal is not None and journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             if table.is_iceberg:
                 return self._finish(table)
-            if journal is not None:
-                self._check_own(table, journal)
+            journals.check_alone()
             if journal is not None and not self._abandon(journal):
                 continue
             with PartitionPages(self._place.client.partitions, table) as partitions:
@@ -251,28 +249,6 @@ class Takeover:
                 hint="stop its writers, then apply again",
                 table=table.full_name,
             )
-
-    def _check_own(self, table: HiveTable, journal: Journal) -> None:
-        """Refuse the folder of another table whose migration stands, or is under way.
-
-        What is under way would be taken for what a crash left, although it holds another lock.
-        """
-        other = journal.table
-        if (other.database, other.name) == (table.database, table.name):
-            return
-        with suppress(NoSuchTableError):  # dropped, or renamed: nothing of it is under way
-            entry = self._place.client.table(other.database, other.name)
-            folders = (one.storage.location or "" for one in (table, entry))
-            one, same = plain_texts(
-                (folder.rstrip("/") for folder in folders), self._place.io.properties
-            )
-            if one == same:
-                raise MigrationError(
-                    f"{table.full_name} has the folder of {other.full_name}, which a migration "
-                    f"made, or makes, an Iceberg table: {table.storage.location}",
-                    hint="drop one of the two entries, or revert the other table's migration",
-                    table=table.full_name,
-                )
 
     def _check_not_abandoned(
         self, table: HiveTable, journal: Journal, folder: str, written: set[str]

@@ -13,7 +13,8 @@ from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
-from icecomb.catalog.migrate.journal import Journal, Step, open_journal
+from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.catalog.pointer import Committed, Unknown
 from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
@@ -64,12 +65,28 @@ class Workplace:
         """The table's entry in the metastore."""
         return Entry(self.client, self.database, self.name, self.settings)
 
+    def journals(self, table: HiveTable) -> FolderJournals:
+        """All journals in the table's folder."""
+        return FolderJournals(self.catalog, table)
+
     def journal(self, table: HiveTable) -> Journal | None:
-        """The table's migration that was not reverted, if there is one."""
-        return open_journal(self.io, table.storage.location or "")
+        """The table's migration that was not reverted, if there is one.
+
+        Raises:
+            MigrationError: there is one, but it is another table's, which has the same folder.
+        """
+        found = self.journals(table)
+        live = found.live
+        if live is None:
+            found.check_alone()
+        return live
 
     def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
-        """The journal of an Iceberg table that a migration made, and what that prepared."""
+        """The journal of an Iceberg table that a migration made, and what that prepared.
+
+        Raises:
+            MigrationError: see `journal`.
+        """
         journal = self.journal(table)
         prepared = journal.step(Step.PREPARED) if journal is not None else None
         if journal is None or prepared is None or not table.is_iceberg:

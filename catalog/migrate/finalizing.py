@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.context import Workplace, being_reverted, moment
-from icecomb.catalog.migrate.journal import Journal, Step, find_journals
+from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.format.errors import MigrationError
 from icecomb.format.spec.table_property import GC_ENABLED
 
@@ -19,11 +19,13 @@ _UNPURGED = GC_ENABLED.key
 def status(place: Workplace) -> dict[str, Any]:
     """The state in words and every recorded step of the newest migration."""
     table = place.entry.load()
-    journals = find_journals(place.io, table.storage.location or "")
+    journals = place.journals(table)
     facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
-    if not journals:
-        return {**facts, "state": "never migrated by icecomb"}
-    journal = journals[-1]
+    if not journals.own:
+        other = journals.other
+        whose = f", unlike {other.full_name}, which has its folder" if other else ""
+        return {**facts, "state": f"never migrated by icecomb{whose}"}
+    journal = journals.live or journals.own[-1]
     prepared = journal.step(Step.PREPARED) or {}
     steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
     return {

@@ -18,7 +18,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from typing import Any, Final
@@ -66,7 +66,7 @@ class Journal:
     Attributes:
         location: the journal's folder.
         migration_id: the last part of it; ids sort by the time they were made.
-        table: the old Hive table, exactly.
+        table: the old Hive table, exactly; see `renamed` for its name.
         pages: how many files of partitions there are.
         partition_count: how many partitions are in them.
         choices: what the user chose.
@@ -81,10 +81,16 @@ class Journal:
     choices: Choices
 
     def partitions(self) -> Iterator[HivePartition]:
-        """The old partitions, exactly."""
+        """The old partitions, exactly, but for the table's name."""
+        database, table = self.table.database, self.table.name
         for number in range(self.pages):
             page = _read(self.io, _page_location(self.location, number))
-            yield from map(partition_from_json, page["partitions"])
+            for partition in map(partition_from_json, page["partitions"]):
+                yield replace(partition, database=database, table=table)
+
+    def renamed(self, database: str, name: str) -> Journal:
+        """This journal for the name that its table has by now: it goes back under that one."""
+        return replace(self, table=replace(self.table, database=database, name=name))
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """The facts recorded for a step, of its newest attempt; None when it is not done."""

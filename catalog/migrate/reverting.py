@@ -248,7 +248,11 @@ class Reversal:
                 inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
                 self._place.io.rename(name, f"{journal.location}/added/{inner}")
             self._remove_emptied(name, location)
-        writing = journal.step(Step.WRITING) or {"folder": f"{location}/metadata", "existing": []}
+        # Whoever wrote nothing set nothing down: what lies there is somebody else's.
+        writing = journal.step(Step.WRITING)
+        if writing is None:
+            journal.record(Step.REVERTED)
+            return
         existing, folder = set(writing["existing"]), writing["folder"]
         for status in list(self._place.io.list(folder)):
             name = status.location[len(folder) + 1 :]

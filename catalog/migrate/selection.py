@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table, parts_of
-from icecomb.catalog.migrate.journal import open_journal
+from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.format.errors import NoSuchTableError
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:
     """Whether a revert has something to do: also where a crash interrupted an apply or a revert."""
     if entry.is_view or entry.is_iceberg:
         return was_migrated(entry)
-    folder = entry.storage.location
-    return bool(folder) and open_journal(catalog.io, folder or "") is not None
+    return bool(entry.storage.location) and FolderJournals(catalog, entry).live is not None
 
 
 def _pattern(name: str | tuple[str, ...]) -> tuple[str, str] | None:

@@ -1,0 +1,115 @@
+"""The journals that lie in a table's folder, told apart by the table that each belongs to.
+
+Two entries of the metastore may have one folder, and a journal lies in the folder. What is done
+with another table's journal would be done to that table: its metadata would be moved or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.journal import Journal, Step, find_journals
+from icecomb.format.errors import MigrationError, NoSuchNamespaceError, NoSuchTableError
+from icecomb.format.storage.location import plain_texts
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+
+class FolderJournals:
+    """The journals in the folder of one table's entry.
+
+    Args:
+        catalog: Where the entry is.
+        table: The entry, as it is now.
+
+    Attributes:
+        own: The journals of this table, oldest first; they say its present name.
+
+    Raises:
+        CorruptFileError: A journal cannot be read.
+    """
+
+    def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
+        self._catalog = catalog
+        self._table = table
+        self.own: list[Journal] = []
+        self._others: list[HiveTable] = []
+        for journal in find_journals(catalog.io, table.storage.location or ""):
+            owner = self._other_owner(journal)
+            if owner is None:
+                self.own.append(journal.renamed(table.database, table.name))
+            elif not journal.reverted:
+                self._others.append(owner)
+
+    @property
+    def other(self) -> HiveTable | None:
+        """Another table whose migration stands, or is under way, in the same folder."""
+        return self._others[-1] if self._others else None
+
+    @property
+    def live(self) -> Journal | None:
+        """This table's newest migration that was not reverted."""
+        return next((journal for journal in reversed(self.own) if not journal.reverted), None)
+
+    def check_alone(self) -> None:
+        """Refuse the folder of another table whose migration stands, or is under way.
+
+        What is under way would be taken for what a crash left, although it holds another lock.
+
+        Raises:
+            MigrationError: There is one.
+        """
+        table, other = self._table, self.other
+        if other is not None:
+            raise MigrationError(
+                f"{table.full_name} has the folder of {other.full_name}, which a migration "
+                f"made, or makes, an Iceberg table: {table.storage.location}",
+                hint="drop one of the two entries, or revert the other table's migration; if both "
+                "were begun at once, neither may have been changed: begin one of them again",
+                table=table.full_name,
+            )
+
+    def _other_owner(self, journal: Journal) -> HiveTable | None:
+        """The entry that a journal belongs to; None if this table's, or if its table is gone."""
+        table = self._table
+        named = self._named(journal.table)
+        prepared = journal.step(Step.PREPARED)
+        uuid = None if prepared is None else prepared["uuid"]
+        if named is not None and (table.is_iceberg and _uuid(table) == uuid):
+            # It was renamed, and its old name given to a Hive table; or it is a copy.
+            return named if _uuid(named) == uuid else None
+        if named is not None or uuid is None or _uuid(table) == uuid or journal.reverted:
+            return named
+        # Another entry may be what the journal's table became, under another name.
+        return None if journal.step(Step.SWAPPING) is None else self._turned(uuid)
+
+    def _named(self, journaled: HiveTable) -> HiveTable | None:
+        """The entry that a journal names, if that is another one with this table's folder."""
+        table = self._table
+        if (journaled.database, journaled.name) == (table.database, table.name):
+            return None
+        with suppress(NoSuchTableError, NoSuchNamespaceError):
+            entry = self._catalog.client.table(journaled.database, journaled.name)
+            folders = [(one.storage.location or "").rstrip("/") for one in (table, entry)]
+            one, same = plain_texts(folders, self._catalog.io.properties)
+            return entry if one == same else None
+        return None
+
+    def _turned(self, uuid: str) -> HiveTable | None:
+        """The Iceberg table of a uuid, whatever its name."""
+        return next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
+
+    def _iceberg_tables(self) -> Iterator[HiveTable]:
+        own, client = self._table.database, self._catalog.client
+        for database in sorted(client.databases(), key=lambda name: (name != own, name)):
+            with suppress(NoSuchNamespaceError):
+                names = [place[-1] for place in self._catalog.list_tables((database,))]
+                yield from client.tables(database, names)
+
+
+def _uuid(table: HiveTable) -> str | None:
+    return table.parameters.get("uuid") if table.is_iceberg else None
