@@ -22,7 +22,7 @@ from icecomb.catalog.migrate.mapping import mapping_of
 from icecomb.catalog.migrate.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
-from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
+from icecomb.catalog.migrate.second_look import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -44,7 +44,6 @@ from icecomb.format.spec.table_property import (
     check_no_entry_properties,
 )
 
-_ROUNDS: Final = 3
 _HIVE_ONLY: Final = re.compile(
     r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
     r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
@@ -123,7 +122,7 @@ class Takeover:
             CommitStateUnknownError: it is not known whether the entry was turned, or turned and
                 tidied up; nothing was deleted.
         """
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             table = self._place.entry.load()
             journals = self._place.journals(table)
             journal = journals.live
@@ -148,10 +147,7 @@ class Takeover:
                     self._place.progress.say(
                         f"{table.full_name} was changed meanwhile: starting over"
                     )
-        raise MigrationError(
-            f"{self._place.database}.{self._place.name} changed during each of {_ROUNDS} attempts",
-            hint="stop its writers, then apply again",
-        )
+        raise keeps_changing(self._place)
 
     def _plan(
         self, table: HiveTable, partitions: PartitionPages, choices: Choices
@@ -235,15 +231,7 @@ class Takeover:
         self, table: HiveTable, plan: MigrationPlan, partitions: PartitionPages
     ) -> None:
         """Look again, under the lock, whether table, partitions and files are as they were."""
-        same = self._place.entry.load() == table and partitions.is_current()
-        if same:
-            places = [found.place for found in plan.listed]
-            listed = list_places(self._place.io, places, self._place.progress, self._threads)
-            own = f"{plan.location.rstrip('/')}/metadata/"
-            same = [_without(own, found) for found in listed] == [
-                _without(own, found) for found in plan.listed
-            ]
-        if not same:
+        if not is_unchanged(self._place, table, plan, partitions, self._threads):
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
                 hint="stop its writers, then apply again",
@@ -380,8 +368,3 @@ def _migrated(table: str, journal: Journal) -> Migrated:
         facts["rows"],
         journal.location,
     )
-
-
-def _without(folder: str, found: PlaceFiles) -> PlaceFiles:
-    nested = (status for status in found.nested if not status.location.startswith(folder))
-    return replace(found, nested=tuple(nested))

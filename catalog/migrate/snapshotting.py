@@ -17,7 +17,10 @@ from icecomb.catalog.migrate.applying import (
 )
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning import plan_source
+from icecomb.catalog.migrate.second_look import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.table_creation import CreateTableTransaction
 from icecomb.format.errors import MigrationError, ValidationError
 from icecomb.format.operation.append import FastAppend
@@ -65,17 +68,44 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
 ) -> Snapshotted:
     """See `icecomb.catalog.migrate.snapshot`."""
     given = given_properties(properties)
-    table = place.entry.load()
-    if table.is_iceberg:
-        raise MigrationError(
-            f"{table.full_name} is an Iceberg table already",
-            hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
-            table=table.full_name,
-        )
-    partitions = place.partitions(table)
-    plan = plan_source(place.io, table, partitions, choices, place.progress, threads=threads)
-    if plan.blockers:
-        raise MigrationBlockedError(plan)
+    for _ in range(ROUNDS):
+        table = place.entry.load()
+        if table.is_iceberg:
+            raise MigrationError(
+                f"{table.full_name} is an Iceberg table already",
+                hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
+                table=table.full_name,
+            )
+        with PartitionPages(place.client.partitions, table) as partitions:
+            plan = plan_source(
+                place.io, table, partitions.read(), choices, place.progress, threads=threads
+            )
+            if plan.blockers:
+                raise MigrationBlockedError(plan)
+            with _begun(place, target, table, plan, given, location) as transaction:
+                if is_unchanged(place, table, plan, partitions, threads):
+                    made = transaction.commit_transaction()
+                    return Snapshotted(
+                        ".".join(made.name()),
+                        made.metadata_location,
+                        len(plan.files),
+                        plan.rows or 0,
+                        tuple(_owner_findings(table)),
+                    )
+                transaction.abandon()
+        place.progress.say(f"{table.full_name} was changed meanwhile: starting over")
+    raise keeps_changing(place)
+
+
+def _begun(  # noqa: PLR0917 - what a plan and a user say
+    place: Workplace,
+    target: str | tuple[str, ...],
+    table: HiveTable,
+    plan: MigrationPlan,
+    given: Mapping[str, str],
+    location: str | None,
+) -> CreateTableTransaction:
+    """The new table with its files, which nobody sees yet."""
     mapping, last_column_id = file_mapping(plan)
     wanted = {**iceberg_properties(table.parameters), **given, "snapshot": "true"}
     definition = replace(
@@ -86,16 +116,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
     append = FastAppend(place.io, {"icecomb.snapshot-of": f"hive:{plan.table}"})
     for file in plan.data_files:
         append.append_data_file(file)
-    transaction = CreateTableTransaction(draft)
-    transaction.commit(append)
-    made = transaction.commit_transaction()
-    return Snapshotted(
-        ".".join(made.name()),
-        made.metadata_location,
-        len(plan.files),
-        plan.rows or 0,
-        tuple(_owner_findings(table)),
-    )
+    return CreateTableTransaction(draft).commit(append)
 
 
 def _owner_findings(table: HiveTable) -> Iterable[Finding]:

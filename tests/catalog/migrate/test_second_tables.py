@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import cli, migrate
-from icecomb.format.errors import ValidationError
+from icecomb.catalog.progress import Silent
+from icecomb.format.errors import MigrationError, ValidationError
 
 _NAMES = itertools.count()
 EXTERNAL = {"EXTERNAL": "TRUE", "team": "x"}
@@ -130,3 +134,76 @@ def test_a_second_table_is_one_and_needs_a_free_name(
     assert run("apply", hive.name, "--as", new)[0] == 0
     assert migrate.apply(hive.catalog, hive.name).rows == 1
     assert ids(hive.catalog, hive.name) == ids(hive.catalog, new) == [1]
+
+
+class Writer(Silent):
+    """Somebody who writes each time when all footers were read."""
+
+    def __init__(self, write: Callable[[], object], times: int) -> None:
+        self.write = write
+        self.times = times
+        self.said: list[str] = []
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str) -> Iterator[Any]:
+        with Silent().task(what, total, unit) as advance:
+            yield advance
+        if what == "reading footers" and self.times:
+            self.times -= 1
+            self.write()
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+def test_a_table_that_is_overwritten_while_it_is_planned_is_looked_at_again(
+    make_hive_table: Any, new: str
+) -> None:
+    parts = {(k,): numbers(int(k)) for k in ("1", "2", "3")}
+    hive = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
+
+    def overwrite() -> None:  # INSERT OVERWRITE of two partitions, DROP PARTITION
+        for at in (0, 1):
+            (hive.folder / f"p{at}" / "part-0.parquet").unlink()
+            pq.write_table(numbers(at + 10), hive.folder / f"p{at}" / "new.parquet")
+        hive.catalog.client.partitions.drop(*hive.name.split("."), ["k=3"])
+
+    writer = Writer(overwrite, 1)
+    made = migrate.snapshot(hive.catalog, hive.name, new, progress=writer)
+    assert (made.files, made.rows, ids(hive.catalog, new)) == (2, 2, [10, 11])
+    assert writer.said == [f"{hive.name} was changed meanwhile: starting over"]
+    folder = Path(hive.catalog.load_table(new).location().removeprefix("file:"))
+    kinds = sorted(path.suffix for path in folder.rglob("*") if path.is_file())
+    assert kinds == [".avro", ".avro", ".json"], "nothing of the first attempt"
+
+
+def test_of_a_partition_that_moves_while_it_is_planned_the_new_folder_counts(
+    make_hive_table: Any, new: str, tmp_path: Path
+) -> None:
+    hive = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    elsewhere = tmp_path / f"{hive.folder.name}-moved"
+    elsewhere.mkdir()
+    pq.write_table(numbers(2), elsewhere / "part-0.parquet")
+
+    def move() -> None:  # ALTER TABLE ... PARTITION ... SET LOCATION: no file changes
+        (one,) = hive.partitions
+        moved = replace(one, storage=replace(one.storage, location=f"file:{elsewhere}"))
+        hive.catalog.client.partitions.alter(*hive.name.split("."), [moved])
+
+    migrate.snapshot(hive.catalog, hive.name, new, progress=Writer(move, 1))
+    assert ids(hive.catalog, new) == [2]
+
+
+def test_no_second_table_is_made_of_a_table_that_never_stands_still(
+    make_hive_table: Any, new: str, tmp_path: Path
+) -> None:
+    hive = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    count, place = itertools.count(), tmp_path / "never"
+    late = lambda: pq.write_table(numbers(2), hive.folder / f"late{next(count)}.parquet")  # noqa: E731
+    with pytest.raises(MigrationError, match="changed during each of 3 attempts"):
+        migrate.snapshot(
+            hive.catalog, hive.name, new, location=place.as_uri(), progress=Writer(late, 100)
+        )
+    assert next(count) == 3
+    assert not hive.catalog.table_exists(new)
+    assert not [path for path in place.rglob("*") if path.is_file()]
