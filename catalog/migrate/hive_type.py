@@ -49,10 +49,12 @@ _PLAIN: Final[dict[str, IcebergType]] = {
     "timestamp with local time zone": TimestamptzType(),
     "timestamplocaltz": TimestamptzType(),
 }
+CHAR_NOTE: Final = "char(n) becomes string: its length is no longer enforced"
+"""What is noted of a column that is, or has in it, a ``char(n)``."""
 _NOTES: Final = {
     "tinyint": "tinyint becomes int: Iceberg has no narrower integer",
     "smallint": "smallint becomes int: Iceberg has no narrower integer",
-    "char": "char(n) becomes string: its length is no longer enforced",
+    "char": CHAR_NOTE,
     "varchar": "varchar(n) becomes string: its length is no longer enforced",
 }
 _DEFAULT_DECIMAL: Final = (10, 0)

@@ -10,6 +10,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.copy_statement import copy_remedy
+from icecomb.catalog.migrate.hive_type import CHAR_NOTE
 from icecomb.catalog.migrate.source import format_of, parquet_by_position
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.rows.described_file import FileProblem
@@ -144,6 +145,17 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
     for column, notes in converted.notes.items():
         for text in notes:
             yield note("converted-type", f"column {column}: {text}", "recorded", (column,))
+    if padded := tuple(name for name, notes in converted.notes.items() if CHAR_NOTE in notes):
+        yield warning(
+            "padded-char",
+            f"{', '.join(padded)}: Hive and Spark compare char(n) without the blanks at its end, "
+            "Iceberg as it is in the files: those that Spark itself wrote in Parquet and ORC have "
+            "the blanks, and its partition values, too (c = 'ab' finds nothing there), what Hive "
+            "wrote has none (c = 'ab   ' finds nothing)",
+            "compare rtrim(c), or copy the table instead: CREATE TABLE ... AS SELECT rtrim(c) AS "
+            "c, ... in Spark, where SELECT * would copy the blanks",
+            padded,
+        )
     timestamps = [
         column.name
         for column in converted.schema.columns

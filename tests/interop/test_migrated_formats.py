@@ -123,6 +123,38 @@ def test_iceberg_java_reads_tables_of_other_formats(hive: Any, stored: str) -> N
     assert len(hive.sql("SELECT * FROM {db}.t")) == len(VALUES)
 
 
+@pytest.mark.parametrize(
+    ("stored", "by_hive", "blanks"),
+    [
+        ("PARQUET", False, True),
+        ("PARQUET", True, False),
+        ("ORC", False, True),
+        ("ORC", True, False),
+        ("AVRO", True, False),
+    ],
+)
+def test_a_char_is_compared_afterwards_as_it_is_in_the_files_as_the_plan_says(
+    hive: Any,
+    stored: str,
+    by_hive: bool,  # noqa: FBT001
+    blanks: bool,  # noqa: FBT001
+) -> None:
+    hive.by_hives_classes(orc=by_hive, parquet=by_hive)
+    hive.sql(f"CREATE TABLE {{db}}.t (c char(5)) PARTITIONED BY (k char(3)) STORED AS {stored}")
+    hive.sql("INSERT INTO {db}.t PARTITION (k='x') VALUES ('ab')")
+    counts = "count_if(c = 'ab'), count_if(c = 'ab   '), count_if(rtrim(c) = 'ab')"
+    assert hive.sql(f"SELECT {counts} FROM {{db}}.t WHERE k = 'x'") == [[1, 1, 1]]
+    name = f"{hive.database}.t"
+    (found,) = (f for f in migrate.plan(hive.catalog, name).findings if f.code == "padded-char")
+    assert found.places == ("c", "k")
+    migrate.apply(hive.catalog, name)
+    after = hive.sql(f"SELECT {counts} FROM ice.{name} WHERE rtrim(k) = 'x'")
+    assert after == [[0, 1, 1] if blanks else [1, 0, 1]]
+    assert hive.sql(f"SELECT count_if(k = 'x'), count_if(k = 'x  ') FROM ice.{name}") == [[0, 1]]
+    rows = hive.catalog.load_table(name).scan("c = 'ab'").count()
+    assert rows == (0 if blanks else 1)
+
+
 def test_partitions_of_several_formats_are_one_table(hive: Any) -> None:
     hive.by_hives_classes(orc=True, parquet=True)
     hive.sql("CREATE TABLE {db}.t (id int, S string) PARTITIONED BY (k string) STORED AS PARQUET")

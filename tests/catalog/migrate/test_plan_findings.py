@@ -246,6 +246,15 @@ def test_a_partition_whose_columns_hive_finds_by_position_blocks(make_hive_table
     assert of(plan, "by-position").places == ("k=1", "k=2")
 
 
+def test_columns_of_char_are_told_to_compare_otherwise_afterwards(make_hive_table: Any) -> None:
+    columns = {"c": "char(5)", "l": "array<struct<x:char(2)>>", "v": "varchar(5)", "s": "string"}
+    table = make_hive_table(columns, {"k": "char(3)"}, {("ab",): pa.table({"c": ["ab   "]})})
+    plan = migrate.plan(table.catalog, table.name)
+    found = of(plan, "padded-char")
+    assert (plan.verdict, found.severity, found.places) == ("ready", "warning", ("c", "l", "k"))
+    assert "compare rtrim(c)" in (found.remedy or "")
+
+
 def make_view(catalog: Any, name: str, text: str, **members: Any) -> None:
     view = HiveTable(
         "made", name, storage=PARQUET, table_type="VIRTUAL_VIEW", view_original_text=text
