@@ -158,7 +158,9 @@ class HiveParts:
         """
         loaded = self._place.catalog.load_table((self._place.database, self._place.name))
         snapshot = loaded.current_snapshot()
-        folders = [Place("", one.storage.location or "", ()) for one in strangers]
+        # One without a folder has no rows.
+        homes = (one.storage.location for one in strangers)
+        folders = [Place("", home, ()) for home in homes if home]
         listed = list_places(self._place.io, folders, self._place.progress, self._threads)
         paths = [status.location for found in listed for status in (*found.files, *found.nested)]
         there = (

@@ -198,6 +198,24 @@ def test_a_partition_that_hive_adds_after_the_turn_is_not_dropped_unread(
     assert table.entry.partition_keys == ()
 
 
+def test_a_partition_without_a_folder_that_comes_after_the_turn_has_no_rows_to_lose(
+    make_hive_table: Any, proxied: Any, proxy: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, parameters=QUICK)
+    (one,) = table.partitions
+
+    def unsettle() -> None:
+        homeless = replace(one, storage=replace(one.storage, location=None), wire=None)
+        table.catalog.client.partitions.alter(*table.name.split("."), [homeless])
+        assert [p.storage.location for p in table.partitions] == [None]
+
+    _know(proxied)
+    proxy.after(ALTER, unsettle)
+    assert migrate.apply(proxied, table.name).rows == 1
+    assert ids(table) == [1]
+    assert table.partitions == []
+
+
 def test_a_metastore_that_does_not_check_makes_the_next_apply_wait(
     make_hive_table: Any, blind: Any, proxy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

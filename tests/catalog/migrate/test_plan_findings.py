@@ -16,8 +16,6 @@ from icecomb.catalog import migrate
 from icecomb.catalog.finding import Finding
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
-from icecomb.catalog.migrate.planning import plan_source
-from icecomb.catalog.progress import SILENT
 from tests.catalog.migrate.conftest import PARQUET
 
 
@@ -223,7 +221,8 @@ def test_a_partition_without_a_folder_is_told_and_nothing_else_is_listed_for_it(
         return asked(self, location)
 
     monkeypatch.setattr(type(io), "list", noting)
-    plan = plan_source(io, table.entry, [one, homeless], migrate.Choices(), SILENT)
+    table.catalog.client.partitions.alter(*table.name.split("."), [homeless])
+    plan = migrate.plan(table.catalog, table.name)
     assert codes(plan) == {"partition-location"}
     assert of(plan, "partition-location").places == ("k=2",)
     assert "SET LOCATION" in (of(plan, "partition-location").remedy or "")
