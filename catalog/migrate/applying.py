@@ -7,6 +7,7 @@ but metadata files was written, and they are removed), after it only what is lef
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -52,12 +53,6 @@ _HIVE_ONLY: Final = re.compile(
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
 """Table parameters that say something about the Hive table only."""
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_METADATA_FILE: Final = re.compile(
-    rf".*/(?:\d+-{_UUID}(?:\.gz)?\.metadata\.json(?:\.gz)?"
-    rf"|snap--?\d+-\d+-{_UUID}\.avro|{_UUID}-m\d+\.avro)"
-)
-"""The names of what an attempt writes: files of Hive tables may be Avro, too."""
 
 
 class MigrationBlockedError(BlockedError, MigrationError):
@@ -169,6 +164,7 @@ class Takeover:
         choices: Choices,
     ) -> Migrated:
         journal = start_journal(self._place.io, plan.location, table, partitions.kept(), choices)
+        self._check_alone(table, journal)
         try:
             self._write_and_turn(table, plan, partitions, journal)
         except CommitStateUnknownError:
@@ -180,6 +176,19 @@ class Takeover:
             raise
         return _migrated(plan.table, journal)
 
+    def _check_alone(self, table: HiveTable, journal: Journal) -> None:
+        """Refuse to go on beside the migration of another entry with this folder.
+
+        Of two that begin at once, at least one finds the other's journal: both look after they
+        wrote their own, and before anything else is written.
+        """
+        try:
+            self._place.journals(table).check_alone()
+        except IcecombError:
+            with suppress(IcecombError):
+                journal.record(Step.REVERTED, abandoned=True)
+            raise
+
     def _write_and_turn(
         self,
         table: HiveTable,
@@ -189,14 +198,15 @@ class Takeover:
     ) -> None:
         folder = f"{plan.location.rstrip('/')}/metadata"
         existing = [status.location for status in self._place.io.list(folder)]
-        journal.record(Step.WRITING, folder=folder, existing=existing)
-        metadata, location = self._write_metadata(table, plan)
-        written = {status.location for status in self._place.io.list(folder)}.difference(existing)
+        unique = str(uuid.uuid4())
+        journal.record(Step.WRITING, folder=folder, existing=existing, unique=unique)
+        metadata, location = self._write_metadata(table, plan, unique)
+        written = set(journal.metadata_files())
         facts = _facts(metadata, plan)
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
         with self._place.locked(table) as lock:
             self._check_unchanged(table, plan, partitions)
-            self._check_not_abandoned(table, journal, folder, written)
+            self._check_not_abandoned(table, journal, written)
             self._place.require_lock(lock)
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             turned = pointed(kept, None, metadata, location, self._place.settings)
@@ -206,7 +216,9 @@ class Takeover:
             journal.record(Step.SWAPPED)
         HiveParts(self._place, journal, self._threads).take_away()
 
-    def _write_metadata(self, table: HiveTable, plan: MigrationPlan) -> tuple[TableMetadata, str]:
+    def _write_metadata(
+        self, table: HiveTable, plan: MigrationPlan, unique: str
+    ) -> tuple[TableMetadata, str]:
         from icecomb.format.operation.append import FastAppend
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
         from icecomb.format.spec.update import update_table_metadata
@@ -220,10 +232,11 @@ class Takeover:
         }
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
+        append.commit_uuid = unique
         for file in plan.data_files:
             append.append_data_file(file)
         metadata = update_table_metadata(base, append.apply(base).updates)
-        location = new_metadata_location(metadata, None)
+        location = new_metadata_location(metadata, None, unique)
         write_metadata(self._place.io, metadata, location)
         return metadata, location
 
@@ -238,12 +251,9 @@ class Takeover:
                 table=table.full_name,
             )
 
-    def _check_not_abandoned(
-        self, table: HiveTable, journal: Journal, folder: str, written: set[str]
-    ) -> None:
+    def _check_not_abandoned(self, table: HiveTable, journal: Journal, written: set[str]) -> None:
         """Another apply takes one that is under way for one that crashed, and removes its files."""
-        listed = {status.location for status in self._place.io.list(folder)}
-        if journal.reverted or not written <= listed:
+        if journal.reverted or not written.issubset(journal.metadata_files()):
             raise CommitFailedError(
                 f"{table.full_name} is being migrated by somebody else, too",
                 hint=f"icecomb migrate status {table.full_name} shows how far it is",
@@ -272,14 +282,7 @@ class Takeover:
             if writing is not None and unused and not journal.reverted:
                 if not refused and not self._place.rule_out_turn(journal, now, lock):
                     return False
-                existing = set(writing["existing"])
-                listed = (status.location for status in self._place.io.list(writing["folder"]))
-                ours = [
-                    name
-                    for name in listed
-                    if name not in existing and _METADATA_FILE.fullmatch(name)
-                ]
-                self._place.io.delete(ours)
+                self._place.io.delete(journal.metadata_files())
                 remove_empty_folder(self._place.io, writing["folder"])
             if not journal.reverted:
                 journal.record(Step.REVERTED, abandoned=True)

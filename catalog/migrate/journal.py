@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,6 +38,11 @@ from icecomb.format.storage.file_io import FileIO
 FOLDER: Final = "_icecomb_migration"
 _VERSION: Final = 1
 _PAGE: Final = 500
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA_FILE: Final = (
+    r".*/(?:\d+-{0}(?:\.gz)?\.metadata\.json(?:\.gz)?|snap--?\d+-\d+-{0}\.avro|{0}-m\d+\.avro)"
+)
+"""The names of what a migration writes: files of Hive tables may be Avro, too."""
 
 
 class Step(Enum):
@@ -91,6 +97,17 @@ class Journal:
     def renamed(self, database: str, name: str) -> Journal:
         """This journal for the name that its table has by now: it goes back under that one."""
         return replace(self, table=replace(self.table, database=database, name=name))
+
+    def metadata_files(self) -> list[str]:
+        """The metadata files that are there of those this migration wrote, without later ones."""
+        writing = self.step(Step.WRITING)
+        if writing is None:
+            return []
+        # Journals without the uuid were written by older versions.
+        name = re.compile(_METADATA_FILE.replace("{0}", writing.get("unique", _UUID)))
+        listed = (status.location for status in self.io.list(writing["folder"]))
+        existing = set(writing["existing"])
+        return [one for one in listed if one not in existing and name.fullmatch(one)]
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """The facts recorded for a step, of its newest attempt; None when it is not done."""
@@ -176,12 +193,6 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
         status.location for status in io.list(root) if status.location.endswith("/journal.json")
     )
     return [_open_journal(io, location) for location in found]
-
-
-def open_journal(io: FileIO, table_location: str) -> Journal | None:
-    """The newest journal that was not reverted, or None."""
-    live = [journal for journal in find_journals(io, table_location) if not journal.reverted]
-    return live[-1] if live else None
 
 
 def _open_journal(io: FileIO, location: str) -> Journal:

@@ -230,15 +230,17 @@ class Reversal:
         if dry_run:
             return plan
         old = journal.table
+        # Under the lock: whoever is about to turn the entry looks for the files that are set aside.
         with self._place.locked(table) as lock:
+            now = self._place.entry.load()
+            if now.is_iceberg or journal.reverted:
+                raise _changed(table)
             if journal.step(Step.REVERTING) is not None:
                 with self._place.noting_unanswered(journal, table):
                     self._place.entry.tidy(old, _marker(journal), lock)
-            elif not self._place.rule_out_turn(journal, self._place.entry.load(), lock):
-                raise CommitFailedError(
-                    f"{table.full_name} was changed meanwhile", hint="revert again"
-                )
-        self._set_aside(journal, old)
+            elif not self._place.rule_out_turn(journal, now, lock):
+                raise _changed(table)
+            self._set_aside(journal, old)
         return replace(plan, done=True)
 
     def _set_aside(self, journal: Journal, old: HiveTable) -> None:
@@ -248,18 +250,24 @@ class Reversal:
                 inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
                 self._place.io.rename(name, f"{journal.location}/added/{inner}")
             self._remove_emptied(name, location)
-        # Whoever wrote nothing set nothing down: what lies there is somebody else's.
-        writing = journal.step(Step.WRITING)
-        if writing is None:
-            journal.record(Step.REVERTED)
-            return
-        existing, folder = set(writing["existing"]), writing["folder"]
-        for status in list(self._place.io.list(folder)):
-            name = status.location[len(folder) + 1 :]
-            if status.location not in existing and _METADATA_FILE.fullmatch(name):
-                self._place.io.rename(status.location, f"{journal.location}/metadata/{name}")
-        remove_empty_folder(self._place.io, folder)
+        if (writing := journal.step(Step.WRITING)) is not None:
+            folder = writing["folder"]
+            for location in self._metadata_files(journal, folder, set(writing["existing"])):
+                name = location[len(folder) + 1 :]
+                self._place.io.rename(location, f"{journal.location}/metadata/{name}")
+            remove_empty_folder(self._place.io, folder)
         journal.record(Step.REVERTED)
+
+    def _metadata_files(self, journal: Journal, folder: str, existing: set[str]) -> list[str]:
+        if journal.step(Step.SWAPPED) is None and journal.step(Step.REVERTING) is None:
+            # It never was an Iceberg table: what others wrote is no commit of its.
+            return journal.metadata_files()
+        listed = [status.location for status in self._place.io.list(folder)]
+        return [
+            location
+            for location in listed
+            if location not in existing and _METADATA_FILE.fullmatch(location[len(folder) + 1 :])
+        ]
 
     def _remove_emptied(self, name: str, location: str) -> None:
         folder = name.rpartition("/")[0]
@@ -276,6 +284,12 @@ def _fact(journal: Journal, name: str) -> Any:
             hint="look into it; it holds the old table",
         )
     return prepared[name]
+
+
+def _changed(table: HiveTable) -> CommitFailedError:
+    return CommitFailedError(
+        f"{table.full_name} was changed meanwhile", hint="revert again", table=table.full_name
+    )
 
 
 def _marker(journal: Journal) -> str:

@@ -101,19 +101,22 @@ def metadata_folder(metadata: TableMetadata) -> str:
     return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
 
 
-def new_metadata_location(metadata: TableMetadata, previous: str | None) -> str:
+def new_metadata_location(
+    metadata: TableMetadata, previous: str | None, unique: str | None = None
+) -> str:
     """The name of the next metadata file of a metastore table, `<version>-<uuid>.metadata.json`.
 
     Args:
         metadata: What will be written; its properties say where and how compressed.
         previous: The present metadata file, None for a new table.
+        unique: The uuid in the name; a new one if not given.
 
     Raises:
         ValidationError: The table's codec is unknown.
     """
     marker = compression_marker(metadata)
     version = -1 if previous is None else metadata_version(previous)
-    name = f"{version + 1:05d}-{uuid.uuid4()}{marker}{_SUFFIX}"
+    name = f"{version + 1:05d}-{unique or uuid.uuid4()}{marker}{_SUFFIX}"
     return f"{metadata_folder(metadata)}/{name}"
 
 

@@ -14,7 +14,8 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.batch import Fate, Result, run_batch
-from icecomb.catalog.migrate.journal import Step, open_journal
+from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal import Step
 from icecomb.catalog.progress import SILENT
 from icecomb.format.errors import (
     CommitStateUnknownError,
@@ -161,7 +162,7 @@ def test_what_a_crash_left_is_among_what_a_pattern_means(
     assert not table.entry.is_iceberg
     assert outcomes(run("revert", pattern, "--yes")[1]) == ["done"]
     assert table.state == before
-    journal = open_journal(table.catalog.io, table.entry.storage.location)
+    journal = FolderJournals(table.catalog, table.entry).live
     assert journal is None
     assert run("revert", pattern, "--yes")[0] == 1  # nothing is left that it could mean
 
@@ -208,7 +209,7 @@ def test_a_second_table_over_a_migrated_folder_is_refused_and_the_way_back_stays
         with pytest.raises(MigrationError, match="has the folder of"):
             migrate.apply(catalog, f"{database}.{twin.name}")
         assert not catalog.client.table(database, twin.name).is_iceberg
-        journal = open_journal(catalog.io, first.entry.storage.location)
+        journal = FolderJournals(catalog, first.entry).live
         assert journal is not None
         assert journal.step(Step.REVERTED) is None
         migrate.revert(catalog, first.name, dry_run=False)

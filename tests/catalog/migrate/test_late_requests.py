@@ -13,7 +13,8 @@ import pytest
 
 from icecomb.catalog import commit_status as fate
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.journal import Step, open_journal
+from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal import Step
 from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
@@ -231,7 +232,7 @@ def test_a_metastore_that_does_not_check_makes_the_next_apply_wait(
             verb()
     proxy.deliver()
     assert ids(table) == [1]
-    journal = open_journal(table.catalog.io, f"file:{table.folder}")
+    journal = FolderJournals(table.catalog, table.entry).live
     assert journal is not None
     assert journal.step(Step.SWAPPED) is None
     monkeypatch.setattr(fate, "OLD_MS", -1)

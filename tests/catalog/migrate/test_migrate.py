@@ -18,7 +18,8 @@ from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.migrate.applying import MigrationBlockedError
 from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.journal import FOLDER, Step, open_journal
+from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal import FOLDER, Step
 from icecomb.catalog.migrate.reverting import RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 
@@ -714,7 +715,7 @@ def test_the_journal_holds_the_exact_old_table(make_hive_table: Any) -> None:
     )
     entry, partitions = table.state
     migrate.apply(table.catalog, table.name)
-    journal = open_journal(table.catalog.io, f"file:{table.folder}")
+    journal = FolderJournals(table.catalog, table.entry).live
     assert journal is not None
     assert journal.table.wire == entry.wire
     assert [one.wire for one in journal.partitions()] == [p.wire for p in partitions]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, migrate
+from icecomb.catalog.migrate import applying, reverting
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal import find_journals, start_journal
-from icecomb.format.errors import MigrationError
+from icecomb.format.errors import CommitFailedError, LockTimeoutError, MigrationError
 
 _PREFIXES = itertools.count()
 SHARED = "has the folder of"
@@ -193,3 +197,185 @@ def test_a_folder_whose_migrated_table_was_dropped_is_free(pair: Pair) -> None:
     assert not (pair.first.folder / "metadata").exists()
     assert migrate.apply(pair.catalog, pair.twin).rows == 2
     assert pair.ids(pair.twin) == [1, 2]
+
+
+def of_twin_only(pair: Pair) -> None:
+    """One of them is the Iceberg table of the folder, and is not touched by what else was begun."""
+    assert not pair.first.entry.is_iceberg
+    assert pair.ids(pair.twin) == [1, 2]
+    assert migrate.verify(pair.catalog, pair.twin).difference_count == 0
+    journals = find_journals(pair.catalog.io, pair.twin_entry.storage.location)
+    assert [one.table.full_name for one in journals if not one.reverted] == [pair.twin]
+    append(pair, pair.twin, 3)
+    assert pair.ids(pair.twin) == [1, 2, 3]
+
+
+def test_an_apply_that_planned_while_another_one_ran_is_refused(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(applying, "start_journal", start_journal)
+        migrate.apply(pair.catalog, pair.twin)
+        return start_journal(*arguments)
+
+    monkeypatch.setattr(applying, "start_journal", late)
+    with pytest.raises(MigrationError, match=SHARED):
+        migrate.apply(pair.catalog, pair.first.name)
+    of_twin_only(pair)
+
+
+def test_an_apply_that_begins_beside_another_ones_journal_is_refused(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def early(*arguments: Any) -> Any:
+        monkeypatch.setattr(applying, "start_journal", start_journal)
+        journal = start_journal(*arguments)
+        pair.refused(migrate.apply, pair.first.name)
+        pair.refused(migrate.revert, pair.first.name, dry_run=False)
+        pair.refused(migrate.verify, pair.first.name)
+        pair.refused(migrate.finalize, pair.first.name)
+        return journal
+
+    monkeypatch.setattr(applying, "start_journal", early)
+    migrate.apply(pair.catalog, pair.twin)
+    of_twin_only(pair)
+
+
+def test_of_two_that_see_each_other_neither_writes_and_either_may_begin_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, twin = pair.first.state, pair.twin_entry
+    both = threading.Barrier(2, timeout=20)
+
+    def at_once(*arguments: Any) -> Any:
+        both.wait()
+        journal = start_journal(*arguments)
+        both.wait()
+        return journal
+
+    def apply(name: str) -> str:
+        with pytest.raises(MigrationError, match=SHARED) as caught:
+            migrate.apply(pair.catalog, name)
+        return caught.value.hint or ""
+
+    seen = threading.Barrier(2, timeout=20)
+    record = applying.Journal.record
+
+    def seen_by_both(journal: Any, *arguments: Any, **facts: Any) -> None:
+        seen.wait()
+        record(journal, *arguments, **facts)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(2) as threads:
+        patch.setattr(applying, "start_journal", at_once)
+        patch.setattr(applying.Journal, "record", seen_by_both)
+        hints = list(threads.map(apply, (pair.first.name, pair.twin)))
+    assert all("begin one of them again" in hint for hint in hints)
+    assert (pair.first.state, pair.twin_entry) == (before, twin)
+    assert not (pair.first.folder / "metadata").exists()
+    migrate.apply(pair.catalog, pair.twin)
+    of_twin_only(pair)
+
+
+def test_a_pattern_with_several_jobs_makes_one_table_at_most(pair: Pair, run: Any) -> None:
+    for _ in range(3):
+        code, found = run("apply", f"made.{pair.prefix}*", "--jobs", "2")
+        done = [name for name, outcome in found.items() if outcome == "done"]
+        # Refused, or blocked by the metadata folder that it found when it looked at the files.
+        assert code in {1, 3}
+        assert len(done) <= 1
+        entries = {name: pair.catalog.client.table(*name.split(".")) for name in found}
+        assert [name for name, entry in entries.items() if entry.is_iceberg] == done
+        for name in done:
+            assert pair.ids(name) == [1, 2]
+            migrate.revert(pair.catalog, name, dry_run=False)
+        assert not (pair.first.folder / "metadata").exists()
+
+
+@pytest.mark.parametrize(
+    "ending", [LockTimeoutError("It is held", hint="wait"), KeyboardInterrupt()]
+)
+@pytest.mark.parametrize("verb", ["apply", "revert"])
+def test_an_attempt_that_is_given_up_takes_only_its_own_files(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, ending: BaseException, verb: str
+) -> None:
+    folder = pair.first.folder / "metadata"
+    names = (
+        f"00001-{uuid.uuid4()}.metadata.json",
+        f"snap-7-1-{uuid.uuid4()}.avro",
+        f"{uuid.uuid4()}-m0.avro",
+    )
+
+    def ends(*_: Any) -> None:
+        for name in names:
+            (folder / name).write_bytes(b"another writer's")
+        raise ending
+
+    with monkeypatch.context() as patch:
+        patch.setattr(applying.Takeover, "_check_unchanged", ends)
+        with pytest.raises(type(ending)):
+            migrate.apply(pair.catalog, pair.first.name)
+    if isinstance(ending, KeyboardInterrupt):
+        assert len(list(folder.iterdir())) == 6
+        if verb == "revert":
+            migrate.revert(pair.catalog, pair.first.name, dry_run=False)
+        else:
+            with monkeypatch.context() as patch:
+                patch.setattr(applying.Takeover, "_plan", ends)
+                with pytest.raises(KeyboardInterrupt):
+                    migrate.apply(pair.catalog, pair.first.name)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+
+
+def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, reverting_now = threading.Event(), threading.Event()
+    write, set_aside = applying.Takeover._write_metadata, reverting.Reversal._set_aside
+
+    def slow_write(*arguments: Any) -> Any:
+        found = write(*arguments)
+        written.set()
+        assert reverting_now.wait(60)
+        return found
+
+    with ThreadPoolExecutor(1) as threads:
+        monkeypatch.setattr(applying.Takeover, "_write_metadata", slow_write)
+        applied = threads.submit(migrate.apply, pair.catalog, pair.first.name)
+        assert written.wait(60)
+        monkeypatch.setattr(applying.Takeover, "_write_metadata", write)
+
+        def late_set_aside(*arguments: Any) -> None:
+            reverting_now.set()
+            wait([applied], timeout=5)  # it waits for the lock
+            set_aside(*arguments)
+
+        monkeypatch.setattr(reverting.Reversal, "_set_aside", late_set_aside)
+        migrate.revert(pair.catalog, pair.first.name, dry_run=False)
+        applied.result(60)
+    assert pair.ids(pair.first.name) == [1, 2]
+    assert migrate.verify(pair.catalog, pair.first.name).difference_count == 0
+
+
+def test_a_revert_that_comes_after_another_revert_and_an_apply_changes_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    migrate.apply(pair.catalog, pair.first.name)
+    with monkeypatch.context() as patch:
+        patch.setattr(reverting.Reversal, "_set_aside", killed)
+        with pytest.raises(KeyboardInterrupt):
+            migrate.revert(pair.catalog, pair.first.name, dry_run=False)
+    check = reverting.Reversal._check_unanswered
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(reverting.Reversal, "_check_unanswered", check)
+        migrate.revert(pair.catalog, pair.first.name, dry_run=False)
+        migrate.apply(pair.catalog, pair.first.name)
+
+    monkeypatch.setattr(reverting.Reversal, "_check_unanswered", late)
+    with pytest.raises(CommitFailedError, match="changed meanwhile"):
+        migrate.revert(pair.catalog, pair.first.name, dry_run=False)
+    assert pair.ids(pair.first.name) == [1, 2]
+    assert migrate.status(pair.catalog, pair.first.name)["state"] == "migrated, not verified"
