@@ -239,7 +239,9 @@ def test_a_missing_table_is_one_line_and_exit_code_1(
 ) -> None:
     for name in ("default.nowhere", "nowhere.t", "justone", "a.b.c"):
         code, out, err = icecomb(*(part.format(name) for part in command))
-        assert (code, out) == (1, "")
+        # what may change all tables of a database does not take it by its bare name
+        misused = name == "justone" and command[1] in {"apply", "revert", "finalize"}
+        assert (code, out) == (2 if misused else 1, "")
         first, *rest = err.splitlines()
         assert first.startswith("error: ")
         assert all(text.startswith("  hint: ") for text in rest)
