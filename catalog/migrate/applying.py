@@ -6,7 +6,9 @@ but metadata files was written, and they are removed), after it only what is lef
 
 from __future__ import annotations
 
+import random
 import re
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -118,6 +120,7 @@ class Takeover:
                 tidied up; nothing was deleted.
         """
         for _ in range(ROUNDS):
+            begun = time.monotonic()
             table = self._place.entry.load()
             journals = self._place.journals(table)
             journal = journals.live
@@ -142,6 +145,8 @@ class Takeover:
                     self._place.progress.say(
                         f"{table.full_name} was changed meanwhile: starting over"
                     )
+            # Two that run at once would each take the other for what a crash left, in every round.
+            time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
         raise keeps_changing(self._place)
 
     def _plan(

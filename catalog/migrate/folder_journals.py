@@ -100,8 +100,10 @@ class FolderJournals:
         return None
 
     def _turned(self, uuid: str) -> HiveTable | None:
-        """The Iceberg table of a uuid, whatever its name."""
-        return next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
+        """The Iceberg table of a uuid, under any name; None if it is this one, turned since."""
+        found = next((entry for entry in self._iceberg_tables() if _uuid(entry) == uuid), None)
+        own = self._table.full_name
+        return None if found is None or found.full_name == own else found
 
     def _iceberg_tables(self) -> Iterator[HiveTable]:
         own, client = self._table.database, self._catalog.client
