@@ -164,6 +164,20 @@ def choice(key: str, names: Collection[str], about: str, default: str = "") -> P
     return Property(key, default or known[0], about, accepted, parse)
 
 
+def choices(key: str, names: Collection[str], about: str) -> Property[tuple[str, ...]]:
+    """Some of some words, in any case, with commas between; none where it is not set."""
+    known = tuple(names)
+    accepted = f"one or more of {', '.join(known[:-1])} and {known[-1]}, with commas between"
+
+    def parse(text: str) -> tuple[str, ...]:
+        said = {part.strip().lower() for part in text.split(",")}
+        if not said <= set(known):
+            raise ValueError(text)
+        return tuple(name for name in known if name in said)
+
+    return Property(key, (), about, accepted, parse)
+
+
 def text(
     key: str, about: str, accepted: str, is_right: Callable[[str], bool] | None = None
 ) -> Property[str | None]:

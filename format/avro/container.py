@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,7 +109,8 @@ def plain_form(
         CorruptFileError: The schema is no Avro schema.
     """
     try:
-        return plain_schema(container.schema, names, fixed_as_bytes=fixed_as_bytes)
+        text = container.metadata["avro.schema"]
+        return _plain_of(text, tuple(names.items()), fixed_as_bytes=fixed_as_bytes)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
             f"{container.location} has a schema that is no Avro schema "
@@ -116,6 +118,12 @@ def plain_form(
             hint="Read an older snapshot, or restore the file from a backup.",
             path=container.location,
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes: bool) -> Any:
+    """The files of a table have the same few schemas; nobody changes what this gives."""
+    return plain_schema(json.loads(text), dict(names), fixed_as_bytes=fixed_as_bytes)
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:

@@ -110,8 +110,13 @@ class _Calculation:
 _Operand = _Column | _Constant | _Calculation | BooleanExpression
 
 
-def parse(text: str) -> BooleanExpression:
+def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
     """Read a predicate.
+
+    Args:
+        text: SQL.
+        of_spark: Whether double quotes are around constants, as in Spark; else they are around
+            names.
 
     Raises:
         ExpressionError: The text is not SQL, or asks something that is not a predicate on columns.
@@ -120,7 +125,7 @@ def parse(text: str) -> BooleanExpression:
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
     try:
-        return _Parser(text).parse()
+        return _Parser(text, of_spark=of_spark).parse()
     except RecursionError:
         raise unreadable(text[:80], "its parentheses are nested too deeply") from None
 
@@ -128,9 +133,9 @@ def parse(text: str) -> BooleanExpression:
 class _Parser:
     """Recursive descent: a method a level of precedence, from OR down to names and constants."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, of_spark: bool) -> None:
         self._text = text
-        self._tokens = list(tokens(text))
+        self._tokens = list(tokens(text, of_spark=of_spark))
         self._at = 0
 
     def parse(self) -> BooleanExpression:

@@ -67,8 +67,13 @@ _PATTERN = re.compile(
 )
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a predicate, and `END`.
+def tokens(text: str, *, of_spark: bool = False) -> Iterator[Token]:
+    r"""The tokens of a predicate, and `END`.
+
+    Args:
+        text: The predicate.
+        of_spark: Whether it means what it means to Spark, where double quotes are around constants,
+            and a backslash in these escapes the next character.
 
     Raises:
         ExpressionError: A character has no meaning there, or a quote is not closed.
@@ -82,6 +87,10 @@ def tokens(text: str) -> Iterator[Token]:
         group = str(found.lastgroup)
         if group != "blank":
             value = _unquoted(group, found.group())
+            if of_spark and found.group()[0] == '"':
+                group = "text"
+            if of_spark and group == "text" and "\\" in value:
+                raise unreadable(text, f"a backslash in a constant, column {at + 1}")
             yield Token(TokenKind[group.upper()], value, at, found.end())
         at = found.end()
     yield Token(TokenKind.END, "", at, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -29,6 +29,7 @@ class EntryTable:
         snapshots: Whose manifests.
         contents: What the manifests track.
         is_files: Whether a row is a file of the snapshot, not an entry of any status.
+        manifests: These manifests, instead of those of the snapshots.
     """
 
     metadata: TableMetadata
@@ -36,6 +37,7 @@ class EntryTable:
     snapshots: Iterable[Snapshot]
     contents: frozenset[ManifestContent]
     is_files: bool
+    manifests: Sequence[ManifestFile] | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -46,7 +48,8 @@ class EntryTable:
         """A part for each manifest that can hold a selected entry."""
         statistics = statistics_for(request.fields)
         ids = {field.field_id: field.field_id for field in partition_union(self.metadata).fields}
-        for manifests in each_manifest(self.io, iter(self.snapshots)):
+        given = None if self.manifests is None else iter((self.manifests,))
+        for manifests in given or each_manifest(self.io, iter(self.snapshots)):
             possible = [manifest for manifest in manifests if self._possible(manifest)]
             for manifest in choose_manifests(possible, request.row_filter, self.metadata, ids):
                 yield partial(self._rows, manifest, statistics)

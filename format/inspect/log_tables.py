@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icecomb.format.inspect.metadata_table import Part, Request, batch_rows
+from icecomb.format.spec.ancestry import parents_of
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 
@@ -35,12 +36,11 @@ class LogTable:
 
 def history_rows(metadata: TableMetadata) -> Iterator[Row]:
     """When which snapshot became current, and whether that was undone."""
-    ancestors = _ancestors(metadata)
+    parents = parents_of(metadata)
+    ancestors = _ancestors(parents, metadata.current_snapshot_id)
     for entry in metadata.snapshot_log:
-        snapshot = metadata.snapshot_by_id(entry.snapshot_id)
-        parent = None if snapshot is None else snapshot.parent_snapshot_id
-        is_ancestor = entry.snapshot_id in ancestors
-        yield entry.timestamp_ms * _MICROS, entry.snapshot_id, parent, is_ancestor
+        at, number = entry.timestamp_ms * _MICROS, entry.snapshot_id
+        yield at, number, parents.get(number), number in ancestors
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
@@ -93,11 +93,10 @@ def metadata_log_rows(metadata: TableMetadata, location: str | None) -> Iterator
         )
 
 
-def _ancestors(metadata: TableMetadata) -> set[int]:
+def _ancestors(parents: Mapping[int, int | None], snapshot_id: int | None) -> set[int]:
     found: set[int] = set()
-    snapshot = metadata.current_snapshot()
-    while snapshot is not None and snapshot.snapshot_id not in found:
-        found.add(snapshot.snapshot_id)
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    at = snapshot_id
+    while at is not None and at in parents and at not in found:
+        found.add(at)
+        at = parents[at]
     return found

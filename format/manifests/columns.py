@@ -263,14 +263,10 @@ def _indices(rows: Sequence[int] | None) -> pa.Array | None:
 
 
 def _numbers(integers: pa.Array) -> Any:
-    """Integers without nulls as a numpy view; `to_numpy` would import pandas."""
-    import numpy as np
+    """Integers without nulls as a numpy view."""
+    from icecomb.format.arrow.number_view import numbers_of
 
-    kind = np.dtype(f"i{integers.type.bit_width // 8}")
-    if not len(integers):
-        return np.empty(0, kind)
-    start = integers.offset * kind.itemsize
-    return np.frombuffer(integers.buffers()[1], kind, len(integers), start)
+    return numbers_of(integers)
 
 
 def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
@@ -282,7 +278,7 @@ def _values(name: str, array: pa.Array, indices: pa.Array | None) -> list[Any]:
     if array.null_count == len(array):
         return [None] * len(array)
     if name in STATISTICS:
-        return _mappings(array)
+        return mappings(array)
     if name in LIST_COLUMNS:
         return _tuples(array)
     if pa.types.is_integer(array.type) and not array.null_count:
@@ -302,7 +298,8 @@ def _tuples(lists: pa.Array) -> list[tuple[int, ...] | None]:
     ]
 
 
-def _mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
+def mappings(lists: pa.Array) -> list[dict[int, Any] | None]:
+    """The counts or bounds of files, by column id: a statistic as Python values."""
     offsets = _numbers(lists.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     keys, values = _key_values(lists)

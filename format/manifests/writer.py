@@ -102,7 +102,6 @@ class ManifestWriter:
         self._snapshot_id = snapshot_id
         self._content = content
         self._partition = spec.partition_type(schema)
-        self._partition_names = [f"f{field.field_id}" for field in self._partition.fields]
         self._files = dict.fromkeys(ManifestEntryStatus, 0)
         self._rows = dict.fromkeys(ManifestEntryStatus, 0)
         self._min_sequence_number: int | None = None
@@ -208,7 +207,7 @@ class ManifestWriter:
         record = {
             "status": status.value,
             "snapshot_id": snapshot_id,
-            "data_file": self._file_record(file),
+            "data_file": file_record(file, self._partition),
         }
         if self._version > 1:
             record["sequence_number"] = sequence_number
@@ -232,31 +231,6 @@ class ManifestWriter:
             )
         for summary, value in zip(self._summaries, partition, strict=True):
             summary.add(value)
-
-    def _file_record(self, file: DataFile) -> dict[str, Any]:
-        fields = zip(self._partition_names, self._partition.fields, file.partition, strict=True)
-        return {
-            "content": file.content.value,
-            "file_path": file.file_path,
-            "file_format": file.file_format.value,
-            "partition": {
-                name: _partition_value(field, value, file) for name, field, value in fields
-            },
-            "record_count": file.record_count,
-            "file_size_in_bytes": file.file_size_in_bytes,
-            "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
-            "column_sizes": file.column_sizes,
-            "value_counts": file.value_counts,
-            "null_value_counts": file.null_value_counts,
-            "nan_value_counts": file.nan_value_counts,
-            "lower_bounds": file.lower_bounds,
-            "upper_bounds": file.upper_bounds,
-            "key_metadata": file.key_metadata,
-            "split_offsets": file.split_offsets,
-            "equality_ids": file.equality_ids,
-            "sort_order_id": file.sort_order_id,
-            "referenced_data_file": file.referenced_data_file,
-        }
 
 
 def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -> None:
@@ -282,6 +256,33 @@ def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -
             hint="Write it to a manifest of its own content and partition spec.",
             path=file.file_path,
         )
+
+
+def file_record(file: DataFile, partition: StructType) -> dict[str, Any]:
+    """A file as the `data_file` of a manifest's record; `partition` is what its partition is."""
+    fields = zip(partition.fields, file.partition, strict=True)
+    return {
+        "content": file.content.value,
+        "file_path": file.file_path,
+        "file_format": file.file_format.value,
+        "partition": {
+            f"f{field.field_id}": _partition_value(field, value, file) for field, value in fields
+        },
+        "record_count": file.record_count,
+        "file_size_in_bytes": file.file_size_in_bytes,
+        "block_size_in_bytes": BLOCK_SIZE_IN_BYTES,
+        "column_sizes": file.column_sizes,
+        "value_counts": file.value_counts,
+        "null_value_counts": file.null_value_counts,
+        "nan_value_counts": file.nan_value_counts,
+        "lower_bounds": file.lower_bounds,
+        "upper_bounds": file.upper_bounds,
+        "key_metadata": file.key_metadata,
+        "split_offsets": file.split_offsets,
+        "equality_ids": file.equality_ids,
+        "sort_order_id": file.sort_order_id,
+        "referenced_data_file": file.referenced_data_file,
+    }
 
 
 def _partition_value(field: NestedField, value: Any, file: DataFile) -> Any:

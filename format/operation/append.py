@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
@@ -15,6 +15,8 @@ from icecomb.format.operation.snapshot_producer import (
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFiles
+    from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -40,6 +42,7 @@ class FastAppend(SnapshotProducer):
     ) -> None:
         super().__init__(io, snapshot_properties, branch, stage_only=stage_only)
         self._files: dict[str, DataFile] = {}
+        self._sources: list[EncodedFiles] = []
         self._written: list[ManifestFile] | None = None
 
     def append_data_file(self, file: DataFile) -> FastAppend:
@@ -54,12 +57,18 @@ class FastAppend(SnapshotProducer):
                 hint="Add delete files by a row delta.",
                 path=file.file_path,
             )
-        if self._written is not None:
-            raise ValidationError(
-                "Cannot add a file to an append that was applied already",
-                hint="Begin another append.",
-            )
+        self._check_open()
         self._files.setdefault(file.file_path, file)
+        return self
+
+    def append_encoded_files(self, files: EncodedFiles) -> FastAppend:
+        """Add any number of data files, which are read when manifests are written.
+
+        Args:
+            files: Files whose paths are in no other source and were not added otherwise.
+        """
+        self._check_open()
+        self._sources.append(files)
         return self
 
     def clean_up(self, committed: TableMetadata | None) -> None:
@@ -78,6 +87,8 @@ class FastAppend(SnapshotProducer):
         if self._written is None:
             for file in self._files.values():
                 check_new_file(base, file)
+            for source in self._sources:
+                _check_form(base, source.form)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """See `SnapshotProducer.manifests`."""
@@ -90,6 +101,10 @@ class FastAppend(SnapshotProducer):
                 for spec_id, files in by_spec.items()
                 for manifest in self.write_manifests(base, spec_id, files)
             ]
+            for source in self._sources:
+                entries = self._entries(base, source)
+                spec_id = source.form.spec.spec_id
+                self._written += self.write_manifests(base, spec_id, entries)
         return [*self._written, *parent_manifests(self.io, base, parent)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
@@ -97,4 +112,37 @@ class FastAppend(SnapshotProducer):
         counts = self.new_summary(base)
         for file in self._files.values():
             counts.add_file(file, base.spec_by_id(file.spec_id))
+        for source in self._sources:
+            spec = source.form.spec
+            for _, partition, rows, size in source:
+                counts.add_data_file(spec, partition, rows, size)
         return counts.to_map()
+
+    def _entries(
+        self, base: TableMetadata, source: EncodedFiles
+    ) -> Iterable[DataFile] | Iterable[EncodedEntry]:
+        form = source.form
+        if base.format_version == 1:
+            return map(form.decode, source)
+        return form.entries(source, self.snapshot_id)
+
+    def _check_open(self) -> None:
+        if self._written is not None:
+            raise ValidationError(
+                "Cannot add a file to an append that was applied already",
+                hint="Begin another append.",
+            )
+
+
+def _check_form(base: TableMetadata, form: DataFileForm) -> None:
+    """Refuse files that were encoded for another table.
+
+    Raises:
+        ValidationError: The table has another partition spec of that number.
+    """
+    spec = base.spec_by_id(form.spec.spec_id)
+    if spec != form.spec or spec.partition_type(base.schema_of(spec)) != form.partition:
+        raise ValidationError(
+            f"The files were described for the partition spec {form.spec}, the table has {spec}",
+            hint="Describe the files by the partition spec of the table.",
+        )

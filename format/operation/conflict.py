@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
+_ADDING_FILE_DELETES: Final = _ADDING_DELETES | {Operation.REPLACE}
+"""Who converts equality deletes replaces them by position deletes, which replaced files lack."""
 _REMOVING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE))
 _KNOWN: Final = frozenset(Operation)
 _REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
@@ -177,7 +179,7 @@ class History:
         number = self._start_sequence_number()
         clashes = []
         for file in files if index else ():
-            for found in index.files_for_data_file(number, _index_key(file), file.file_path):
+            for found in index.files_for_data_file(number, index_key(file), file.file_path):
                 if not ignore_equality_deletes or found.content is DataFileContent.POSITION_DELETES:
                     told = f"{file.file_path} (deletes in {found.file_path})"
                     clashes.append((added.get(found.file_path), told))
@@ -211,6 +213,11 @@ class History:
             self._removed(operations, ManifestStatus.REMOVED_DATA, paths),
             "Load the table again and repeat the change.",
         )
+
+    def added(self, paths: Collection[str]) -> frozenset[str]:
+        """Which of these data files other commits added, whether they were there before or not."""
+        known = self._files(_KNOWN, ManifestStatus.ADDED_DATA, None, None)
+        return frozenset(paths) & {path for _, path in known}
 
     def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:
         """Refuse because files that must be removed are not there; say who removed them.
@@ -266,7 +273,7 @@ class History:
                         yield manifest
 
     def _added_deletes(self) -> Iterator[tuple[ManifestColumns, list[int]]]:
-        for manifest in self._manifests(_ADDING_DELETES, ManifestContent.DELETES):
+        for manifest in self._manifests(_ADDING_FILE_DELETES, ManifestContent.DELETES):
             rows = self._rows(manifest, ManifestEntryStatus.ADDED, None, None)
             if rows:
                 spec = self.base.spec_by_id(manifest.partition_spec_id)
@@ -332,7 +339,8 @@ class ManifestStatus:
     ADDED_DELETES: Final = (ManifestContent.DELETES, ManifestEntryStatus.ADDED)
 
 
-def _index_key(file: DataFile) -> tuple[Any, ...]:
+def index_key(file: DataFile) -> tuple[Any, ...]:
+    """A file's partition as `DeleteFileIndex` knows it."""
     values: Iterable[Any] = partition_key(file.partition)
     return (file.spec_id, *(v.bytes if isinstance(v, UUID) else v for v in values))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
@@ -13,6 +13,13 @@ from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.operation.garbage_list import (
+    collect_left,
+    delete_garbage,
+    delete_list,
+    still_unreachable,
+    write_list,
+)
 from icecomb.format.operation.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.retention import Retention
 from icecomb.format.spec.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -27,7 +34,7 @@ from icecomb.format.spec.update import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
 
@@ -35,8 +42,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.update import TableUpdate
     from icecomb.format.storage.file_io import FileIO
-
-_BATCH: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,17 @@ class Expiration:
     Attributes:
         snapshot_ids: Snapshots, in the order of the table.
         refs: Branches and tags that were too old.
-        files: Files that nothing refers to any more.
+        files: Files that nothing refers to any more; after the commit, those that were deleted,
+            also of runs before that ended in the middle.
         problem: Why files were not deleted that are of no use, if so.
+        failed: Files that could not be deleted; the next expiration tries again.
     """
 
     snapshot_ids: tuple[int, ...] = ()
     refs: tuple[str, ...] = ()
     files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
     problem: str | None = None
+    failed: tuple[str, ...] = ()
 
 
 class ExpireSnapshots(PendingUpdate):
@@ -63,11 +71,16 @@ class ExpireSnapshots(PendingUpdate):
     only ids are given, these. The limits of branches and tags go before. The head of a branch and
     the snapshot of a tag always stay.
 
+    Which files are to be deleted is written to a list before the commit; see `garbage_list`.
+    Nothing is deleted that the table needs by then.
+
     Args:
         base: The table.
         io: Reads manifests and deletes files.
         commit: See `PendingUpdate`.
         dry_run: Only find out what would be removed.
+        newest: Loads the table as it is when files are to be deleted; otherwise it is taken to be
+            as it was committed.
 
     Attributes:
         result: What was removed, or what would be; None before the commit.
@@ -80,8 +93,12 @@ class ExpireSnapshots(PendingUpdate):
         commit: Commit | None = None,
         *,
         dry_run: bool = False,
+        newest: Callable[[], TableMetadata] | None = None,
     ) -> None:
         super().__init__(commit)
+        self._newest = newest
+        self._now_ms = int(time.time() * 1000)
+        self._garbage: _Garbage | None = None
         self._base = base
         self._io = io
         self._dry_run = dry_run
@@ -159,8 +176,10 @@ class ExpireSnapshots(PendingUpdate):
         Raises:
             ValidationError: The table's files may not be deleted (`gc.enabled`).
         """
-        after = update_table_metadata(self._base, self.apply(self._base).updates)
-        return self._removed(self._base, after)
+        after = update_table_metadata(self._base, self._changes(self._base).updates)
+        ids, refs = _gone(self._base, after)
+        found = self._unreachable(self._base, after)
+        return Expiration(ids, refs, found.files, found.problem)
 
     def commit(self) -> None:
         """See `PendingUpdate.commit`; a dry run only sets `result`."""
@@ -170,14 +189,26 @@ class ExpireSnapshots(PendingUpdate):
             super().commit()
 
     def apply(self, base: TableMetadata) -> Changes:
-        """See `PendingUpdate.apply`."""
+        """See `PendingUpdate.apply`; the list of the files to delete is written."""
+        changes = self._changes(base)
+        self._applied_to = base
+        after = update_table_metadata(base, changes.updates)
+        ids, _ = _gone(base, after)
+        # those of an attempt before are the same files, but what others need since
+        if self._garbage is None or self._garbage.snapshot_ids != ids:
+            self._forget()
+            self._garbage = self._unreachable(base, after)
+            if self._garbage.files.files:
+                self._garbage.list_location = write_list(self._io, after, self._garbage.files)
+        return changes
+
+    def _changes(self, base: TableMetadata) -> Changes:
         if not GC_ENABLED.of(base.properties):
             raise ValidationError(
                 "Cannot expire snapshots: files of this table may belong to others, too "
                 f"({GC_ENABLED.key} is false)",
                 hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
             )
-        self._applied_to = base
         refs, snapshot_ids = self._due(base)
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
         if snapshot_ids:
@@ -194,20 +225,54 @@ class ExpireSnapshots(PendingUpdate):
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """See `PendingUpdate.clean_up`: here the files of the removed snapshots are deleted."""
-        if committed is None or self._applied_to is None:
+        if committed is None or self._applied_to is None or self._garbage is None:
+            self._forget()
             return
-        self.result = self._removed(self._applied_to, committed)
-        files = self.result.files.files
+        ids, refs = _gone(self._applied_to, committed)
+        self.result = Expiration(ids, refs, problem=self._garbage.problem)
+        if self._files:
+            self.result = self._cleaned(self.result, committed)
+
+    def _cleaned(self, result: Expiration, committed: TableMetadata) -> Expiration:
+        """Delete what was to be deleted, then what runs before left."""
+        garbage = self._garbage or _Garbage(())
         try:
-            for start in range(0, len(files), _BATCH):
-                self._io.delete(files[start : start + _BATCH])
+            newest = committed if self._newest is None else self._newest()
+            if newest.table_uuid != committed.table_uuid:
+                newest = committed  # it was dropped, and another one has its name
+            files = still_unreachable(self._io, garbage.files, newest, garbage.known)
+            done = delete_garbage(self._io, files)
         except (IcecombError, OSError) as error:
-            problem = f"Not all files could be deleted: {reason_of(error)}"
-            self.result = replace(self.result, problem=problem)
+            problem = f"It is unknown which files are needed: {reason_of(error)}"
+            return replace(result, problem=result.problem or problem)
+        if not done.failed:
+            self._forget()
+        try:
+            done = done.joined(collect_left(self._io, newest))
+        except (IcecombError, OSError) as error:
+            problem = f"What runs before may have left could not be deleted: {reason_of(error)}"
+            result = replace(result, problem=result.problem or problem)
+        if done.failed:
+            result = replace(result, problem=f"Not all files could be deleted: {done.reason}")
+        return replace(result, files=done.files, failed=done.failed)
+
+    def _forget(self) -> None:
+        """Delete the list; what is on it is of no interest, or gone."""
+        if self._garbage is not None and self._garbage.list_location is not None:
+            delete_list(self._io, self._garbage.list_location)
+        self._garbage = None
+
+    def _unreachable(self, before: TableMetadata, after: TableMetadata) -> _Garbage:
+        found = _Garbage(_gone(before, after)[0])
+        if self._files:
+            try:
+                found.files = unreachable_files(self._io, before, after, found.known)
+            except (IcecombError, OSError) as error:
+                found.problem = f"It is unknown which files are needed: {reason_of(error)}"
+        return found
 
     def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
-        now_ms = int(time.time() * 1000)
-        retention = Retention.of(base, now_ms, self._older_than_ms, self._retain_last)
+        retention = Retention.of(base, self._now_ms, self._older_than_ms, self._retain_last)
         by_age = not self._ids or (self._older_than_ms, self._retain_last) != (None, None)
         refs = retention.expired_refs(base) if by_age else frozenset()
         due = retention.expired_snapshots(base, refs) if by_age else frozenset()
@@ -252,19 +317,30 @@ class ExpireSnapshots(PendingUpdate):
                 found.update(ids or ())
         return found
 
-    def _removed(self, before: TableMetadata, after: TableMetadata) -> Expiration:
-        ids = tuple(
-            s.snapshot_id for s in before.snapshots if not after.has_snapshot(s.snapshot_id)
-        )
-        refs = tuple(sorted(before.refs.keys() - after.refs.keys()))
-        if not self._files:
-            return Expiration(ids, refs)
-        try:
-            return Expiration(ids, refs, unreachable_files(self._io, before, after))
-        except (IcecombError, OSError) as error:
-            return Expiration(
-                ids, refs, problem=f"It is unknown which files are needed: {reason_of(error)}"
-            )
+
+@dataclass(slots=True)
+class _Garbage:
+    """The files of an attempt.
+
+    Attributes:
+        snapshot_ids: The snapshots that it removes.
+        files: What only they need.
+        known: Manifests that name none of these.
+        problem: Why this is unknown.
+        list_location: Where it was written.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
+    known: set[str] = field(default_factory=set)
+    problem: str | None = None
+    list_location: str | None = None
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The snapshots that are not there any more, and the branches and tags."""
+    ids = tuple(s.snapshot_id for s in before.snapshots if not after.has_snapshot(s.snapshot_id))
+    return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
 
 
 def _check_no_head(

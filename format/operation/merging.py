@@ -68,8 +68,10 @@ class MergingProducer(SnapshotProducer):
         self.filters = {content: ManifestFilter(content) for content in ManifestContent}
         self.removed_data_files: dict[str, DataFile] = {}
         self.data_sequence_number: int | None = None
+        self.delete_sequence_numbers: Mapping[str, int] = {}
         self._merges = {content: ManifestMerge(content) for content in ManifestContent}
         self._written: dict[ManifestContent, list[ManifestFile]] = {}
+        self._written_version: int | None = None
 
     def name_columns_by(self, schema: Schema) -> None:
         """Say what the columns in row filters are called in, unless it is known."""
@@ -120,6 +122,10 @@ class MergingProducer(SnapshotProducer):
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """See `SnapshotProducer.manifests`."""
+        if self._written_version not in {None, base.format_version}:
+            # manifests of version 1 do not say how old their files are
+            self._forget()
+        self._written_version = base.format_version
         parents = parent_manifests(self.io, base, parent)
         data = self.filters[_DATA].apply(self, base, [m for m in parents if m.content is _DATA])
         numbers = (m.min_sequence_number for m in data if m.has_live_files())
@@ -161,10 +167,14 @@ class MergingProducer(SnapshotProducer):
         """See `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
-            self._written = {}
-            for content in ManifestContent:
-                self.filters[content].forget()
-                self._merges[content].forget()
+            self._forget()
+
+    def _forget(self) -> None:
+        """Write all manifests anew the next time."""
+        self._written = {}
+        for content in ManifestContent:
+            self.filters[content].forget()
+            self._merges[content].forget()
 
     def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
         """What happened since `validate_from_snapshot`."""
@@ -191,8 +201,12 @@ class MergingProducer(SnapshotProducer):
     def _entries(
         self, content: ManifestContent, files: Iterable[DataFile]
     ) -> Iterable[ManifestEntry]:
-        number = self.data_sequence_number if content is _DATA else None
         for file in files:
+            number = (
+                self.data_sequence_number
+                if content is _DATA
+                else self.delete_sequence_numbers.get(file.file_path)
+            )
             yield ManifestEntry(
                 status=ManifestEntryStatus.ADDED, sequence_number=number, data_file=file
             )

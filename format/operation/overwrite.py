@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -246,26 +247,44 @@ class ReplacePartitions(MergingProducer):
 class RewriteFiles(MergingProducer):
     """Replaces files by others that hold the same rows, as a compaction does."""
 
+    _rows_removed_by_others = 0
+    _replaced: tuple[DataFile, ...] = ()
+
     def rewrite_files(
         self,
         delete_files: Iterable[DataFile],
         add_files: Iterable[DataFile],
         *,
         sequence_number: int | None = None,
+        delete_sequence_numbers: Mapping[str, int] | None = None,
+        rows_removed_by_others: int = 0,
     ) -> Self:
         """Replace files.
 
         Args:
-            delete_files: Data and delete files to remove.
+            delete_files: Data and delete files to remove; a data file that the table has several
+                times is given as often.
             add_files: Data and delete files to add.
             sequence_number: The data sequence number of the added data files, so that deletes
                 newer than the replaced rows still apply to them; None is that of the commit.
+            delete_sequence_numbers: Those of added delete files by their paths; others get that of
+                the commit.
+            rows_removed_by_others: How many rows of the added files come from files that are gone
+                already, and are among the added deletes.
         """
-        for file in delete_files:
+        removed = tuple(delete_files)
+        for file in removed:
             self._remove(file)
+        data = (file for file in removed if file.content is DataFileContent.DATA)
+        self._replaced = (*self._replaced, *data)
         for file in add_files:
             self._add(file, _DATA if file.content is DataFileContent.DATA else _DELETES)
         self.data_sequence_number = sequence_number
+        self.delete_sequence_numbers = {
+            **self.delete_sequence_numbers,
+            **(delete_sequence_numbers or {}),
+        }
+        self._rows_removed_by_others += rows_removed_by_others
         self._require_removed()
         return self
 
@@ -283,7 +302,7 @@ class RewriteFiles(MergingProducer):
             )
         rows = sum(file.record_count for file in self.added[_DATA].values())
         replaced = self.removed_data_files.values()
-        before = sum(file.record_count for file in replaced)
+        before = sum(file.record_count for file in self._replaced) + self._rows_removed_by_others
         if rows > before:
             raise ValidationError(
                 f"A rewrite of {before} rows cannot add {rows}",
@@ -292,6 +311,36 @@ class RewriteFiles(MergingProducer):
         self.history(base, parent).no_new_deletes_for(
             replaced, ignore_equality_deletes=self.data_sequence_number is not None
         )
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`: of each file, so many rows go as were written anew."""
+        manifests = super().manifests(base, parent)
+        given = Counter(file.file_path for file in self._replaced)
+        there = Counter(file.file_path for file in self.filters[_DATA].removed)
+        for path, count in there.items():
+            if count != given[path]:
+                raise ValidationError(
+                    f"Cannot replace file {path}: the table has it {count} times, and rows of "
+                    f"{given[path]} were written anew",
+                    hint="Replace all of them in one commit: they can only be removed together.",
+                    path=path,
+                )
+        return manifests
+
+
+class ConvertDeletes(RewriteFiles):
+    """Replaces equality delete files by position delete files that delete the same rows.
+
+    No row changes. Yet who adds position deletes names a snapshot `delete`: Iceberg Java and
+    PyIceberg look for deletes that others added in snapshots of that name and `overwrite` only.
+    They would replace a data file as they have read it, although the equality deletes which were
+    to apply to its rows in the new file have become positions in the old one.
+    """
+
+    @property
+    def operation(self) -> str:
+        """`delete`, or `replace` where no row is to be deleted any more."""
+        return Operation.DELETE if self.adds_delete_files else Operation.REPLACE
 
 
 def _expression(row_filter: str | BooleanExpression) -> BooleanExpression:

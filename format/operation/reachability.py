@@ -58,11 +58,19 @@ class UnreachableFiles:
         )
 
 
-def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -> UnreachableFiles:
+def unreachable_files(
+    io: FileIO, before: TableMetadata, after: TableMetadata, known: set[str] | None = None
+) -> UnreachableFiles:
     """The files that `after` does not reach and `before` did.
 
     Only manifests of snapshots that went are read, and those of the snapshots that stayed as long
     as a file of the former may be among them.
+
+    Args:
+        io: Reads manifests and their lists.
+        before: The table.
+        after: The table without some snapshots.
+        known: Gets the manifests and lists of the snapshots that stayed: they name none of them.
 
     Raises:
         CorruptFileError: A manifest of a snapshot that stayed cannot be read: then it is unknown
@@ -80,6 +88,9 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
             for manifest in read_manifests(io, snapshot):
                 kept[manifest.manifest_path] = manifest
     manifests = {path: m for path, m in manifests.items() if path not in kept}
+    if known is not None:
+        known.update(kept)
+        known.update(s.manifest_list for s in after.snapshots if s.manifest_list)
     equality: set[str] = set()
     paths = _contents(io, manifests.values(), unreadable, equality)
     _remove_live(io, kept.values(), paths)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.columns import ManifestColumns
+from icecomb.format.manifests.entry_spill import EntrySpill
 from icecomb.format.manifests.manifest import (
     UNASSIGNED_SEQ,
     DataFile,
@@ -33,7 +34,6 @@ from icecomb.format.spec.update import Changes
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -46,11 +46,12 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Rewritten:
-    """What one attempt made of the manifests with these paths."""
+    """What one attempt made of the manifests with these paths, for tables of this version."""
 
     replaced: Mapping[str, ManifestFile]
     created: tuple[ManifestFile, ...]
     entries: int
+    version: int
 
 
 class RewriteManifests(SnapshotProducer):
@@ -79,7 +80,7 @@ class RewriteManifests(SnapshotProducer):
         self._order: tuple[str, ...] = ()
         self._deleted: dict[str, ManifestFile] = {}
         self._added: dict[str, ManifestFile] = {}
-        self._done = _Rewritten({}, (), 0)
+        self._done = _Rewritten({}, (), 0, 0)
 
     def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
         """Give the files of each key manifests of their own, instead of sorting by partition."""
@@ -178,24 +179,27 @@ class RewriteManifests(SnapshotProducer):
         """See `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
-            self._done = _Rewritten({}, (), 0)
+            self._done = _Rewritten({}, (), 0, 0)
 
     def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
         """Make the new manifests, unless those of an earlier attempt fit still."""
         # A manifest of the same transaction gets another sequence number when it is tried again.
         present = {(m.manifest_path, m.sequence_number) for m in parents}
         done = {(m.manifest_path, m.sequence_number) for m in self._done.replaced.values()}
-        if done and done <= present:
+        # manifests of version 1 do not say how old their files are
+        if done and done <= present and self._done.version == base.format_version:
             return
         replaced: dict[str, ManifestFile] = {}
         created: list[ManifestFile] = []
         entries = 0
         for (content, spec_id), group in self._groups(base, parents).items():
-            for cluster in self._clusters(base, content, spec_id, group):
-                created += self.write_manifests(base, spec_id, cluster, content)
-                entries += len(cluster)
+            with EntrySpill() as spill:
+                for order in self._clusters(base, content, spec_id, group, spill):
+                    found = spill.entries(order)
+                    created += self.write_manifests(base, spec_id, found, content)
+                entries += len(spill)
             replaced.update((manifest.manifest_path, manifest) for manifest in group)
-        self._done = _Rewritten(replaced, tuple(created), entries)
+        self._done = _Rewritten(replaced, tuple(created), entries, base.format_version)
 
     def _groups(
         self, base: TableMetadata, parents: Iterable[ManifestFile]
@@ -221,23 +225,34 @@ class RewriteManifests(SnapshotProducer):
         content: ManifestContent,
         spec_id: int,
         group: Iterable[ManifestFile],
-    ) -> Iterable[Sequence[EncodedEntry]]:
+        spill: EntrySpill,
+    ) -> Iterator[Rows]:
         """The live entries of some manifests, together those that belong together."""
         encoder = self.entry_encoder(base, spec_id, content)
-        clusters: dict[Hashable, list[EncodedEntry]] = {}
+        clusters: dict[Hashable, int] = {}
+        cluster_of: list[Rows] = []
         for manifest in group:
             spec = base.spec_by_id(spec_id)
             columns = read_manifest_columns(self.io, manifest, spec=spec, cache=None)
             rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
             statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)
-            entries = encoder.encode(columns, rows, statuses)
-            for key, entry in zip(self._keys(columns, rows), entries, strict=True):
-                clusters.setdefault(key, []).append(entry)
+            spill.add(encoder.encode(columns, rows, statuses))
+            keys = (clusters.setdefault(key, len(clusters)) for key in self._keys(columns, rows))
+            cluster_of.append(np.fromiter(keys, np.int64, len(rows)))
         if self._key is None:
-            places = self._sorted_by(base, spec_id)
-            for found in clusters.values():
-                found.sort(key=lambda entry: _sortable(entry.partition[i] for i in places))
-        return clusters.values()
+            yield self._sorted(spill, self._sorted_by(base, spec_id))
+            return
+        found = np.concatenate(cluster_of)
+        order = np.argsort(found, kind="stable")
+        yield from np.split(order, np.flatnonzero(np.diff(found[order])) + 1)
+
+    @staticmethod
+    def _sorted(spill: EntrySpill, places: list[int]) -> Rows:
+        """All entries, by some partition fields."""
+        keys = [_sortable(partition[i] for i in places) for partition in spill.partitions]
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        rank_of = np.array([ranks[key] for key in keys], np.int64)
+        return np.argsort(rank_of[spill.partition_of], kind="stable")
 
     def _sorted_by(self, base: TableMetadata, spec_id: int) -> list[int]:
         """The places of the partition fields to sort by.

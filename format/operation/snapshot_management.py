@@ -160,42 +160,49 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
         return self._set_main(0 if target is None else target)
 
-    def rollback_to_snapshot(self, snapshot_id: int) -> Self:
-        """Point `main` back to one of its earlier snapshots.
+    def rollback_to_snapshot(self, snapshot_id: int, branch: str = MAIN_BRANCH) -> Self:
+        """Point a branch back to one of its earlier snapshots.
+
+        Args:
+            snapshot_id: The snapshot.
+            branch: The branch; Iceberg Java and PyIceberg roll back `main` only.
 
         Raises:
-            NoSuchSnapshotError: There is no such snapshot.
-            ValidationError: It is no ancestor of the current snapshot.
+            NoSuchSnapshotError: There is no such snapshot or branch.
+            ValidationError: It is no ancestor of the branch's head.
         """
-        metadata = self._edit.metadata
+        head = self._head(branch)
         self._edit.check_snapshot(snapshot_id)
-        if not is_ancestor(metadata, snapshot_id, metadata.current_snapshot_id):
+        if not is_ancestor(self._edit.metadata, snapshot_id, head):
+            whose = "the current one" if branch == MAIN_BRANCH else f"the head of {branch!r}"
             raise ValidationError(
-                f"Cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one",
-                hint="set_current_snapshot takes any snapshot.",
+                f"Cannot roll back to snapshot {snapshot_id}: it is no ancestor of {whose}",
+                hint="set_current_snapshot takes any snapshot, replace_branch for other branches.",
             )
-        return self._set_main(snapshot_id)
+        return self._set_head(branch, snapshot_id)
 
-    def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
-        """Point `main` back to its newest snapshot that is older than a time.
+    def rollback_to_timestamp(self, timestamp_ms: int, branch: str = MAIN_BRANCH) -> Self:
+        """Point a branch back to its newest snapshot that is older than a time.
 
         Args:
             timestamp_ms: Milliseconds since the epoch; the snapshot is strictly older.
+            branch: The branch; Iceberg Java and PyIceberg roll back `main` only.
 
         Raises:
-            NoSuchSnapshotError: No ancestor of the current snapshot is so old.
+            NoSuchSnapshotError: No ancestor of its head is so old, or there is no such branch.
         """
-        metadata = self._edit.metadata
         timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
-        found = latest_ancestor_before(metadata, timestamp_ms, metadata.current_snapshot_id)
+        head = self._head(branch)
+        found = latest_ancestor_before(self._edit.metadata, timestamp_ms, head)
         if found is None:
+            whose = "the current snapshot" if branch == MAIN_BRANCH else f"the head of {branch!r}"
             raise NoSuchSnapshotError(
-                "Cannot roll back: no ancestor of the current snapshot is older than "
+                f"Cannot roll back: no ancestor of {whose} is older than "
                 f"{human_timestamptz(timestamp_ms * 1000)}, or those that are have expired",
                 hint="Look at the table's snapshots for the times it knows.",
                 timestamp_ms=timestamp_ms,
             )
-        return self._set_main(found.snapshot_id)
+        return self._set_head(branch, found.snapshot_id)
 
     def cherry_pick(self, snapshot_id: int) -> Self:
         """Make a snapshot's changes again on `main`; see `CherryPick`.
@@ -242,6 +249,16 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
     def _limit(self, name: str, kind: SnapshotRefType | None, **limits: int) -> Self:
         self._record(lambda edit: edit.limit(name, kind, limits))
         return self
+
+    def _head(self, branch: str) -> int | None:
+        if branch == MAIN_BRANCH:
+            return self._edit.metadata.current_snapshot_id
+        return self._edit.ref(branch, _BRANCH).snapshot_id
+
+    def _set_head(self, branch: str, snapshot_id: int) -> Self:
+        if branch == MAIN_BRANCH:
+            return self._set_main(snapshot_id)
+        return self._move(branch, _BRANCH, snapshot_id)
 
     def _set_main(self, snapshot_id: int) -> Self:
         seen = self._edit.metadata.current_snapshot_id

@@ -94,12 +94,27 @@ class SnapshotSummary:
         self._schema = schema
         self._limit = partition_limit
         self._counts: Counter[str] = Counter()
-        self._partitions: dict[tuple[Any, ...], Counter[str]] = {}
+        # Counts of each partition are of use as long as there are not too many of them.
+        self._partitions: dict[tuple[Any, ...], Counter[str] | None] = {}
         self._specs: dict[int, PartitionSpec] = {}
 
     def add_file(self, file: DataFile, spec: PartitionSpec) -> None:
         """Count a file that this commit adds."""
         self._count(file, spec, _ADDING[file.content], "added")
+
+    def add_data_file(
+        self, spec: PartitionSpec, partition: tuple[Any, ...], rows: int, size: int
+    ) -> None:
+        """Count a data file that this commit adds.
+
+        Args:
+            spec: Its partition spec.
+            partition: Its partition.
+            rows: How many rows it has.
+            size: Its length in bytes.
+        """
+        keys = _ADDING[DataFileContent.DATA]
+        self._count_one(spec, partition, keys, {keys[-1]: rows, "added-files-size": size})
 
     def remove_file(self, file: DataFile, spec: PartitionSpec) -> None:
         """Count a file that this commit removes."""
@@ -112,19 +127,37 @@ class SnapshotSummary:
         if 0 < len(self._partitions) <= self._limit:
             out["partition-summaries-included"] = "true"
             for (spec_id, *values), counts in self._partitions.items():
+                if counts is None:
+                    continue
                 path = self._specs[spec_id].partition_to_path(tuple(values), self._schema)
                 stated = ",".join(f"{key}={value}" for key, value in _stated(counts).items())
                 out[f"partitions.{path}"] = stated
         return out
 
     def _count(self, file: DataFile, spec: PartitionSpec, keys: tuple[str, ...], verb: str) -> None:
+        amounts = {keys[-1]: file.record_count, f"{verb}-files-size": file.file_size_in_bytes}
+        self._count_one(spec, file.partition, keys, amounts)
+
+    def _count_one(
+        self,
+        spec: PartitionSpec,
+        partition: tuple[Any, ...],
+        keys: tuple[str, ...],
+        amounts: Mapping[str, int],
+    ) -> None:
+        key = (spec.spec_id, *partition)
         self._specs.setdefault(spec.spec_id, spec)
-        partition = self._partitions.setdefault((spec.spec_id, *file.partition), Counter())
-        for counts in (self._counts, partition):
-            for key in keys[:-1]:
-                counts[key] += 1
-            counts[keys[-1]] += file.record_count
-            counts[f"{verb}-files-size"] += file.file_size_in_bytes
+        if key not in self._partitions:
+            described = len(self._partitions) < self._limit
+            if not described and len(self._partitions) == self._limit:
+                self._partitions = dict.fromkeys(self._partitions)
+            self._partitions[key] = Counter() if described else None
+        for counts in (self._counts, self._partitions[key]):
+            if counts is not None:
+                for name in keys[:-1]:
+                    counts[name] += 1
+                for name, amount in amounts.items():
+                    counts[name] += amount
 
 
 _ADDING: Final = {

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.spec.json_sequence import lazily
+from icecomb.format.spec.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.snapshot import Snapshot
+
+_NO_PARENT: Final = -1
+"""What some writers put where there is none."""
 
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
@@ -17,6 +22,15 @@ def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[S
     while at is not None and (snapshot := metadata.snapshot_by_id(at)) is not None:
         yield snapshot
         at = snapshot.parent_snapshot_id
+
+
+def parents_of(metadata: TableMetadata) -> dict[int, int | None]:
+    """The parents of all snapshots by their ids; no snapshot is decoded, of which may be many."""
+    snapshots = lazily(metadata.snapshots, Snapshot.from_json)
+    pairs = zip(
+        snapshots.members("snapshot-id"), snapshots.members("parent-snapshot-id"), strict=True
+    )
+    return {number: None if parent == _NO_PARENT else parent for number, parent in pairs}
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:

@@ -175,8 +175,8 @@ class TableMetadata:
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of this id, or None."""
-        if self.snapshots and (last := self.snapshots[-1]).snapshot_id == snapshot_id:
-            return last
+        if self._last is not None and self._last.snapshot_id == snapshot_id:
+            return self._last
         position = self._positions.get(snapshot_id)
         return None if position is None else self.snapshots[position]
 
@@ -267,6 +267,11 @@ class TableMetadata:
     @cached_property
     def _specs(self) -> Mapping[int, PartitionSpec]:
         return MappingProxyType({spec.spec_id: spec for spec in self.partition_specs})
+
+    @cached_property
+    def _last(self) -> Snapshot | None:
+        """The snapshot that is mostly asked for: it is found without the places of all."""
+        return self.snapshots[-1] if self.snapshots else None
 
     @cached_property
     def _positions(self) -> Mapping[int, int]:

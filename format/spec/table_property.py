@@ -14,6 +14,7 @@ from icecomb.format.errors import ConfigurationError, IcecombError, ValidationEr
 from icecomb.format.property import (
     Property,
     choice,
+    choices,
     flag,
     fraction,
     milliseconds,
@@ -408,6 +409,12 @@ GC_ENABLED: Final = flag(
     "Whether files may be deleted; false where another table uses them, too.",
     default=True,
 )
+COPY_MIN_ROW_GROUP_BYTES: Final = number(
+    "icecomb.maintenance.copy-min-row-group-bytes",
+    8 << 20,
+    "How long the row groups of files are, on average, that a rewrite copies instead of decoding.",
+    least=0,
+)
 HIVE_ENGINE: Final = flag(
     "engine.hive.enabled", "Whether Hive's own engine is to read the table.", default=False
 )
@@ -415,6 +422,11 @@ HIVE_LOCK: Final = flag(
     "engine.hive.lock-enabled",
     "Whether commits take a lock of the metastore; the catalog's setting by default.",
     default=True,
+)
+INTEROP: Final = choices(
+    "icecomb.interop",
+    ("hive", "spark", "trino", "impala"),
+    "Which engines are to use the table: `icecomb doctor TABLE` says what one of them lacks.",
 )
 EXTERNAL: Final = text(
     "EXTERNAL",

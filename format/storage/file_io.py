@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderLock
+from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,6 +225,13 @@ class FileIO:
             FileMissingError: There is no such folder.
         """
         return self._of(location).folders(location)
+
+    def entries(self, location: str) -> FolderEntries:
+        """What lies in a folder, without what is further down; `list` goes there, one by one.
+
+        A folder that does not exist has nothing in it.
+        """
+        return self._of(location).entries(location)
 
     def create_folder(self, location: str) -> None:
         """Create a folder, and those above it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.errors import FileExistsAlreadyError, FileMissingError
@@ -23,11 +23,27 @@ class FileStatus:
         location: Spelled like the prefix that was listed.
         size: Bytes.
         mtime_ms: Time of the last change, milliseconds since the epoch.
+        file_id: What tells the file from others that had or get its name: on HDFS it stays with the
+            file, on local disks it also changes with the file; 0 where the storage says nothing.
     """
 
     location: str
     size: int
     mtime_ms: int
+    file_id: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntries:
+    """What lies in one folder, not below it.
+
+    Attributes:
+        files: Its files, in order of their names.
+        folders: The names of the folders in it, sorted; links are none.
+    """
+
+    files: Sequence[FileStatus]
+    folders: Sequence[str]
 
 
 class FolderLock(ABC):
@@ -93,6 +109,16 @@ class FileSystem(ABC):
     @abstractmethod
     def folders(self, location: str) -> Sequence[str]:
         """See `FileIO.folders`."""
+
+    def entries(self, location: str) -> FolderEntries:
+        """See `FileIO.entries`."""
+        folder = location.rstrip("/")
+        try:
+            below = self.folders(location)
+        except FileMissingError:
+            below = ()
+        files = [s for s in self.list(location) if s.location.rpartition("/")[0] == folder]
+        return FolderEntries(files, below)
 
     @abstractmethod
     def create_folder(self, location: str) -> None:

@@ -23,6 +23,7 @@ from icecomb.format.errors import (
 from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
+    FolderEntries,
     FolderLock,
     exists_already,
     is_missing,
@@ -159,12 +160,12 @@ class LocalFileSystem(FileSystem):
             path = _local_path(prefix)
             if os.path.isfile(path):
                 found = os.stat(path)
-                yield FileStatus(prefix, found.st_size, found.st_mtime_ns // 1_000_000)
+                yield _status(prefix, found)
                 return
             root = path.rstrip("/") or "/"
             shown = prefix[: len(prefix) - len(path)] + ("" if root == "/" else root)
             for name, status in _walk(root):
-                yield FileStatus(f"{shown}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
+                yield _status(f"{shown}/{name}", status)
 
     def rename(self, source: str, target: str) -> None:
         """See `FileIO.rename`."""
@@ -187,6 +188,16 @@ class LocalFileSystem(FileSystem):
         """See `FileIO.folders`."""
         with _failures("list", location), os.scandir(_local_path(location)) as scan:
             return sorted(entry.name for entry in scan if entry.is_dir(follow_symlinks=False))
+
+    def entries(self, location: str) -> FolderEntries:
+        """See `FileIO.entries`."""
+        with _failures("list", location):
+            files, folders = _entries(_local_path(location).rstrip("/") or "/")
+            shown = location.rstrip("/")
+            return FolderEntries(
+                [_status(f"{shown}/{name}", found) for name, found in files],
+                folders,
+            )
 
     def create_folder(self, location: str) -> None:
         """See `FileIO.create_folder`."""
@@ -340,25 +351,37 @@ def _drop_checksum(path: str) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
+def _status(location: str, found: os.stat_result) -> FileStatus:
+    # Hashes of numbers are the same in every process.
+    file_id = hash((found.st_dev, found.st_ino, found.st_ctime_ns))
+    return FileStatus(location, found.st_size, found.st_mtime_ns // 1_000_000, file_id)
+
+
 def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
     folders = [""]
     while folders:
         inner = folders.pop()
-        try:
-            with os.scandir(f"{root}/{inner}") as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except FileNotFoundError:
-            continue
-        below = []
-        for entry in entries:
-            name = f"{inner}{entry.name}"
-            # a file that another process deletes meanwhile is no error of a listing
-            with suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(f"{name}/")
-                elif entry.is_file():
-                    yield name, entry.stat()
-        folders.extend(reversed(below))
+        files, below = _entries(f"{root}/{inner}")
+        yield from ((f"{inner}{name}", status) for name, status in files)
+        folders.extend(f"{inner}{name}/" for name in reversed(below))
+
+
+def _entries(folder: str) -> tuple[list[tuple[str, os.stat_result]], list[str]]:
+    """The files in a folder, and the names of the folders in it."""
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return [], []
+    files, below = [], []
+    for entry in entries:
+        # a file that another process deletes meanwhile is no error of a listing
+        with suppress(FileNotFoundError):
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.name)
+            elif entry.is_file():
+                files.append((entry.name, entry.stat()))
+    return files, below
 
 
 @contextmanager

@@ -35,6 +35,11 @@ def plain_texts(
     return plain
 
 
+def plain_paths(locations: Iterable[str], properties: Mapping[str, str]) -> list[str]:
+    """The paths of locations in one spelling, whatever storage they are in."""
+    return [re.sub(_PARTS, r"\g<path>", text) for text in plain_texts(locations, properties)]
+
+
 def plain_locations(
     locations: pa.Array, properties: Mapping[str, str], *, any_cluster: bool = False
 ) -> pa.Array:

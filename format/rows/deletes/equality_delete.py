@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -103,12 +104,28 @@ class KeySet:
         """The memory it takes, in bytes."""
         return sum(v.nbytes for v in self._values) + sum(level.nbytes for level in self._levels)
 
+    @property
+    def count(self) -> int:
+        """How many different keys there are."""
+        return len(self._levels[-1]) if self._levels else self._values[0].count
+
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
         """Which rows have one of the keys.
 
         Args:
             arrays: The columns by field id.
         """
+        found, _ = self._codes(arrays)
+        return pa.array(found)
+
+    def places(self, arrays: Mapping[int, pa.Array]) -> npt.NDArray[np.int64]:
+        """The number of each row's key, less than `count`; -1 for those that have none."""
+        found, codes = self._codes(arrays)
+        return np.where(found, codes, -1)
+
+    def _codes(
+        self, arrays: Mapping[int, pa.Array]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
         columns = [_plain(arrays[i]) for i in self.field_ids]
         codes = self._values[0].of(columns[0])
         found = codes >= 0
@@ -117,7 +134,25 @@ class KeySet:
             pairs = codes * values.count + inner
             codes = np.minimum(np.searchsorted(level, pairs), len(level) - 1)
             found &= (inner >= 0) & (level[codes] == pairs)
-        return pa.array(found)
+        return found, codes
+
+
+class Keys(Protocol):
+    """Keys of deleted rows."""
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The columns that are compared."""
+
+    def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
+        """Which rows have one of the keys, given the columns by field id."""
+
+
+class KeySource(Protocol):
+    """Where a reader of data files gets the keys of deleted rows from."""
+
+    def of(self, delete_files: Sequence[DataFile]) -> Sequence[Keys]:
+        """The keys of equality delete files."""
 
 
 class EqualityDeletes:
@@ -146,13 +181,7 @@ class EqualityDeletes:
         """
         groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
         for file in delete_files:
-            if not file.equality_ids:
-                raise CorruptFileError(
-                    f"Equality delete file {file.file_path} does not say what it compares",
-                    hint="The metadata is damaged: read an older snapshot.",
-                    path=file.file_path,
-                )
-            groups[tuple(sorted(file.equality_ids))].append(file)
+            groups[compared_columns(file)].append(file)
         found = (self._key_set(ids, files) for ids, files in groups.items())
         return [keys for keys in found if keys is not None]
 
@@ -184,32 +213,60 @@ class EqualityDeletes:
     def _columns(self, field_ids: tuple[int, ...], files: list[DataFile]) -> list[pa.Array]:
         parts: list[list[pa.Array]] = [[] for _ in field_ids]
         for file in files:
-            for arrays in self._read(field_ids, file):
+            for arrays in read_keys(self._io, self._metadata, field_ids, file):
                 for part, field_id in zip(parts, field_ids, strict=True):
                     part.append(arrays[field_id])
         if not parts[0]:
             return [pa.array([], pa.null()) for _ in field_ids]
         return [pa.chunked_array(part).combine_chunks() for part in parts]
 
-    def _read(self, field_ids: tuple[int, ...], file: DataFile) -> Iterator[dict[int, pa.Array]]:
-        places = ColumnPlaces(field_ids, (), self._metadata)
-        reader = open_data_file(self._io, file, self._metadata.name_mapping())
-        try:
-            missing = set(field_ids) - set(_ids(reader.fields))
-            if missing:
-                raise CorruptFileError(
-                    f"Equality delete file {file.file_path} has no column of field id "
-                    f"{min(missing)}",
-                    hint="Read an older snapshot, or restore the file from a backup.",
-                    path=file.file_path,
-                )
-            projection = Projection(places.extra, reader.fields, {})
-            for position, batch in reader.batches(
-                projection.leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
-            ):
-                yield places.arrays(projection.apply(batch, position))
-        finally:
-            reader.close()
+
+def compared_columns(file: DataFile) -> tuple[int, ...]:
+    """The field ids of the columns that an equality delete file compares, ascending.
+
+    Raises:
+        CorruptFileError: It does not say.
+    """
+    if not file.equality_ids:
+        raise CorruptFileError(
+            f"Equality delete file {file.file_path} does not say what it compares",
+            hint="The metadata is damaged: read an older snapshot.",
+            path=file.file_path,
+        )
+    return tuple(sorted(file.equality_ids))
+
+
+def read_keys(
+    io: FileIO, metadata: TableMetadata, field_ids: tuple[int, ...], file: DataFile
+) -> Iterator[dict[int, pa.Array]]:
+    """The keys of an equality delete file, batch by batch: columns by field id.
+
+    Args:
+        io: Where the file lies.
+        metadata: The table.
+        field_ids: The columns that it compares.
+        file: The file.
+
+    Raises:
+        CorruptFileError: It does not have its columns.
+    """
+    places = ColumnPlaces(field_ids, (), metadata)
+    reader = open_data_file(io, file, metadata.name_mapping())
+    try:
+        missing = set(field_ids) - set(_ids(reader.fields))
+        if missing:
+            raise CorruptFileError(
+                f"Equality delete file {file.file_path} has no column of field id {min(missing)}",
+                hint="Read an older snapshot, or restore the file from a backup.",
+                path=file.file_path,
+            )
+        projection = Projection(places.extra, reader.fields, {})
+        for position, batch in reader.batches(
+            projection.leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
+        ):
+            yield places.arrays(projection.apply(batch, position))
+    finally:
+        reader.close()
 
 
 def _plain(array: pa.Array) -> pa.Array:

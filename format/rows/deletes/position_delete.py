@@ -111,6 +111,22 @@ def only_target(delete_file: DataFile) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
+def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positions]:
+    """All deletes of a file by the data files that they name, in the order of the file.
+
+    Args:
+        io: Where it lies.
+        delete_file: A position delete file.
+
+    Raises:
+        CorruptFileError: It is damaged.
+    """
+    target = only_target(delete_file)
+    if target is not None:
+        return {target: _read_positions(io, delete_file)}
+    return _read_by_path(io, delete_file)
+
+
 def _read_positions(io: FileIO, delete_file: DataFile) -> Positions:
     table = _read(io, delete_file, with_path=False)
     return np.asarray(table.column(0).combine_chunks().to_numpy(zero_copy_only=False), np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -47,6 +47,22 @@ _ROWS: Final = 1 << 18
 _FULL: Final = MetricsMode(MetricsKind.FULL)
 
 
+class DeleteTarget(Protocol):
+    """A data file of which rows are deleted."""
+
+    @property
+    def file_path(self) -> str:
+        """Where it lies, as its manifest spells it."""
+
+    @property
+    def spec_id(self) -> int:
+        """Its partition spec."""
+
+    @property
+    def partition(self) -> tuple[Any, ...]:
+        """Its partition."""
+
+
 class PositionDeleteWriter:
     """Writes position delete files: of one data file each, or of one partition each.
 
@@ -61,13 +77,20 @@ class PositionDeleteWriter:
         operation_id: The common part of the file names.
         rows: Whether the deleted rows are stored, too: the optional column `row`, with the
             columns of the table's current schema. Then each `add` gives them.
+        target: How long files are, about; by default as the table says.
 
     Raises:
         ConfigurationError: The format or granularity is unknown, or how to write makes no sense.
     """
 
     def __init__(
-        self, io: FileIO, metadata: TableMetadata, operation_id: str, *, rows: bool = False
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        operation_id: str,
+        *,
+        rows: bool = False,
+        target: int | None = None,
     ) -> None:
         properties = delete_properties(metadata.properties)
         self._by_file = DELETE_GRANULARITY.of(properties) == "file"
@@ -76,7 +99,7 @@ class PositionDeleteWriter:
         self._operation_id = operation_id
         self._schema = _schema(metadata.schema() if rows else None)
         self._arrow = schema_to_pyarrow(self._schema, include_field_ids=False)
-        self._target = DELETE_TARGET_FILE_BYTES.of(properties)
+        self._target = target or DELETE_TARGET_FILE_BYTES.of(properties)
         chosen = DELETE_FORMAT.of(properties, default=DATA_FORMAT.of(properties))
         options = load_file_options(chosen, properties)
         if isinstance(options, ParquetOptions):
@@ -94,7 +117,7 @@ class PositionDeleteWriter:
         self._waiting: dict[tuple[Any, ...], list[_Deletes]] = {}
         self._done: list[DataFile] = []
 
-    def add(self, file: DataFile, positions: Positions, rows: pa.Table | None = None) -> None:
+    def add(self, file: DeleteTarget, positions: Positions, rows: pa.Table | None = None) -> None:
         """Delete rows of a data file.
 
         Args:
@@ -150,7 +173,7 @@ class PositionDeleteWriter:
             raise
         self._done += [referring(f) for f in written]
 
-    def _open(self, file: DataFile) -> OpenDataFile:
+    def _open(self, file: DeleteTarget) -> OpenDataFile:
         spec = self._metadata.spec_by_id(file.spec_id)
         folder = None
         if file.partition:
@@ -172,7 +195,7 @@ class PositionDeleteWriter:
                 yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
 
 
-_Deletes = tuple[DataFile, Positions, pa.Table | None]
+_Deletes = tuple[DeleteTarget, Positions, pa.Table | None]
 
 
 def _schema(row: Schema | None) -> Schema:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icecomb.format.errors import CorruptFileError
 from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics, leaves
 from icecomb.format.rows.read.arrow_projection import FileField, file_fields
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
@@ -24,6 +25,7 @@ class ParquetReader(DataFileReader):
         name_mapping: The table's name mapping, for a file without field ids.
         size: The length its manifest states; a shorter file is refused.
         dictionaries: Columns to read dictionary-encoded.
+        checksums: Whether pages with a checksum are compared with it.
 
     Raises:
         CorruptFileError: It is not a Parquet file, or is shorter than stated.
@@ -37,6 +39,8 @@ class ParquetReader(DataFileReader):
         name_mapping: NameMapping | None = None,
         size: int | None = None,
         dictionaries: Sequence[str] = (),
+        *,
+        checksums: bool = False,
     ) -> None:
         super().__init__(io, location, size)
         with reading(location):
@@ -50,6 +54,7 @@ class ParquetReader(DataFileReader):
                 metadata=footer,
                 pre_buffer=self._buffered,
                 coerce_int96_timestamp_unit="us",
+                page_checksum_verification=checksums,
                 read_dictionary=[name for name in dictionaries if name in present],
             )
             schema = self._file.schema_arrow
@@ -115,6 +120,14 @@ class ParquetReader(DataFileReader):
                     break
                 yield position, batch
                 position += batch.num_rows
+            expected = starts[run[-1]] + metadata.row_group(run[-1]).num_rows
+            if position != expected:
+                raise CorruptFileError(
+                    f"Data file {self.location} has {expected} rows up to row group {run[-1]}, "
+                    f"but only {position} can be read",
+                    hint="Rewrite it with the engine that wrote it, or read other columns of it.",
+                    path=self.location,
+                )
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -16,7 +16,12 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.rows.deletes.equality_delete import ColumnPlaces, EqualityDeletes, KeySet
+from icecomb.format.rows.deletes.equality_delete import (
+    ColumnPlaces,
+    EqualityDeletes,
+    Keys,
+    KeySource,
+)
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, live_mask
 from icecomb.format.rows.metadata_columns import (
     FILE_PATH,
@@ -57,6 +62,8 @@ class ArrowScan:
         ordered: Whether rows come in the order of the tasks.
         batch_size: The most rows in a batch.
         workers: How many tasks are read at a time; None for one a processor.
+        checksums: Whether pages of data files are compared with their checksums.
+        keys: What equality delete files delete; by default it is read from them.
     """
 
     def __init__(
@@ -69,6 +76,8 @@ class ArrowScan:
         ordered: bool = True,
         batch_size: int = BATCH_ROWS,
         workers: int | None = None,
+        checksums: bool = False,
+        keys: KeySource | None = None,
     ) -> None:
         self._metadata = table_metadata
         self._io = io
@@ -77,9 +86,10 @@ class ArrowScan:
         self._ordered = ordered
         self._batch_size = batch_size
         self._workers = workers or min(8, os.cpu_count() or 1)
+        self._checksums = checksums
         self._name_mapping = table_metadata.name_mapping()
         self._deletes = PositionDeletes(io)
-        self._equality_deletes = EqualityDeletes(io, table_metadata)
+        self._equality_deletes: KeySource = keys or EqualityDeletes(io, table_metadata)
         places = [f.field_id for f in projected_schema.fields]
         self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
         self._with_partition = PARTITION.field_id in places
@@ -148,7 +158,7 @@ class ArrowScan:
         keys = self._equality_deletes.of(equal)
         if isinstance(task.residual, AlwaysFalse):
             return
-        reader = open_data_file(self._io, task.file, self._name_mapping)
+        reader = open_data_file(self._io, task.file, self._name_mapping, checksums=self._checksums)
         try:
             parts = partial(
                 reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads
@@ -162,7 +172,7 @@ class ArrowScan:
         task: FileScanTask,
         reader: DataFileReader,
         deleted: Positions | None,
-        keys: Sequence[KeySet],
+        keys: Sequence[Keys],
         *,
         parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
     ) -> Iterator[pa.RecordBatch]:
@@ -302,7 +312,7 @@ def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFil
 
 def _live(
     deleted: Positions | None,
-    keys: Sequence[KeySet],
+    keys: Sequence[Keys],
     arrays: Mapping[int, pa.Array],
     position: int,
     rows: int,

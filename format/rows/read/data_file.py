@@ -17,6 +17,8 @@ def open_data_file(
     file: DataFile,
     name_mapping: NameMapping | None,
     dictionaries: Sequence[str] = (),
+    *,
+    checksums: bool = False,
 ) -> DataFileReader:
     """Open a data or delete file of any format.
 
@@ -25,6 +27,8 @@ def open_data_file(
         file: The file.
         name_mapping: The ids of its columns if it has none.
         dictionaries: Columns to read dictionary-encoded where the format can do that.
+        checksums: Whether parts of a file are compared with their checksums, where a format has
+            them and readers go without that by default.
 
     Raises:
         CorruptFileError: The file is damaged.
@@ -33,7 +37,12 @@ def open_data_file(
     """
     if file.file_format is FileFormat.PARQUET:
         return ParquetReader(
-            io, file.file_path, name_mapping, file.file_size_in_bytes, dictionaries
+            io,
+            file.file_path,
+            name_mapping,
+            file.file_size_in_bytes,
+            dictionaries,
+            checksums=checksums,
         )
     if file.file_format is FileFormat.ORC:
         from icecomb.format.rows.orc.reader import OrcReader

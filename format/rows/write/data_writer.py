@@ -8,7 +8,7 @@ input. When anything fails, every file of the attempt is removed.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -137,7 +137,7 @@ class DataWriter:
             ValidationError: A required column holds a null.
         """
         self._projection(data.schema)
-        for batch in _pieces(data):
+        for batch in in_pieces(data):
             self.write(batch)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -188,7 +188,7 @@ def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
     return Projection(fields, names_as_ids(frame, fields), {}, writing_cast)
 
 
-def _pieces(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The data in batches of a size worth a call, neither copied nor split without need."""
     batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +26,12 @@ _BUFFERED_BYTES = 256 << 20
 _OPEN_FILES = 64
 
 
+FileOpener: TypeAlias = Callable[
+    ["FileIO", str, FileSettings, PartitionSpec, tuple[Any, ...]], OpenDataFile
+]
+"""Begins a file: see `OpenDataFile`."""
+
+
 class PartitionWriter:
     """Writes batches into files of one partition each, of about the target size.
 
@@ -40,6 +46,7 @@ class PartitionWriter:
         spec: By which partition spec rows are spread.
         target: The length of a file, about.
         name: The name of a file by its number, without the extension.
+        open_file: Begins a file; batches may have more columns than the schema if it knows them.
     """
 
     def __init__(
@@ -51,6 +58,7 @@ class PartitionWriter:
         *,
         target: int,
         name: Callable[[int], str],
+        open_file: FileOpener = OpenDataFile,
     ) -> None:
         self._io = io
         self._schema = settings.schema
@@ -59,6 +67,7 @@ class PartitionWriter:
         each = _BUFFERED_BYTES // (1 if spec.is_unpartitioned else _OPEN_FILES)
         self._settings = replace(settings, options=settings.options.fitting(target, each))
         self._locations = locations
+        self._open_file = open_file
         self._split = PartitionSplit(spec, self._schema, locations.root)
         numbers = count(1)
         extension = settings.options.file_format.value.lower()
@@ -109,7 +118,8 @@ class PartitionWriter:
         options = self._settings.options
         if isinstance(options, ParquetOptions) and self._settings.dictionaries is None:
             limit = options.dictionary_bytes
-            chosen = dictionary_columns(self._schema.fields, batch, limit)
+            own = batch.select(range(len(self._schema.fields)))
+            chosen = dictionary_columns(self._schema.fields, own, limit)
             self._settings = replace(self._settings, dictionaries=tuple(chosen))
 
     def _keep_bounds(self) -> None:
@@ -132,7 +142,7 @@ class PartitionWriter:
 
         def create() -> OpenDataFile:
             location = self._locations.new_data_location(self._next_name(), path)
-            return OpenDataFile(self._io, location, self._settings, self._spec, partition)
+            return self._open_file(self._io, location, self._settings, self._spec, partition)
 
         return create
 

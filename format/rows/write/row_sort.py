@@ -1,8 +1,8 @@
 """Rows sorted by partition and by a table's sort order, in bounded memory.
 
 Rows are collected up to a number of bytes and sorted as a *run*. More rows than that are kept as
-sorted runs in temporary files of this machine and merged at the end, so that the whole input comes
-out in one order, however large it is. Nothing is done per row in Python.
+sorted runs in temporary files of this machine and merged, a few at a time, so that the whole input
+comes out in one order, however large it is. Nothing is done per row in Python.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +28,28 @@ from icecomb.format.spec.transform import Transform, UnknownTransform, VoidTrans
 
 _RUN_BYTES = 128 << 20
 """Rows of a run; sorting it takes about three times as much memory."""
-_BATCH_ROWS = 1 << 14
-"""Rows of a batch: of each run, one is in memory while they are merged."""
+_MERGED_RUNS = 16
+"""So many runs at most are merged at once: of each, two batches are in memory."""
+_BATCH_ROWS = 1 << 15
+"""The most rows of a run's batch."""
+_BATCH_BYTES = 4 << 20
+"""The most bytes of one, about."""
 _OUTPUT_ROWS = 1 << 16
+
+
+class RowKey(Protocol):
+    """What rows are compared by."""
+
+    @property
+    def descending(self) -> bool:
+        """Whether the greatest comes first."""
+
+    @property
+    def nulls_first(self) -> bool:
+        """Whether nulls come before all values."""
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The values to compare, in a type whose order in Arrow is that of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class SortKey:
         array = self.transform.apply_array(array)
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
-        return _total_order(array, one_nan=self.groups) if _is_floating(array) else array
+        return total_order(array, one_nan=self.groups) if _is_floating(array) else array
 
 
 def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[SortKey] | None:
@@ -78,11 +98,6 @@ def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[Sor
     )
     if order.is_unsorted or unknown:
         return None
-    keys = [
-        SortKey(field_path(schema, f.source_id), f.transform, groups=True)
-        for f in spec.fields
-        if not isinstance(f.transform, VoidTransform)
-    ]
     ordering = [
         SortKey(
             field_path(schema, f.source_id),
@@ -92,7 +107,16 @@ def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[Sor
         )
         for f in order.fields
     ]
-    return keys + ordering
+    return partition_sort_keys(schema, spec) + ordering
+
+
+def partition_sort_keys(schema: Schema, spec: PartitionSpec) -> list[SortKey]:
+    """The keys by which rows are clustered by partition."""
+    return [
+        SortKey(field_path(schema, f.source_id), f.transform, groups=True)
+        for f in spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    ]
 
 
 class RowSorter:
@@ -102,12 +126,14 @@ class RowSorter:
         keys: What rows are compared by, the most important first.
     """
 
-    def __init__(self, keys: Sequence[SortKey]) -> None:
+    def __init__(self, keys: Sequence[RowKey]) -> None:
         self._keys = keys
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._runs: list[Path] = []
+        # a merged run goes to the next level, so that runs of one level are of about one length
+        self._levels: list[list[Path]] = []
         self._folder: Path | None = None
+        self._files = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take over rows; all batches have the same columns."""
@@ -118,7 +144,7 @@ class RowSorter:
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """All rows in order."""
-        if not self._runs:
+        if not self._levels:
             if self._waiting:
                 yield from _slices(self._sorted(), _OUTPUT_ROWS)
             self._waiting = []
@@ -126,13 +152,19 @@ class RowSorter:
         if self._waiting:
             self._spill()
         try:
-            yield from self._merged([self._run(path) for path in self._runs])
+            # rows of higher levels came first
+            runs = [path for level in reversed(self._levels) for path in level]
+            while (more := len(runs) - _MERGED_RUNS) > 0:
+                # the shortest ones, and no more of them than have to be
+                count = min(more + 1, _MERGED_RUNS)
+                runs[-count:] = [self._merge(runs[-count:])]
+            yield from self._merged(runs)
         finally:
             self.discard()
 
     def discard(self) -> None:
         """Drop all rows and temporary files."""
-        self._waiting, self._bytes, self._runs = [], 0, []
+        self._waiting, self._bytes, self._levels = [], 0, []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -155,54 +187,102 @@ class RowSorter:
         return pc.sort_indices(columns, sort_keys=how)
 
     def _spill(self) -> None:
+        run = self._sorted()
+        self._waiting, self._bytes = [], 0
+        path = self._written(iter([run]))
+        for level in self._levels:
+            level.append(path)
+            if len(level) < _MERGED_RUNS:
+                return
+            path = self._merge(level)
+            level.clear()
+        self._levels.append([path])
+
+    def _merge(self, runs: list[Path]) -> Path:
+        """One run of several, which are deleted."""
+        path = self._written(self._merged(runs))
+        for run in runs:
+            run.unlink()
+        return path
+
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="icecomb-sort-"))
-        path = self._folder / f"{len(self._runs)}.arrow"
-        run = self._sorted()
+        path = self._folder / f"{self._files}.arrow"
+        self._files += 1
         options = pa.ipc.IpcWriteOptions(compression="lz4")
+        first = next(batches)
+        rows = min(_BATCH_ROWS, max(_BATCH_BYTES * first.num_rows // max(first.nbytes, 1), 1))
         with (
             writing(str(path)),
             pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_stream(file, run.schema, options=options) as stream,
+            pa.ipc.new_stream(file, first.schema, options=options) as stream,
         ):
-            for batch in _slices(run, _BATCH_ROWS):
-                stream.write_batch(batch)
-        self._runs.append(path)
-        self._waiting, self._bytes = [], 0
+            for batch in chain([first], batches):
+                for piece in _slices(batch, rows):
+                    stream.write_batch(piece)
+        return path
 
-    @staticmethod
-    def _run(path: Path) -> Iterator[pa.RecordBatch]:
-        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-            yield from stream
-
-    def _merged(self, runs: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    def _merged(self, paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         """The rows of sorted runs in one order.
 
-        The batches at the head of all runs are sorted together. What comes before the end of each
-        of them is final: nothing that follows in any run can come before it.
+        The heads of all runs are sorted together. What comes before the end of each head that is
+        not its run's last is final: nothing that follows in any run can come before it.
         """
-        heads: dict[int, pa.RecordBatch] = dict(enumerate(map(next, runs)))
-        while heads:
-            together = pa.concat_batches(heads.values())
+        runs = [_Run(path) for path in paths]
+        while runs:
+            heads = [run.head() for run in runs]
+            together = pa.concat_batches(heads)
             order = np.asarray(self._indices(together))
-            rank = np.empty(len(order), np.int64)
-            rank[order] = np.arange(len(order))
-            ends = np.cumsum([head.num_rows for head in heads.values()])
-            final = order[: int(rank[ends - 1].min()) + 1]
+            ends = np.cumsum([head.num_rows for head in heads])
+            final = order
+            bounds = [end for run, end in zip(runs, ends, strict=True) if not run.ended]
+            if bounds:
+                rank = np.empty(len(order), np.int64)
+                rank[order] = np.arange(len(order))
+                final = order[: int(rank[np.array(bounds) - 1].min()) + 1]
             yield from _slices(together.take(pa.array(final)), _OUTPUT_ROWS)
-            taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))
-            heads = dict(_following(heads, taken.tolist(), runs))
+            taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(runs))
+            runs = [run for run, used in zip(runs, taken.tolist(), strict=True) if run.take(used)]
 
 
-def _following(
-    heads: dict[int, pa.RecordBatch], taken: list[int], runs: list[Iterator[pa.RecordBatch]]
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """What is at the head of each run after rows were taken; a run that ended has nothing."""
-    for (i, head), used in zip(heads.items(), taken, strict=True):
-        if used < head.num_rows:
-            yield i, head.slice(used)
-        elif (batch := next(runs[i], None)) is not None:
-            yield i, batch
+class _Run:
+    """A sorted run that is read; at its head is about a batch, or all that is left.
+
+    Were the head only refilled when it is empty, those of other runs would be a few rows long by
+    then, and be sorted again and again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._batches = _batches(path)
+        self._head: list[pa.RecordBatch] = []
+        self._rows = 0
+        self.ended = False
+
+    def head(self) -> pa.RecordBatch:
+        """The next rows."""
+        while not self.ended and self._rows < _BATCH_ROWS:
+            batch = next(self._batches, None)
+            if batch is None:
+                self.ended = True
+            else:
+                self._head.append(batch)
+                self._rows += batch.num_rows
+                if self._rows >= batch.num_rows * 2:
+                    break
+        self._head = [pa.concat_batches(self._head)]
+        return self._head[0]
+
+    def take(self, rows: int) -> bool:
+        """Drop rows of the head; whether there are more."""
+        self._rows -= rows
+        self._head = [self._head[0].slice(rows)]
+        return self._rows > 0 or not self.ended
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        yield from stream
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
@@ -214,7 +294,7 @@ def _is_floating(array: pa.Array) -> bool:
     return bool(pa.types.is_floating(array.type))
 
 
-def _total_order(array: pa.Array, *, one_nan: bool) -> Any:
+def total_order(array: pa.Array, *, one_nan: bool = False) -> Any:
     """Floating numbers as whole ones in the order of the specification.
 
     -NaN < -infinity < -1 < -0 < 0 < 1 < infinity < NaN (spec: Sorting).

@@ -22,7 +22,13 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
-from icecomb.format.storage.file_system import FileStatus, FileSystem, exists_already, is_missing
+from icecomb.format.storage.file_system import (
+    FileStatus,
+    FileSystem,
+    FolderEntries,
+    exists_already,
+    is_missing,
+)
 from icecomb.format.storage.hdfs.address import (
     HdfsAddress,
     hadoop_properties,
@@ -242,7 +248,7 @@ class HdfsFileSystem(FileSystem):
             for entry in entries:
                 if not entry.is_folder:
                     name = f"{shown}/{inner}{entry.name}" if entry.name else prefix
-                    yield FileStatus(name, entry.size, entry.mtime_ms)
+                    yield FileStatus(name, entry.size, entry.mtime_ms, entry.file_id)
             below = [f"{inner}{entry.name}/" for entry in entries if entry.is_folder]
             folders.extend(reversed(below))
 
@@ -279,6 +285,24 @@ class HdfsFileSystem(FileSystem):
                 path=location,
             )
         return [entry.name for entry in found if entry.is_folder]
+
+    def entries(self, location: str) -> FolderEntries:
+        """See `FileIO.entries`: one call."""
+        self._creations.wait()
+        web, address = self.cluster(location)
+        try:
+            found = web.entries(address.path.rstrip("/") or "/", location)
+        except FileMissingError:
+            return FolderEntries((), ())
+        shown = location.rstrip("/")
+        return FolderEntries(
+            [
+                FileStatus(f"{shown}/{entry.name}", entry.size, entry.mtime_ms, entry.file_id)
+                for entry in found
+                if entry.name and not entry.is_folder
+            ],
+            [entry.name for entry in found if entry.is_folder],
+        )
 
     def create_folder(self, location: str) -> None:
         """See `FileIO.create_folder`; exactly one of several creators succeeds."""

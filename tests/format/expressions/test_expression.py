@@ -226,6 +226,25 @@ def test_sql_text_is_read(text, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('a = "x"', EqualTo("a", "x")),
+        ("a = 'x'", EqualTo("a", "x")),
+        ('`a``b` = "say ""x"" it"', EqualTo("a`b", 'say "x" it')),
+        ('a like "x%"', StartsWith("a", "x")),
+    ],
+)
+def test_double_quotes_of_spark_are_around_constants(text, expected):
+    assert parse(text, of_spark=True) == expected
+
+
+@pytest.mark.parametrize("text", [r"a = 'x\'", r'a = "x\n"', '"a" = 1'])
+def test_what_means_something_else_to_spark_is_refused(text):
+    with pytest.raises(ExpressionError):
+        parse(text, of_spark=True)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a = b", "found a column: 'b'"),

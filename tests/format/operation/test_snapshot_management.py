@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from icecomb.format.operation.snapshot_management import ManageSnapshots
-from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.ancestry import parents_of
+from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import SnapshotRef, SnapshotRefType
@@ -172,6 +174,18 @@ def test_what_makes_no_sense_is_refused_at_the_call(history, change, error):
         change(ManageSnapshots(made, IO), ids)
 
 
+def test_parents_are_those_of_the_snapshots_whether_these_are_values_or_still_json(history):
+    metadata, ids = history
+    expected = {s.snapshot_id: s.parent_snapshot_id for s in metadata.snapshots}
+    assert list(expected) == ids
+    raw = json.loads(metadata.to_json())
+    raw["snapshots"][0]["parent-snapshot-id"] = -1  # as some writers say that there is none
+    for one in (metadata, TableMetadata.from_json(json.dumps(raw))):
+        assert parents_of(one) == expected
+        assert [one.snapshot_by_id(number).snapshot_id for number in ids] == ids
+        assert one.snapshot_by_id(1) is None
+
+
 def test_main_goes_back_to_an_ancestor_only_or_to_anything_when_set(history):
     metadata, ids = history
     back = managed(metadata, lambda u: u.rollback_to_snapshot(ids[0]))
@@ -198,6 +212,28 @@ def test_a_rollback_to_a_time_takes_the_newest_strictly_older_snapshot(base):
     strictly = managed(base, lambda u: u.rollback_to_timestamp(at))
     assert strictly.current_snapshot_id == first
     assert managed(base, lambda u: u.rollback_to_timestamp(at + 1)).current_snapshot_id == second
+
+
+def test_a_branch_goes_back_to_its_own_ancestors_only_and_keeps_its_limits(history):
+    metadata, ids = history
+    limited = managed(metadata, lambda u: u.create_branch(ids[0], "b", 1000, 2000, 3))
+    ahead, head = append(limited, file("x"), branch="b")
+    back = managed(ahead, lambda u: u.rollback_to_snapshot(ids[0], "b"))
+    assert back.refs["b"] == limited.refs["b"]
+    assert back.current_snapshot_id == ids[2]
+    made_at = ahead.snapshot_by_id(head).timestamp_ms
+    by_time = managed(ahead, lambda u: u.rollback_to_timestamp(made_at + 1, branch="b"))
+    assert by_time.refs["b"].snapshot_id == head
+    for snapshot_id, branch, error in (
+        (ids[1], "b", ValidationError),
+        (head, "main", ValidationError),
+        (ids[0], "nope", NoSuchSnapshotError),
+    ):
+        with pytest.raises(error):
+            ManageSnapshots(ahead).rollback_to_snapshot(snapshot_id, branch)
+    tagged = managed(ahead, lambda u: u.create_tag(head, "t"))
+    with pytest.raises(ValidationError, match="is a tag"):
+        ManageSnapshots(tagged).rollback_to_timestamp(made_at + 1, "t")
 
 
 def test_a_branch_is_fast_forwarded_to_its_own_descendants_only(history):
@@ -241,6 +277,7 @@ def test_what_others_moved_meanwhile_is_not_overwritten(history):
         lambda u: u.remove_branch("b"),
         lambda u: u.replace_branch(ids[1], "b"),
         lambda u: u.rename_branch("b", "c"),
+        lambda u: u.rollback_to_snapshot(ids[0], "b"),
     ):
         update = ManageSnapshots(made)
         change(update)

@@ -138,17 +138,19 @@ KEY = st.tuples(
     keys=st.lists(KEY, min_size=1, max_size=3),
     partition=st.sampled_from([(), (("id", "bucket[2]"),), (("d", "identity"),)]),
     run_bytes=st.sampled_from([1, 200, 1 << 20]),
+    merged=st.sampled_from([2, 3, 16]),
     piece=st.integers(1, 50),
 )
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
 def test_files_hold_their_rows_in_the_order_of_the_table(
-    tmp_path_factory, rows, keys, partition, run_bytes, piece
+    tmp_path_factory, rows, keys, partition, run_bytes, merged, piece
 ):
     metadata = new_table(tmp_path_factory.mktemp("t"), *keys, partition=partition)
     data = frame(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", run_bytes)
         patch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 3)
+        patch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
         patch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", piece)
         files = write_data(IO, metadata, data)
     compare = precedes(metadata, keys)
@@ -162,7 +164,9 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
     assert sorted(map(repr, found)) == sorted(map(repr, data.to_pylist()))
 
 
-def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize("merged", [2, 7, 16])
+def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkeypatch, merged):
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
     monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 20_000)
     monkeypatch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 100)
     monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)

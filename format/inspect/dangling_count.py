@@ -1,0 +1,173 @@
+"""How many delete files of a snapshot apply to none of its data files (spec: Scan Planning)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow.array_build import ZERO, null, scalar
+from icecomb.format.arrow.number_view import (
+    Longs,
+    group_numbers,
+    numbers_of,
+    together,
+    truths_of,
+)
+from icecomb.format.expressions.manifest_metrics import BOUNDS
+from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts
+from icecomb.format.manifests.manifest import DataFileContent
+from icecomb.format.rows.metadata_columns import DELETE_FILE_PATH
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
+
+DELETE_STATISTICS: Final = BOUNDS
+"""The statistics of delete manifests that are looked at: which data files deletes are about."""
+_TEXT: Final = pa.large_string()
+
+
+@dataclass(frozen=True, slots=True)
+class DanglingDeletes:
+    """Delete files that apply to no data file.
+
+    Attributes:
+        files: How many there are.
+        size: Their bytes.
+    """
+
+    files: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """The live files of a delete manifest, a row each.
+
+    Attributes:
+        values: The partitions, for each field of the spec its values.
+        numbers: The data sequence numbers.
+        sizes: The bytes.
+        by_value: Whether they are equality deletes.
+        targets: The data file that all positions of a file are of; null where it is not one.
+        is_global: Whether equality deletes apply to all partitions: their spec has no fields.
+    """
+
+    values: tuple[pa.Array, ...]
+    numbers: Longs
+    sizes: Longs
+    by_value: npt.NDArray[np.bool_]
+    targets: pa.Array
+    is_global: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Live data files that delete files name, with their data sequence numbers."""
+
+    paths: pa.Array
+    numbers: Longs
+
+
+def delete_rows(
+    columns: ManifestColumns, values: Sequence[pa.Array], *, is_global: bool
+) -> DeleteRows:
+    """The live files of a delete manifest.
+
+    Args:
+        columns: The manifest, with `DELETE_STATISTICS`.
+        values: The partitions of its files.
+        is_global: See `DeleteRows`.
+    """
+    live = columns.live
+    equality = scalar(DataFileContent.EQUALITY_DELETES.value, pa.int32())
+    by_value = pc.equal(columns.column("content"), equality)
+    lower, upper = (columns.statistic(name, DELETE_FILE_PATH.field_id) for name in BOUNDS)
+    only = pc.if_else(pc.equal(lower, upper), lower, null(lower.type)).cast(_TEXT)
+    named = pc.coalesce(columns.column("referenced_data_file"), only)
+    return DeleteRows(
+        tuple(array.filter(live) for array in values),
+        numbers_of(columns.column("sequence_number").fill_null(ZERO).filter(live)),
+        numbers_of(columns.column("file_size_in_bytes").filter(live)),
+        truths_of(by_value.filter(live)),
+        pc.if_else(by_value, null(_TEXT), named).filter(live),
+        is_global,
+    )
+
+
+class LiveDeletes:
+    """The delete files of a snapshot, and which data files they name are there."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, list[DeleteRows]] = {}
+        self._targets: pa.Array | None = None
+        self._found: list[Targets] = []
+
+    def add(self, spec_id: int, rows: DeleteRows) -> None:
+        """Take the files of one manifest; all of them come before data files are looked at."""
+        self._rows.setdefault(spec_id, []).append(rows)
+        named = rows.targets.drop_null()
+        if len(named):
+            before = [] if self._targets is None else [self._targets]
+            self._targets = pc.unique(pa.concat_arrays([*before, named]))
+
+    def targets_among(self, columns: ManifestColumns) -> Targets | None:
+        """The live files of a data manifest that deletes name; None where nothing is named."""
+        if self._targets is None:
+            return None
+        paths = columns.column("file_path")
+        chosen = pc.and_(columns.live, pc.is_in(paths, value_set=self._targets))
+        numbers = columns.column("sequence_number").fill_null(ZERO).filter(chosen)
+        return Targets(paths.filter(chosen), numbers_of(numbers))
+
+    def found(self, targets: Targets) -> None:
+        """Take what `targets_among` found."""
+        self._found.append(targets)
+
+    def dangling(self, partitions: Mapping[int, PartitionCounts]) -> DanglingDeletes:
+        """Those that apply to nothing.
+
+        Args:
+            partitions: What lies in the partitions of the snapshot, by spec.
+        """
+        first = min((int(p.oldest.min()) for p in partitions.values() if len(p)), default=NEVER)
+        files = size = 0
+        for spec_id, parts in self._rows.items():
+            for rows in parts:
+                oldest = _oldest_of(rows.values, len(rows.numbers), partitions[spec_id])
+                least = self._oldest_targets(rows.targets, oldest)
+                if rows.is_global:
+                    least = np.where(rows.by_value, first, least)
+                # equality deletes apply to older files only, those of positions to their age, too
+                reaches = np.where(rows.by_value, least < rows.numbers, least <= rows.numbers)
+                files += int((~reaches).sum())
+                size += int(rows.sizes[~reaches].sum())
+        return DanglingDeletes(files, size)
+
+    def _oldest_targets(self, targets: pa.Array, otherwise: Longs) -> Longs:
+        """The data sequence numbers of files that are named, `NEVER` of one that is not there."""
+        named = truths_of(targets.is_valid())
+        if not named.any():
+            return otherwise
+        if not self._found:
+            return np.where(named, NEVER, otherwise)
+        paths = pa.concat_arrays([one.paths for one in self._found])
+        numbers = np.concatenate([one.numbers for one in self._found])
+        place = scalar(len(numbers), pa.int32())
+        places = numbers_of(pc.index_in(targets, value_set=paths).fill_null(place))
+        return np.where(named, np.append(numbers, NEVER)[places], otherwise)
+
+
+def _oldest_of(values: tuple[pa.Array, ...], count: int, partitions: PartitionCounts) -> Longs:
+    """For each delete file the number of the oldest data file in its partition."""
+    pairs = zip(values, partitions.values, strict=True)
+    both = [together(pair) for pair in pairs]
+    numbers, _ = group_numbers(both, count + len(partitions))
+    oldest = np.full(count + len(partitions), NEVER, np.int64)
+    oldest[numbers[count:]] = partitions.oldest
+    return oldest[numbers[:count]]

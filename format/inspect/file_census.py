@@ -1,0 +1,308 @@
+"""The live files of a snapshot counted by partition: one pass over its manifests, as columns.
+
+Memory is that of the manifests under way, of a row a partition and of a row a delete file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.arrow.array_build import ZERO, integers, scalar
+from icecomb.format.arrow.number_view import Longs, numbers_of
+from icecomb.format.inspect.dangling_count import (
+    DELETE_STATISTICS,
+    DanglingDeletes,
+    DeleteRows,
+    LiveDeletes,
+    Targets,
+    delete_rows,
+)
+from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts, added_up, joined
+from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+SIZE_CLASSES: Final = 48
+"""Sizes are counted by powers of two up to 128 TiB; longer files are in the last class."""
+WORKERS: Final = min(4, os.cpu_count() or 1)
+_PENDING_ROWS: Final = 200_000
+"""Partitions of single manifests that wait to be put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CensusLimits:
+    """What the census tells apart; sizes are in bytes.
+
+    Attributes:
+        small: Data files below it are small.
+        undersized: Those up to it are undersized.
+        sort_order_id: Files of another order are unsorted; None where files need none.
+        by_snapshot: Whether files are also counted by the snapshot that added them.
+    """
+
+    small: int
+    undersized: int
+    sort_order_id: int | None = None
+    by_snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a snapshot added that is still there.
+
+    Attributes:
+        snapshot_id: The snapshot; 0 where no manifest says it.
+        files: How many data files.
+        path: One of them.
+        size: Its bytes.
+    """
+
+    snapshot_id: int
+    files: int
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileCensus:
+    """What there is in a snapshot.
+
+    Attributes:
+        manifests: Its manifests that may have live files.
+        partitions: By partition spec, what lies in the partitions.
+        sizes: How many data files have how many bytes: at n those from 2^n to 2^(n+1) - 1.
+        dangling: Delete files that apply to no data file.
+        sources: The snapshots that added the data files; empty unless they were asked for.
+    """
+
+    manifests: tuple[ManifestFile, ...] = ()
+    partitions: Mapping[int, PartitionCounts] = field(default_factory=dict)
+    sizes: tuple[int, ...] = (0,) * SIZE_CLASSES
+    dangling: DanglingDeletes = DanglingDeletes()  # noqa: RUF009 - a constant
+    sources: tuple[Source, ...] = ()
+
+    def total(self, name: str, spec_ids: Iterable[int] | None = None) -> int:
+        """The sum of one of `COUNTS`, of all specs or of these."""
+        chosen = self.partitions if spec_ids is None else spec_ids
+        parts = (self.partitions[number] for number in chosen if number in self.partitions)
+        return sum(int(part[name].sum()) for part in parts)
+
+
+def take_census(
+    metadata: TableMetadata,
+    io: FileIO,
+    snapshot: Snapshot | None,
+    limits: CensusLimits,
+    *,
+    threads: int = WORKERS,
+) -> FileCensus:
+    """Count the live files of a snapshot.
+
+    Args:
+        metadata: The table.
+        io: Reads its manifests; what is kept of them for scans is left as it is.
+        snapshot: The snapshot; None is an empty table.
+        limits: What is told apart.
+        threads: How many manifests are read and held at a time.
+
+    Raises:
+        CorruptFileError, FileMissingError: A manifest or the list of them cannot be read.
+        ValidationError: A manifest is of a spec that the table does not have.
+    """
+    if snapshot is None:
+        return FileCensus()
+    manifests = tuple(m for m in read_manifests(io, snapshot) if m.has_live_files())
+    found = _Count(metadata, io, limits)
+    for content in (ManifestContent.DELETES, ManifestContent.DATA):
+        chosen = [m for m in manifests if m.content is content]
+        for part in _side_by_side(found.look, chosen, threads):
+            found.add(part)
+    return found.census(manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one manifest has."""
+
+    spec_id: int
+    counts: PartitionCounts
+    sizes: Longs
+    sources: tuple[Source, ...] = ()
+    deletes: DeleteRows | None = None
+    targets: Targets | None = None
+
+
+class _Count:
+    """Parts put together."""
+
+    def __init__(self, metadata: TableMetadata, io: FileIO, limits: CensusLimits) -> None:
+        self._metadata = metadata
+        self._io = io
+        self._limits = limits
+        self._parts: dict[int, list[PartitionCounts]] = {}
+        self._pending = 0
+        self._sizes: Longs = np.zeros(SIZE_CLASSES, np.int64)
+        self._sources: dict[int, Source] = {}
+        self._deletes = LiveDeletes()
+
+    def look(self, manifest: ManifestFile) -> _Part:
+        """Read a manifest; threads may, several at a time."""
+        spec = self._metadata.spec_by_id(manifest.partition_spec_id)
+        is_data = manifest.content is ManifestContent.DATA
+        statistics = () if is_data else DELETE_STATISTICS
+        columns = read_manifest_columns(self._io, manifest, statistics, spec=spec, cache=None)
+        values = _partition(columns, [f.field_id for f in spec.fields])
+        counts = self._counted(columns, values)
+        if not is_data:
+            deletes = delete_rows(columns, values, is_global=spec.is_unpartitioned)
+            return _Part(spec.spec_id, counts, np.zeros(SIZE_CLASSES, np.int64), deletes=deletes)
+        return _Part(
+            spec.spec_id,
+            counts,
+            size_classes(numbers_of(columns.column("file_size_in_bytes").filter(columns.live))),
+            tuple(_sources(columns)) if self._limits.by_snapshot else (),
+            targets=self._deletes.targets_among(columns),
+        )
+
+    def add(self, part: _Part) -> None:
+        """Count what a manifest has; deletes come before data."""
+        self._parts.setdefault(part.spec_id, []).append(part.counts)
+        self._pending += len(part.counts)
+        self._sizes = self._sizes + part.sizes
+        for source in part.sources:
+            known = self._sources.get(source.snapshot_id)
+            files = source.files + (known.files if known else 0)
+            self._sources[source.snapshot_id] = replace(known or source, files=files)
+        if part.deletes is not None:
+            self._deletes.add(part.spec_id, part.deletes)
+        if part.targets is not None:
+            self._deletes.found(part.targets)
+        if self._pending > _PENDING_ROWS:
+            self._parts = {number: [joined(parts)] for number, parts in self._parts.items()}
+            self._pending = 0
+
+    def census(self, manifests: tuple[ManifestFile, ...]) -> FileCensus:
+        """All of it."""
+        partitions = {number: joined(parts) for number, parts in self._parts.items()}
+        return FileCensus(
+            manifests,
+            partitions,
+            tuple(self._sizes.tolist()),
+            self._deletes.dangling(partitions),
+            tuple(self._sources.values()),
+        )
+
+    def _counted(self, columns: ManifestColumns, values: list[pa.Array]) -> PartitionCounts:
+        """The live files of a manifest added up."""
+        limits = self._limits
+        live = None if columns.live.true_count == len(columns) else columns.live
+
+        def column(name: str) -> Longs:
+            found = _chosen(columns.column(name), live)
+            if found.null_count:
+                found = found.fill_null(scalar(0, found.type))
+            return numbers_of(found).astype(np.int64, copy=False)
+
+        content, size = column("content"), column("file_size_in_bytes")
+        rows = np.maximum(column("record_count"), 0)
+        data = content == DataFileContent.DATA.value
+        by_position = content == DataFileContent.POSITION_DELETES.value
+        by_value = content == DataFileContent.EQUALITY_DELETES.value
+        small, undersized = data & (size < limits.small), data & (size <= limits.undersized)
+        unsorted = data & (limits.sort_order_id is not None)
+        if limits.sort_order_id is not None:
+            unsorted &= column("sort_order_id") != limits.sort_order_id
+        return added_up(
+            [_chosen(array, live) for array in values],
+            {
+                "files": data.astype(np.int64),
+                "bytes": size * data,
+                "rows": rows * data,
+                "small_files": small.astype(np.int64),
+                "small_bytes": size * small,
+                "undersized_files": undersized.astype(np.int64),
+                "undersized_bytes": size * undersized,
+                "unsorted_files": unsorted.astype(np.int64),
+                "unsorted_bytes": size * unsorted,
+                "position_delete_files": by_position.astype(np.int64),
+                "position_deletes": rows * by_position,
+                "equality_delete_files": by_value.astype(np.int64),
+                "equality_deletes": rows * by_value,
+                "delete_bytes": size * ~data,
+            },
+            np.where(data, column("sequence_number"), NEVER),
+        )
+
+
+def _side_by_side(
+    work: Callable[[ManifestFile], _Part], manifests: Iterable[ManifestFile], threads: int
+) -> Iterator[_Part]:
+    """Do something with each manifest; a few are under way at a time, so that few are in memory."""
+    waiting = list(manifests)
+    if len(waiting) < 2 or threads < 2:
+        yield from map(work, waiting)
+        return
+    running: deque[Future[_Part]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="icecomb-census")
+    try:
+        for manifest in waiting:
+            running.append(pool.submit(work, manifest))
+            if len(running) > threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _partition(columns: ManifestColumns, field_ids: list[int]) -> list[pa.Array]:
+    """Partition values by the place of their field in the spec; null where the file has none."""
+    written = columns.partition_columns
+    places = {column.field_id: at for at, column in enumerate(written)}
+    found = []
+    for at, number in enumerate(field_ids):
+        unnamed = at < len(written) and written[at].field_id is None
+        place = places.get(number, at if unnamed else None)
+        found.append(pa.nulls(len(columns)) if place is None else columns.partition(place))
+    return found
+
+
+def _chosen(array: pa.Array, mask: pa.Array | None) -> pa.Array:
+    return array if mask is None else array.filter(mask)
+
+
+def _sources(columns: ManifestColumns) -> Iterator[Source]:
+    """The live files of a data manifest by the snapshot that added them."""
+    live = columns.live
+    ids = numbers_of(columns.column("snapshot_id").fill_null(ZERO).filter(live))
+    found, first, counts = np.unique(ids, return_index=True, return_counts=True)
+    places = integers(first.tolist())
+    paths = columns.column("file_path").filter(live).take(places).to_pylist()
+    sizes = columns.column("file_size_in_bytes").filter(live).take(places).to_pylist()
+    pairs = zip(found.tolist(), counts.tolist(), paths, sizes, strict=True)
+    for snapshot_id, files, path, size in pairs:
+        yield Source(snapshot_id, files, path, size)
+
+
+def size_classes(sizes: Longs) -> Longs:
+    """How many of some sizes there are in each class; see `FileCensus.sizes`."""
+    classes = np.log2(np.maximum(sizes, 1)).astype(np.int64)
+    # a float has not all digits of a long: just below a power of two it may be rounded up
+    classes -= np.left_shift(np.int64(1), classes) > np.maximum(sizes, 1)
+    found: Longs = np.bincount(np.minimum(classes, SIZE_CLASSES - 1), minlength=SIZE_CLASSES)
+    return found.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Maintenance of tables: plans of what to rewrite, and the rewriting itself."""

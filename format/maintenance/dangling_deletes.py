@@ -1,0 +1,138 @@
+"""Delete files that apply to no data file any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.maintenance.live_files import LiveDelete, live_data, live_deletes
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.conflict import index_key
+from icecomb.format.operation.overwrite import RewriteFiles
+from icecomb.format.rows.deletes.position_delete import only_target
+from icecomb.format.scan.delete_index import PartitionKey
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.update import Changes
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+
+class DanglingDeletesRemoval:
+    """Removes them, for `icecomb.catalog.commit`; what is dangling is looked for in each attempt.
+
+    Data files that others add meanwhile may be older than those that are there, if they replace
+    old ones: what is dangling counts only for the state on which it is removed.
+
+    Args:
+        io: Reads and writes manifests.
+        branch: The branch.
+        snapshot_properties: More keys for the snapshot's summary.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._io = io
+        self._branch = branch
+        self._snapshot_properties = snapshot_properties
+        self._operations: list[RewriteFiles] = []
+        self.removed = 0
+
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """See `SnapshotProducer.starting_point`: nothing is compared with an earlier state."""
+        return None
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`."""
+        for operation in self._operations:
+            operation.check_not_committed(base)
+        head = base.snapshot_by_name(self._branch)
+        found = [] if head is None else dangling_deletes(self._io, base, head)
+        self.removed = len(found)
+        if not found or head is None:
+            return Changes(requirements=(), updates=())
+        operation = RewriteFiles(self._io, self._snapshot_properties, self._branch)
+        operation.validate_from_snapshot(head.snapshot_id)
+        self._operations.append(operation.rewrite_files(found, ()))
+        return operation.apply(base)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`."""
+        for operation in self._operations:
+            operation.clean_up(committed)
+
+
+@dataclass(slots=True)
+class _Oldest:
+    """The data sequence numbers of the oldest data files.
+
+    Attributes:
+        of: By partition.
+        everywhere: Of all; None while there are no files.
+    """
+
+    of: dict[PartitionKey, int] = field(default_factory=dict)
+    everywhere: int | None = None
+
+    def add(self, key: PartitionKey, number: int) -> None:
+        self.of[key] = min(self.of.get(key, number), number)
+        self.everywhere = number if self.everywhere is None else min(self.everywhere, number)
+
+
+def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> list[DataFile]:
+    """The delete files of a snapshot that apply to none of its data files (spec: Scan Planning).
+
+    Args:
+        io: Reads manifests.
+        metadata: The table.
+        head: The snapshot.
+    """
+    manifests = read_manifests(io, head)
+    deletes = list(live_deletes(io, metadata, manifests))
+    if not deletes:
+        return []
+    targets = pa.array({t for one in deletes if (t := _target(one.file)) is not None}, pa.string())
+    oldest, there = _Oldest(), dict[str, int]()
+    for data in live_data(io, metadata, manifests):
+        for key, number in zip(data.keys, data.ages.tolist(), strict=True):
+            oldest.add(key, number)
+        named = data.chosen(pc.is_in(data.paths, value_set=targets))
+        # a file may be there several times
+        for path, age in zip(named.paths.to_pylist(), named.ages.tolist(), strict=True):
+            there[path] = min(there.get(path, age), age)
+    dangling: dict[str, DataFile] = {}
+    needed = set()
+    for one in deletes:
+        if _is_dangling(one, oldest, there):
+            dangling[one.file_path] = one.file
+        else:
+            needed.add(one.file_path)
+    # what is there several times can only be removed as a whole
+    return [file for path, file in dangling.items() if path not in needed]
+
+
+def _is_dangling(delete: LiveDelete, oldest: _Oldest, there: Mapping[str, int]) -> bool:
+    file, number = delete.file, delete.number
+    if file.content is DataFileContent.EQUALITY_DELETES:
+        first = oldest.everywhere if delete.is_global else oldest.of.get(index_key(file))
+        return first is None or number <= first
+    target = _target(file)
+    first = oldest.of.get(index_key(file)) if target is None else there.get(target)
+    return first is None or number < first
+
+
+def _target(file: DataFile) -> str | None:
+    """The data file that a file of position deletes is about, if it is only one."""
+    return None if file.content is DataFileContent.EQUALITY_DELETES else only_target(file)

@@ -1,0 +1,140 @@
+"""Rewritten delete files that take the place of others, whatever others did meanwhile.
+
+New deletes of others stay as they are, and it does no harm that a data file is gone. A group has to
+be rewritten once more where its delete files are gone, where a data file that they name is there
+again, or at another age, and where equality deletes that were converted apply to a data file that
+was not looked at: one that replaces older ones may be as old as these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icecomb.format.errors import FileMissingError
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.maintenance.equality_conversion import EqualityGroup, reached_files
+from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
+from icecomb.format.maintenance.live_files import changed_ages
+from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.overwrite import ConvertDeletes, RewriteFiles
+from icecomb.format.scan.scan_planner import ScanPlanner
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import Changes
+    from icecomb.format.storage.file_io import FileIO
+
+
+class DeleteReplacement:
+    """The commit of some rewritten groups of delete files, for `icecomb.catalog.commit`.
+
+    Args:
+        io: Where the files lie.
+        start: What was read.
+        groups: What was written. The files stay whoever's they are: they are not deleted when the
+            commit fails.
+        snapshot_properties: More keys for the snapshot's summary.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        start: RewriteStart,
+        groups: Sequence[RewrittenDeletes],
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._io = io
+        self._start = start
+        self._groups = groups
+        converts = any(isinstance(one.group, EqualityGroup) for one in groups)
+        kind = ConvertDeletes if converts else RewriteFiles
+        self._operation = kind(io, snapshot_properties, start.branch).rewrite_files(
+            [delete.file for one in groups for delete in one.group.tasks],
+            [file for one in groups for file in one.files],
+            delete_sequence_numbers={
+                file.file_path: one.number
+                for one in groups
+                if one.number is not None
+                for file in one.files
+            },
+        )
+
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """See `SnapshotProducer.starting_point`."""
+        return self._start.branch, self._start.snapshot.snapshot_id
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`.
+
+        Raises:
+            GroupConflictError: Some groups have to be rewritten again.
+        """
+        self._operation.check_not_committed(base)
+        self._start.check_names(base, len(self._groups))
+        self._check(base)
+        head = head_of(base, self._start.branch)
+        self._operation.validate_from_snapshot(None if head is None else head.snapshot_id)
+        return self._operation.apply(base)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`."""
+        self._operation.clean_up(committed)
+
+    def _check(self, base: TableMetadata) -> None:
+        """Refuse groups of which others changed what matters since the start."""
+        head = self._start.moved_to(self._io, base, len(self._groups))
+        if head is None:
+            return
+        planner = ScanPlanner(base, self._io, base.schema(), AlwaysTrue())
+        manifests, index = planner.live(head)
+        # what is in the same manifests as before is the same as before
+        before: set[str] = set()
+        with suppress(FileMissingError):  # that state has expired: everything is looked at
+            before = {m.manifest_path for m in read_manifests(self._io, self._start.snapshot)}
+        new = [m for m in manifests if m.manifest_path not in before]
+        problems: dict[int, str] = {}
+        there = {file.file_path for file in index.files}
+        for at, one in enumerate(self._groups):
+            gone = [delete.file_path for delete in one.group.tasks if delete.file_path not in there]
+            if gone:
+                problems[at] = f"delete file {gone[0]} is gone"
+        problems |= self._changed_data(base, new)
+        problems |= self._not_looked_at(planner, new, index)
+        if problems:
+            raise GroupConflictError(problems, hint="rewrite them again")
+
+    def _changed_data(
+        self, base: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> dict[int, str]:
+        """The groups that know another age of a data file."""
+        problems: dict[int, str] = {}
+        for at, one in enumerate(self._groups):
+            for path in changed_ages(self._io, base, manifests, one.ages):
+                problems[at] = f"data file {path} was added again"
+        return problems
+
+    def _not_looked_at(
+        self, planner: ScanPlanner, manifests: Sequence[ManifestFile], index: DeleteFileIndex
+    ) -> dict[int, str]:
+        """The groups whose equality deletes apply to data files in which nobody looked for rows."""
+        owners = {
+            delete.file_path: at
+            for at, one in enumerate(self._groups)
+            if isinstance(one.group, EqualityGroup)
+            for delete in one.group.tasks
+        }
+        problems: dict[int, str] = {}
+        for file in reached_files(planner, manifests if owners else (), index, owners):
+            for delete in file.deletes:
+                at = owners[delete.file_path]
+                if file.task.file_path not in self._groups[at].ages:
+                    problems[at] = (
+                        f"equality deletes {delete.file_path} apply to {file.task.file_path}, too"
+                    )
+        return problems

@@ -1,0 +1,342 @@
+"""Equality deletes turned into position deletes: the rows that they delete are looked up once.
+
+An equality delete file applies to data files that are older (spec: Scan Planning), of its partition
+or, if its spec has no fields, of all. Of a key only the newest file that has it matters: a row of
+an older data file is deleted, whatever other files delete the same key. So all keys of a group are
+one set of keys with their ages, and each data file is read once, its key columns only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.cancellation import check_wanted
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.maintenance.file_group import RewriteGroup, ordered
+from icecomb.format.maintenance.live_files import LiveDelete, live_deletes
+from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.operation.conflict import index_key
+from icecomb.format.rows.deletes.equality_delete import KeySet, compared_columns, read_keys
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.format.rows.metadata_columns import IS_DELETED, ROW_POSITION
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.format.spec.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.scan.delete_index import DeleteFileIndex, PartitionKey
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+_KEYS_AT_ONCE: Final = 1 << 22
+"""So many keys are held in memory; for more, data files are read once more."""
+_POSITIONS_AT_ONCE: Final = 1 << 24
+_MATCHED: Final = Schema((IS_DELETED, ROW_POSITION))
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedFile:
+    """A data file to which equality deletes apply.
+
+    Attributes:
+        task: The file, with all its deletes.
+        age: Its data sequence number.
+        deletes: Those equality delete files.
+    """
+
+    task: FileScanTask
+    age: int
+    deletes: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityGroup(RewriteGroup[LiveDelete]):
+    """Equality delete files of one partition, or those about all partitions.
+
+    Attributes:
+        data: All data files to which one of them applies.
+    """
+
+    data: tuple[ReachedFile, ...]
+
+
+def plan_conversion(
+    io: FileIO,
+    metadata: TableMetadata,
+    head: Snapshot,
+    chosen: Collection[str],
+    options: GroupOptions,
+) -> list[EqualityGroup]:
+    """The groups of equality delete files to convert, in their order.
+
+    Args:
+        io: Reads manifests.
+        metadata: The table.
+        head: The snapshot.
+        chosen: Only these delete files, by their paths.
+        options: Say the order.
+    """
+    planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
+    manifests, index = planner.live(head)
+    scopes: dict[PartitionKey, list[LiveDelete]] = {}
+    scope_of: dict[str, PartitionKey] = {}
+    for delete in live_deletes(io, metadata, manifests):
+        if delete.file.content is DataFileContent.EQUALITY_DELETES and delete.file_path in chosen:
+            key = () if delete.is_global else index_key(delete.file)
+            scopes.setdefault(key, []).append(delete)
+            scope_of[delete.file_path] = key
+    data: dict[PartitionKey, list[ReachedFile]] = {key: [] for key in scopes}
+    for one in reached_files(planner, manifests if scopes else (), index, scope_of):
+        own: dict[PartitionKey, list[DataFile]] = {}
+        for file in one.deletes:
+            own.setdefault(scope_of[file.file_path], []).append(file)
+        for key, files in own.items():
+            data[key].append(ReachedFile(one.task, one.age, tuple(files)))
+    groups = [
+        EqualityGroup(
+            deletes[0].file.partition,
+            tuple(deletes),
+            sum(delete.file_size_in_bytes for delete in deletes),
+            1,
+            options.target_bytes,
+            tuple(data[key]),
+        )
+        for key, deletes in scopes.items()
+    ]
+    return ordered(groups, options.job_order)
+
+
+def reached_files(
+    planner: ScanPlanner,
+    manifests: Sequence[ManifestFile],
+    index: DeleteFileIndex,
+    chosen: Collection[str],
+) -> Iterator[ReachedFile]:
+    """The data files of manifests to which some equality deletes apply.
+
+    Args:
+        planner: Plans all files.
+        manifests: Of any content.
+        index: All deletes of the snapshot.
+        chosen: The paths of those equality delete files.
+    """
+    for selected in planner.selected(manifests, index):
+        ages = selected.column("sequence_number").fill_null(0).to_pylist()
+        for task, age in zip(planner.tasks(selected, index), ages, strict=True):
+            deletes = tuple(file for file in task.delete_files if file.file_path in chosen)
+            if deletes:
+                yield ReachedFile(task, age, deletes)
+
+
+class _NewerKeys:
+    """Keys, and of each the newest delete file that has it."""
+
+    def __init__(
+        self,
+        field_ids: tuple[int, ...],
+        parts: Sequence[Mapping[int, pa.Array]],
+        numbers: Sequence[int],
+    ) -> None:
+        columns = {
+            field_id: pa.chunked_array([part[field_id] for part in parts]).combine_chunks()
+            for field_id in field_ids
+        }
+        self.keys = KeySet(field_ids, [columns[field_id] for field_id in field_ids])
+        counts = [len(part[field_ids[0]]) for part in parts]
+        self._newest = np.full(self.keys.count, -1, np.int64)
+        np.maximum.at(self._newest, self.keys.places(columns), np.repeat(numbers, counts))
+
+    def from_number(self, number: int) -> _KeysFrom:
+        """The keys of delete files that are not older than this."""
+        return _KeysFrom(self.keys, self._newest, number)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeysFrom:
+    """The keys of a set that some delete file has which is not older than a number."""
+
+    keys: KeySet
+    newest: npt.NDArray[np.int64]
+    number: int
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """See `Keys.field_ids`."""
+        return self.keys.field_ids
+
+    def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
+        """See `Keys.contains`."""
+        places = self.keys.places(arrays)
+        return pa.array((places >= 0) & (self.newest[np.maximum(places, 0)] >= self.number))
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Keys that are in memory at once.
+
+    Attributes:
+        keys: By the columns that they compare.
+        numbers: The data sequence numbers of the delete files that have some of them, by path.
+    """
+
+    keys: Mapping[tuple[int, ...], _NewerKeys]
+    numbers: Mapping[str, int]
+
+    def of(self, delete_files: Sequence[DataFile]) -> list[_KeysFrom]:
+        """See `KeySource.of`: what these files delete, of which all or none are newer than a row.
+
+        Those that apply to a data file are all that are newer than it, but such as by their bounds
+        have none of its rows: the oldest of them says from which age on keys delete rows of it.
+        """
+        oldest: dict[tuple[int, ...], int] = {}
+        for file in delete_files:
+            ids, number = compared_columns(file), self.numbers[file.file_path]
+            oldest[ids] = min(oldest.get(ids, number), number)
+        return [self.keys[ids].from_number(number) for ids, number in oldest.items()]
+
+
+class EqualityConverter:
+    """Finds the rows that groups of equality delete files delete.
+
+    Args:
+        io: Where the files lie.
+        metadata: The table.
+        operation_id: The common part of the names of new files.
+    """
+
+    def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
+        self._io = io
+        self._metadata = metadata
+        self._operation_id = operation_id
+        self._deleted = PositionDeletes(io)
+
+    def rewrite(self, number: int, group: EqualityGroup, workers: int) -> RewrittenDeletes:
+        """Write the positions of rows that a group deletes, and that are not deleted by position.
+
+        When anything fails, what was written is removed.
+
+        Args:
+            number: Of the group among those of the operation.
+            group: The group.
+            workers: How many data files are read at once.
+
+        Raises:
+            CorruptFileError: A file is damaged or does not fit the table.
+            UnsupportedError: No schema of the table has a column any more that is compared.
+            FileIOError: The storage failed.
+        """
+        files: list[DataFile] = []
+        parts = 0
+
+        def new_writer() -> PositionDeleteWriter:
+            nonlocal parts
+            parts += 1
+            name = f"{self._operation_id}-{number}-{parts}"
+            return PositionDeleteWriter(self._io, self._metadata, name, target=group.split_size)
+
+        try:
+            for keys in self._rounds(group):
+                self._convert(group.data, keys, workers, new_writer, files)
+        except BaseException:
+            self._io.delete([file.file_path for file in files])
+            raise
+        ages = {one.task.file_path: one.age for one in group.data}
+        return RewrittenDeletes(group, tuple(files), None, ages)
+
+    def _convert(
+        self,
+        data: Iterable[ReachedFile],
+        keys: _Round,
+        workers: int,
+        new_writer: Callable[[], PositionDeleteWriter],
+        files: list[DataFile],
+    ) -> None:
+        """Write the positions of rows with some keys; finished files are added to `files`."""
+        # once the deletes are gone nobody can tell that a value was another one
+        scan = ArrowScan(self._metadata, self._io, _MATCHED, workers=1, checksums=True, keys=keys)
+        producers = (partial(self._matches, scan, one, keys) for one in data)
+        writer, held = new_writer(), 0
+        try:
+            for one, positions in stream(producers, workers):
+                check_wanted()
+                writer.add(one.task.file, positions)
+                held += len(positions)
+                if held > _POSITIONS_AT_ONCE:
+                    files += writer.close()
+                    writer, held = new_writer(), 0
+            files += writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def _matches(
+        self, scan: ArrowScan, one: ReachedFile, keys: _Round
+    ) -> Iterator[tuple[ReachedFile, Positions]]:
+        deletes = tuple(file for file in one.deletes if file.file_path in keys.numbers)
+        if not deletes:
+            return
+        file = one.task.file
+        found: list[Positions] = []
+        for batch in scan.read(FileScanTask(file, deletes, spec=one.task.spec)):
+            positions = batch.column(1).filter(batch.column(0))
+            found.append(np.asarray(positions, np.int64))
+        if not any(map(len, found)):
+            return
+        before = self._deleted.of(
+            file,
+            [f for f in one.task.delete_files if f.content is DataFileContent.POSITION_DELETES],
+        )
+        positions = np.concatenate(found)
+        if before is not None:
+            positions = np.setdiff1d(positions, before, assume_unique=True)
+        if len(positions):
+            yield one, positions
+
+    def _rounds(self, group: EqualityGroup) -> Iterator[_Round]:
+        """The keys of a group, so many at a time."""
+        if not group.data:
+            return
+        by_columns: dict[tuple[int, ...], list[LiveDelete]] = {}
+        for delete in group.tasks:
+            by_columns.setdefault(compared_columns(delete.file), []).append(delete)
+        waiting: dict[tuple[int, ...], list[tuple[Mapping[int, pa.Array], int]]] = {}
+        numbers: dict[str, int] = {}
+        count = 0
+        for ids, deletes in by_columns.items():
+            for delete in deletes:
+                for arrays in read_keys(self._io, self._metadata, ids, delete.file):
+                    check_wanted()
+                    waiting.setdefault(ids, []).append((arrays, delete.number))
+                    numbers[delete.file_path] = delete.number
+                    count += len(arrays[ids[0]])
+                    if count >= _KEYS_AT_ONCE:
+                        yield _round(waiting, numbers)
+                        waiting, numbers, count = {}, {}, 0
+        if waiting:
+            yield _round(waiting, numbers)
+
+
+def _round(
+    waiting: Mapping[tuple[int, ...], Sequence[tuple[Mapping[int, pa.Array], int]]],
+    numbers: Mapping[str, int],
+) -> _Round:
+    keys = {
+        ids: _NewerKeys(ids, [arrays for arrays, _ in parts], [number for _, number in parts])
+        for ids, parts in waiting.items()
+    }
+    return _Round(keys, numbers)

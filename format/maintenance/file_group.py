@@ -1,0 +1,218 @@
+"""Which data files a rewrite takes, and in which groups: Iceberg Java's rules.
+
+A group is rewritten and committed as a whole. It has files of one partition, or, where these are of
+another partition spec than the new files get, files of any partitions of older specs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from icecomb.format.maintenance.rewrite_options import GroupOptions, JobOrder, RewriteOptions
+from icecomb.format.manifests.manifest import DataFileContent
+from icecomb.format.rows.deletes.position_delete import only_target
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.spec.partition import partition_key
+
+
+class Sized(Protocol):
+    """A file of which it is known how long it is."""
+
+    @property
+    def file_size_in_bytes(self) -> int:
+        """Its bytes."""
+
+    @property
+    def record_count(self) -> int:
+        """Its rows."""
+
+
+T = TypeVar("T", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteGroup(Generic[T]):
+    """Files that are rewritten together.
+
+    Attributes:
+        partition: Their partition; () where they are of other specs than the new files.
+        tasks: The files; data files with the deletes that apply to them.
+        size: Their bytes.
+        expected_files: How many files they are to become.
+        split_size: About how many bytes each of these gets.
+    """
+
+    partition: tuple[Any, ...]
+    tasks: tuple[T, ...]
+    size: int
+    expected_files: int
+    split_size: int
+
+    @property
+    def record_count(self) -> int:
+        """How many rows the files have, deleted ones included."""
+        return sum(task.record_count for task in self.tasks)
+
+
+FileGroup: TypeAlias = RewriteGroup[FileScanTask]
+
+
+def plan_groups(
+    tasks: Iterable[FileScanTask], options: RewriteOptions, output_spec_id: int
+) -> list[FileGroup]:
+    """The groups that are worth rewriting, in the order in which they are rewritten.
+
+    Args:
+        tasks: Whole data files with their deletes.
+        options: What is worth it.
+        output_spec_id: The partition spec of the new files.
+    """
+    partitions: dict[Any, tuple[tuple[Any, ...], list[FileScanTask]]] = {}
+    for task in tasks:
+        if not (options.rewrite_all or _is_candidate(task, options)):
+            continue
+        partition = task.file.partition if task.spec.spec_id == output_spec_id else ()
+        partitions.setdefault(partition_key(partition), (partition, []))[1].append(task)
+    return pack_groups(partitions.values(), options, lambda found: _is_worth_it(found, options))
+
+
+def pack_groups(
+    partitions: Iterable[tuple[tuple[Any, ...], Sequence[T]]],
+    options: GroupOptions,
+    is_worth_it: Callable[[Sequence[T]], bool],
+) -> list[RewriteGroup[T]]:
+    """Groups of files that may be rewritten, in the order in which they are rewritten.
+
+    Args:
+        partitions: The files of each partition.
+        options: How large a group is, and in which order they come.
+        is_worth_it: Whether such a group is rewritten, unless all are.
+    """
+    groups = [
+        _group(partition, members, options)
+        for partition, found in partitions
+        for members in _packed(found, options)
+        if options.rewrite_all or is_worth_it(members)
+    ]
+    return _limited(ordered(groups, options.job_order), options)
+
+
+def is_outside(file: Sized, options: GroupOptions) -> bool:
+    """Whether a file is shorter or longer than it should be."""
+    return not options.min_file_bytes <= file.file_size_in_bytes <= options.max_file_bytes
+
+
+def is_enough(members: Sequence[Sized], options: GroupOptions) -> bool:
+    """Whether files are many enough, or long enough together, to be worth rewriting."""
+    size = sum(file.file_size_in_bytes for file in members)
+    several = len(members) > 1
+    return (
+        (several and len(members) >= options.min_input_files)
+        or (several and size > options.target_bytes)
+        or size > options.max_file_bytes
+    )
+
+
+def _is_candidate(task: FileScanTask, options: RewriteOptions) -> bool:
+    return (
+        is_outside(task, options)
+        or _has_too_many_deletes(task, options)
+        or _has_too_high_delete_ratio(task, options)
+    )
+
+
+def _has_too_many_deletes(task: FileScanTask, options: RewriteOptions) -> bool:
+    return len(task.delete_files) >= options.delete_file_threshold
+
+
+def _has_too_high_delete_ratio(task: FileScanTask, options: RewriteOptions) -> bool:
+    if not task.delete_files or not task.record_count:
+        return False
+    deleted = sum(
+        file.record_count
+        for file in task.delete_files
+        if file.content is DataFileContent.POSITION_DELETES and only_target(file) is not None
+    )
+    return min(deleted, task.record_count) / task.record_count >= options.delete_ratio_threshold
+
+
+def _packed(tasks: Sequence[T], options: GroupOptions) -> Iterator[list[T]]:
+    """Files in their order, as many as fit into one group."""
+    members: list[T] = []
+    size = 0
+    for task in tasks:
+        full = (
+            size + task.file_size_in_bytes > options.group_bytes
+            or len(members) >= options.group_files
+        )
+        if members and full:
+            yield members
+            members, size = [], 0
+        members.append(task)
+        size += task.file_size_in_bytes
+    if members:
+        yield members
+
+
+def _is_worth_it(members: Sequence[FileScanTask], options: RewriteOptions) -> bool:
+    return (
+        is_enough(members, options)
+        or any(_has_too_many_deletes(task, options) for task in members)
+        or any(_has_too_high_delete_ratio(task, options) for task in members)
+    )
+
+
+def _group(
+    partition: tuple[Any, ...], members: Sequence[T], options: GroupOptions
+) -> RewriteGroup[T]:
+    size = sum(task.file_size_in_bytes for task in members)
+    expected = _expected_files(size, options)
+    split = min(max(-(-size // expected), 1), options.longest_file_bytes)
+    if expected == 1:
+        # what is a little more than expected need not become another file
+        split = options.longest_file_bytes
+    return RewriteGroup(partition, tuple(members), size, expected, split)
+
+
+def _expected_files(size: int, options: GroupOptions) -> int:
+    """How many files: without a remainder that would be rewritten again soon."""
+    target = options.target_bytes
+    if size < target:
+        return 1
+    whole, rest = divmod(size, target)
+    if not rest:
+        return whole
+    if rest > options.min_file_bytes:
+        return whole + 1
+    if size / whole < min(1.1 * target, options.longest_file_bytes):
+        return whole
+    return whole + 1
+
+
+G = TypeVar("G", bound=RewriteGroup[Any])
+
+
+def ordered(groups: list[G], order: JobOrder) -> list[G]:
+    """Groups in the order in which they are rewritten."""
+    if order is JobOrder.NONE:
+        return groups
+    by_files = order in {JobOrder.FILES_ASC, JobOrder.FILES_DESC}
+    descending = order in {JobOrder.BYTES_DESC, JobOrder.FILES_DESC}
+    return sorted(groups, key=lambda g: len(g.tasks) if by_files else g.size, reverse=descending)
+
+
+def _limited(groups: list[RewriteGroup[T]], options: GroupOptions) -> list[RewriteGroup[T]]:
+    """The first groups, with no more files than asked for; the last one may be cut."""
+    if options.max_files is None:
+        return groups
+    kept: list[RewriteGroup[T]] = []
+    left = options.max_files
+    for group in groups:
+        tasks = group.tasks[:left]
+        if not tasks:
+            break
+        kept.append(group if tasks == group.tasks else _group(group.partition, tasks, options))
+        left -= len(tasks)
+    return kept

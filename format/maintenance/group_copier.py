@@ -1,0 +1,344 @@
+"""Groups of files rewritten without decoding a row: their row groups are copied.
+
+Only where that is exact: Parquet files of one writer, with exactly the table's columns of now, none
+of whose rows are deleted. Row groups keep what their writer chose: codec, encodings, page sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from icecomb.format.cancellation import check_wanted
+from icecomb.format.maintenance.copied_metrics import CopiedPart, completed
+from icecomb.format.maintenance.row_origin import RowOrigins, row_key
+from icecomb.format.maintenance.source_metrics import SourceMetrics
+from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.rows.parquet.column_path import parquet_paths
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
+from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import COPY_MIN_ROW_GROUP_BYTES
+from icecomb.format.spec.types import BooleanType
+
+if TYPE_CHECKING:
+    from icecomb.format.maintenance.file_group import FileGroup
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.rows.write.file_settings import FileOptions, FileSettings
+    from icecomb.format.rows.write.location_provider import LocationProvider
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.storage.file_io import FileIO
+
+_LONGEST: Final = 1.4
+"""No file gets so much longer than intended, if another row group can be the first of the next."""
+
+
+def is_large_enough(group: FileGroup, properties: Mapping[str, str]) -> bool:
+    """Whether row groups may be long enough to be copied, as far as sizes of files tell.
+
+    Args:
+        group: The group.
+        properties: The table's.
+    """
+    files = sum(1 for task in group.tasks if task.record_count)
+    return group.size >= files * COPY_MIN_ROW_GROUP_BYTES.of(properties)
+
+
+class GroupCopier:
+    """Copies groups of one state of a table.
+
+    Args:
+        io: Where the files lie.
+        metadata: The table.
+        spec: The partition spec of new files.
+        settings: How files would be written anew.
+        locations: Says where new files go.
+        sources: The metrics of the files.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        spec: PartitionSpec,
+        *,
+        settings: FileSettings,
+        locations: LocationProvider,
+        sources: SourceMetrics,
+    ) -> None:
+        self._io = io
+        self._spec = spec
+        self._schema = metadata.schema()
+        self._mapping = metadata.name_mapping()
+        self._least_bytes = COPY_MIN_ROW_GROUP_BYTES.of(metadata.properties)
+        self._settings = settings
+        self._locations = locations
+        self._sources = sources
+        self._bloom_columns = _bloom_columns(self._schema, settings.options)
+
+    def copy(
+        self, group: FileGroup, origins: RowOrigins, name: Callable[[int], str]
+    ) -> list[DataFile]:
+        """Write the files of a group; when anything fails, what was written is removed.
+
+        Args:
+            group: The group.
+            origins: Gets where each row comes from.
+            name: The name of a file by its number, without the extension.
+
+        Raises:
+            NotCopyableError: It has to be decoded; the text says why, and of which file.
+            CorruptFileError: A file is damaged, or has not as many rows as its manifest says.
+            FileIOError: The storage failed.
+        """
+        layout, digests = self._layout(group)
+        settings = replace(self._settings, options=CopyOptions(layout=layout))
+        run = _Run(
+            self._io,
+            settings,
+            self._spec,
+            group,
+            origins=origins,
+            sources=self._sources,
+            new_location=self._new_location(group, name),
+        )
+        try:
+            for source, task in enumerate(group.tasks):
+                with _named(task), closing(self._open(task)) as footer:
+                    _check_same(footer, digests[source])
+                    run.take(source, footer)
+            return run.close()
+        except BaseException as problem:
+            run.abort(problem)
+            raise
+
+    def _layout(self, group: FileGroup) -> tuple[FileLayout, list[bytes]]:
+        """What the files of a group have in common, and the digests of their footers.
+
+        Raises:
+            NotCopyableError: Not all that copying needs.
+            CorruptFileError: A footer is damaged or wrong.
+        """
+        if self._settings.options.file_format is not FileFormat.PARQUET:
+            raise NotCopyableError(f"new files are {self._settings.options.file_format.value}")
+        for task in group.tasks:
+            with _named(task):
+                self._check_entry(task)
+        # A file with rows has one row group at least: small files need not be opened.
+        self._check_average(group.size, sum(1 for task in group.tasks if task.record_count))
+        first: FileLayout | None = None
+        digests = []
+        size = groups = 0
+        for task in group.tasks:
+            check_wanted()
+            with _named(task), closing(self._open(task)) as footer:
+                layout = FileLayout.of(footer, self._schema, self._mapping)
+                if first is None:
+                    first = layout
+                first.check(layout)
+                digests.append(footer.digest)
+                self._check_bloom_filters(footer)
+                for _, one in footer.numbered_groups():
+                    length = footer.length(one)
+                    if length > group.split_size:
+                        raise NotCopyableError(
+                            f"it has a row group of {length} bytes, and new files get about "
+                            f"{group.split_size}"
+                        )
+                    size += length
+                    groups += 1
+        self._check_average(size, groups)
+        assert first is not None  # noqa: S101 - a group has files
+        return first, digests
+
+    def _check_entry(self, task: FileScanTask) -> None:
+        """What the manifest says of a file is enough to refuse most that cannot be copied."""
+        file = task.file
+        if file.file_format is not FileFormat.PARQUET:
+            raise NotCopyableError(f"it is {file.file_format.value}")
+        if task.delete_files:
+            raise NotCopyableError("rows of it are deleted")
+        if task.spec.spec_id != self._spec.spec_id:
+            raise NotCopyableError(
+                f"it is of partition spec {task.spec.spec_id}, new files of {self._spec.spec_id}"
+            )
+        if file.key_metadata is not None:
+            raise NotCopyableError("it is encrypted")
+
+    def _check_average(self, size: int, groups: int) -> None:
+        if not groups:
+            raise NotCopyableError("its files have no rows")
+        if size < groups * self._least_bytes:
+            raise NotCopyableError(
+                f"its row groups have {size // groups} bytes on average or less, "
+                f"{COPY_MIN_ROW_GROUP_BYTES.key} is {self._least_bytes}"
+            )
+
+    def _check_bloom_filters(self, footer: RawFooter) -> None:
+        """Bloom filters that the table asks for are made where rows are decoded."""
+        if not self._bloom_columns:
+            return
+        for _, group in footer.numbered_groups():
+            chunks = list(footer.chunks(group))
+            for name, at in self._bloom_columns.items():
+                if not chunks[at].metadata.get(BLOOM):
+                    raise NotCopyableError(f"it has no bloom filter of column {name}")
+
+    def _open(self, task: FileScanTask) -> RawFooter:
+        file = task.file
+        return RawFooter(self._io, file.file_path, file.file_size_in_bytes, file.record_count)
+
+    def _new_location(self, group: FileGroup, name: Callable[[int], str]) -> Callable[[], str]:
+        partition = group.partition
+        path = self._spec.partition_to_path(partition, self._schema) if partition else None
+        numbers = count(1)
+        return lambda: self._locations.new_data_location(f"{name(next(numbers))}.parquet", path)
+
+
+class _Run:
+    """Row groups on their way into files.
+
+    Args:
+        io: Where the files go.
+        settings: How they are written.
+        spec: Their partition spec.
+        group: What is rewritten.
+        origins: Gets where each row comes from.
+        sources: The metrics of the files.
+        new_location: Where the next file goes.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        settings: FileSettings,
+        spec: PartitionSpec,
+        group: FileGroup,
+        *,
+        origins: RowOrigins,
+        sources: SourceMetrics,
+        new_location: Callable[[], str],
+    ) -> None:
+        self._io = io
+        self._settings = settings
+        self._spec = spec
+        self._group = group
+        self._origins = origins
+        self._sources = sources
+        self._new_location = new_location
+        self._file: CopiedDataFile | None = None
+        self._rows: dict[int, int] = {}
+        self._keys: list[int] = []
+        self._lengths: list[int] = []
+        self._bytes = 0
+        self._total = 0
+        self._done: list[DataFile] = []
+
+    def take(self, source: int, footer: RawFooter) -> None:
+        """Copy all row groups of a file.
+
+        Args:
+            source: Its number in the group.
+            footer: The file.
+        """
+        position = 0
+        for number, group in footer.numbered_groups():
+            check_wanted()
+            rows, size = group[GROUP_ROWS], footer.length(group)
+            if self._is_full(size):
+                self._finish()
+            if self._file is None:
+                self._file = CopiedDataFile(
+                    self._io,
+                    self._new_location(),
+                    self._settings,
+                    self._spec,
+                    self._group.partition,
+                )
+            self._file.copy(footer, number)
+            self._note(source, position, rows)
+            position += rows
+            self._bytes += size
+            self._total += size
+
+    def close(self) -> list[DataFile]:
+        """Finish the last file and describe all."""
+        self._finish()
+        return self._done
+
+    def abort(self, problem: BaseException) -> None:
+        """Remove all files."""
+        if self._file is not None:
+            self._file.abort(problem)
+            self._file = None
+        self._io.delete([file.file_path for file in self._done])
+        self._done = []
+
+    def _is_full(self, more: int) -> bool:
+        """Whether a row group of so many bytes comes into the next file."""
+        if self._file is None:
+            return False
+        split = self._group.split_size
+        end = (len(self._done) + 1) * split
+        return self._total + more / 2 > end or self._bytes + more > _LONGEST * split
+
+    def _note(self, source: int, position: int, rows: int) -> None:
+        key = row_key(source, position)
+        row_key(source, position + rows)
+        self._rows[source] = self._rows.get(source, 0) + rows
+        if self._keys and self._keys[-1] + self._lengths[-1] == key:
+            self._lengths[-1] += rows
+            return
+        self._keys.append(key)
+        self._lengths.append(rows)
+
+    def _finish(self) -> None:
+        if self._file is None:
+            return
+        settings = self._settings
+        parts = []
+        for source, rows in self._rows.items():
+            file = self._group.tasks[source].file
+            parts.append(CopiedPart(self._sources.of(file), rows == file.record_count))
+        written = self._file.close()
+        self._file = None
+        self._done.append(written)
+        self._done[-1] = completed(written, parts, settings.schema, settings.metrics)
+        keys, lengths = np.array(self._keys, np.int64), np.array(self._lengths, np.int64)
+        self._origins.keep(self._done[-1], keys, lengths)
+        self._rows, self._keys, self._lengths, self._bytes = {}, [], [], 0
+
+
+def _bloom_columns(schema: Schema, options: FileOptions) -> dict[str, int]:
+    """The numbers of the physical columns that are to have bloom filters, by name."""
+    if not isinstance(options, ParquetOptions):
+        return {}
+    numbers = {field_id: at for at, field_id in enumerate(parquet_paths(schema.fields))}
+    found = {}
+    for name in options.bloom_filters:
+        if not schema.contains(name):
+            continue
+        field = schema.find_field(name)
+        if field.field_id in numbers and not isinstance(field.field_type, BooleanType):
+            found[name] = numbers[field.field_id]
+    return found
+
+
+def _check_same(footer: RawFooter, digest: bytes) -> None:
+    if footer.digest != digest:
+        raise footer.wrong("it became another file while it was read")
+
+
+@contextmanager
+def _named(task: FileScanTask) -> Iterator[None]:
+    try:
+        yield
+    except NotCopyableError as problem:
+        raise NotCopyableError(f"{task.file_path}: {problem}") from None

@@ -1,0 +1,251 @@
+"""Rewritten groups that take the place of their sources, whatever others did to these meanwhile.
+
+Others may delete rows of a file while it is rewritten, or replace it as a whole. What they deleted
+is deleted from the new files in the same snapshot: it is known where each row went. Only where that
+cannot be told, or would leave too little of a group, the group has to be rewritten once more.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
+from icecomb.format.maintenance.group_rewriter import RewrittenGroup
+from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.operation.conflict import History, index_key
+from icecomb.format.operation.file_addition import known_paths
+from icecomb.format.operation.overwrite import RewriteFiles
+from icecomb.format.operation.written_schema import check_written_schema
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
+from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
+from icecomb.format.scan.scan_planner import ScanPlanner
+
+if TYPE_CHECKING:
+    from icecomb.format.scan.delete_index import DeleteFileIndex
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.update import Changes
+    from icecomb.format.storage.file_io import FileIO
+
+_MOST_REMOVED: Final = 0.3
+"""Beyond this share of rows that are deleted at once, a group is worth another reading."""
+
+
+@dataclass(slots=True)
+class _Meanwhile:
+    """What others did to the sources of one group.
+
+    Attributes:
+        removed: The numbers of files that are gone.
+        deletes: New position delete files, by the number of a source.
+    """
+
+    removed: set[int] = field(default_factory=set)
+    deletes: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
+
+    def signature(self) -> object:
+        """Equal where the same happened."""
+        return (
+            frozenset(self.removed),
+            {
+                number: frozenset(f.file_path for f in files)
+                for number, files in self.deletes.items()
+            },
+        )
+
+
+class GroupReplacement:
+    """The commit of some rewritten groups, for `icecomb.catalog.commit`.
+
+    Args:
+        io: Where the files lie.
+        start: What was read.
+        groups: What was written. The data files stay whoever's they are: they are not deleted when
+            the commit fails.
+        keeps_age: Whether the new files are as old as the state that was read, so that equality
+            deletes that others added since apply to them.
+        snapshot_properties: More keys for the snapshot's summary.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        start: RewriteStart,
+        groups: Sequence[RewrittenGroup],
+        *,
+        keeps_age: bool,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._io = io
+        self._start = start
+        self._groups = groups
+        self._keeps_age = keeps_age
+        self._snapshot_properties = snapshot_properties
+        self._meanwhile: object = None
+        self._operation: RewriteFiles | None = None
+        self._deletes: list[DataFile] = []
+        self._read_deletes = PositionDeletes(io)
+
+    @property
+    def starting_point(self) -> tuple[str, int] | None:
+        """See `SnapshotProducer.starting_point`."""
+        return self._start.branch, self._start.snapshot.snapshot_id
+
+    def apply(self, base: TableMetadata) -> Changes:
+        """See `SnapshotProducer.apply`.
+
+        Raises:
+            GroupConflictError: Some groups have to be rewritten again.
+            ValidationError: The columns of the files mean something else by now.
+        """
+        if self._operation is not None:
+            self._operation.check_not_committed(base)
+        check_written_schema(self._start.schema, base.schema())
+        self._start.check_names(base, len(self._groups))
+        meanwhile = self._look(base)
+        # with the version, what files are as old as changes
+        signature = (base.format_version, [one.signature() for one in meanwhile])
+        if self._operation is None or signature != self._meanwhile:
+            self._forget()
+            self._operation = self._new_operation(base, meanwhile)
+            self._meanwhile = signature
+        head = head_of(base, self._start.branch)
+        self._operation.validate_from_snapshot(None if head is None else head.snapshot_id)
+        return self._operation.apply(base)
+
+    def clean_up(self, committed: TableMetadata | None) -> None:
+        """See `SnapshotProducer.clean_up`."""
+        if self._operation is None:
+            return
+        self._operation.clean_up(committed)
+        if committed is None and not self._operation.is_committed:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let what an attempt wrote go."""
+        if self._operation is not None and not self._operation.is_committed:
+            self._operation.clean_up(None)
+            self._operation = None
+        self._io.delete([file.file_path for file in self._deletes])
+        self._deletes = []
+
+    def _look(self, base: TableMetadata) -> list[_Meanwhile]:
+        """What others did to each group since the start."""
+        head = self._start.moved_to(self._io, base, len(self._groups))
+        if head is None:
+            return [_Meanwhile() for _ in self._groups]
+        paths = [t.file_path for group in self._groups for t in group.group.tasks]
+        # what was added since is another file of that name, with rows and deletes of its own
+        history = History(self._io, base, head, self._start.snapshot.snapshot_id)
+        there = known_paths(self._io, base, head, paths, set()) - history.added(paths)
+        planner = ScanPlanner(base, self._io, base.schema(), AlwaysTrue())
+        _, index = planner.live(head)
+        found = [self._of_group(base, group, there, index) for group in self._groups]
+        if conflicts := {at: one for at, one in enumerate(found) if isinstance(one, str)}:
+            raise GroupConflictError(conflicts, hint="rewrite them again")
+        return [one for one in found if isinstance(one, _Meanwhile)]
+
+    def _of_group(
+        self,
+        base: TableMetadata,
+        group: RewrittenGroup,
+        there: set[str],
+        index: DeleteFileIndex,
+    ) -> _Meanwhile | str:
+        """What others did to a group's sources, or why that cannot be said of its new files."""
+        meanwhile = _Meanwhile()
+        age = self._start.snapshot.sequence_number
+        known = {file.file_path for task in group.group.tasks for file in task.delete_files}
+        equality: set[frozenset[str]] = set()
+        for number, task in enumerate(group.group.tasks):
+            if task.file_path not in there:
+                meanwhile.removed.add(number)
+                continue
+            added = [
+                file
+                for file in index.files_for_data_file(age, index_key(task.file), task.file_path)
+                if file.file_path not in known
+            ]
+            positional = [f for f in added if f.content is DataFileContent.POSITION_DELETES]
+            if positional:
+                meanwhile.deletes[number] = tuple(positional)
+            newer = [f for f in added if f.content is DataFileContent.EQUALITY_DELETES]
+            equality.add(frozenset(f.file_path for f in newer))
+            for file in newer:
+                if (problem := self._problem(file, task.file_path)) is not None:
+                    return problem
+        for file in group.files:
+            applying = index.files_for_data_file(age, index_key(file), file.file_path)
+            equality.add(
+                frozenset(
+                    f.file_path
+                    for f in applying
+                    if f.content is DataFileContent.EQUALITY_DELETES and f.file_path not in known
+                )
+            )
+        if len(equality) > 1:
+            return "equality deletes were added that apply to some of its files only"
+        if meanwhile.removed and base.format_version < 2:
+            return "others removed files, whose rows only version 2 can delete from new ones"
+        gone = sum(group.group.tasks[number].record_count for number in meanwhile.removed)
+        rows, files = group.group.record_count, len(group.group.tasks)
+        if len(meanwhile.removed) == files or gone > _MOST_REMOVED * rows:
+            return (
+                f"others removed {len(meanwhile.removed)} of {files} files, {gone} of {rows} rows"
+            )
+        return meanwhile
+
+    def _problem(self, file: DataFile, path: str) -> str | None:
+        """Why new equality deletes would not delete the same of the new files."""
+        schema = self._start.schema
+        if not self._keeps_age:
+            why = "the new files would be newer than they are"
+        elif all(schema.contains(field_id) for field_id in file.equality_ids or ()):
+            return None
+        else:
+            why = "they compare columns that the new files do not have"
+        return f"equality deletes {file.file_path} were added for {path}, and {why}"
+
+    def _new_operation(self, base: TableMetadata, meanwhile: Iterable[_Meanwhile]) -> RewriteFiles:
+        operation = RewriteFiles(self._io, self._snapshot_properties, self._start.branch)
+        writer = PositionDeleteWriter(self._io, base, str(uuid.uuid4()))
+        removed: list[DataFile] = []
+        added: list[DataFile] = []
+        rows_gone = 0
+        try:
+            for group, what in zip(self._groups, meanwhile, strict=True):
+                for number, task in enumerate(group.group.tasks):
+                    if number in what.removed:
+                        rows_gone += task.record_count
+                    else:
+                        removed.append(task.file)
+                added += group.files
+                positions = self._positions(group, what)
+                for file, gone in group.origins.affected(what.removed, positions):
+                    writer.add(file, gone)
+            self._deletes = writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+        return operation.rewrite_files(
+            removed,
+            [*added, *self._deletes],
+            sequence_number=self._sequence_number(base),
+            rows_removed_by_others=rows_gone,
+        )
+
+    def _positions(self, group: RewrittenGroup, what: _Meanwhile) -> dict[int, Positions]:
+        found: dict[int, Positions] = {}
+        for number, files in what.deletes.items():
+            positions = self._read_deletes.of(group.group.tasks[number].file, files)
+            if positions is not None:
+                found[number] = positions
+        return found
+
+    def _sequence_number(self, base: TableMetadata) -> int | None:
+        if not self._keeps_age or base.format_version < 2:
+            return None
+        return self._start.snapshot.sequence_number

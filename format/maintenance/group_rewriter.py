@@ -1,0 +1,222 @@
+"""The rows of a group of files written anew: without deleted ones, in files of a better size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.arrow.hidden_null import without_hidden_nulls
+from icecomb.format.cancellation import check_wanted
+from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.maintenance.file_group import FileGroup
+from icecomb.format.maintenance.group_copier import GroupCopier
+from icecomb.format.maintenance.rewrite_options import CopyMode
+from icecomb.format.maintenance.row_order import RowOrder
+from icecomb.format.maintenance.row_origin import RowOrigins, with_origins
+from icecomb.format.maintenance.source_metrics import SourceMetrics
+from icecomb.format.rows.data_metrics import MetricsConfig
+from icecomb.format.rows.metadata_columns import ROW_POSITION
+from icecomb.format.rows.parquet.raw_footer import NotCopyableError
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.scan_task import FileScanTask
+from icecomb.format.rows.write.data_writer import in_pieces
+from icecomb.format.rows.write.file_options import load_file_options
+from icecomb.format.rows.write.file_settings import FileSettings
+from icecomb.format.rows.write.frame_check import check_required
+from icecomb.format.rows.write.location_provider import LocationProvider, load_location_provider
+from icecomb.format.rows.write.partition_writer import PartitionWriter
+from icecomb.format.rows.write.row_sort import RowSorter
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.table_property import DATA_FORMAT
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenGroup:
+    """A group whose new files are written, and in no table yet.
+
+    Attributes:
+        group: What was read.
+        files: What was written.
+        origins: Where their rows come from; sources are numbered as the group's tasks.
+    """
+
+    group: FileGroup
+    files: tuple[DataFile, ...]
+    origins: RowOrigins
+
+    def release(self) -> None:
+        """Let go what only a commit needs."""
+        self.origins.close()
+
+    def discard(self, io: FileIO) -> None:
+        """Delete the new files."""
+        self.release()
+        io.delete([file.file_path for file in self.files])
+
+
+class GroupRewriter:
+    """Rewrites groups of one state of a table.
+
+    Args:
+        io: Where the files lie.
+        metadata: The table.
+        spec: The partition spec of new files.
+        operation_id: The common part of their names.
+        order: How rows are sorted; None leaves them in their order.
+        copy: Whether row groups are copied instead, where that can be.
+        sources: The metrics of files that may be copied.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        spec: PartitionSpec,
+        operation_id: str,
+        *,
+        order: RowOrder | None = None,
+        copy: CopyMode = CopyMode.NEVER,
+        sources: SourceMetrics | None = None,
+    ) -> None:
+        self._io = io
+        self._metadata = metadata
+        self._spec = spec
+        self._operation_id = operation_id
+        self._order = order
+        self._copy = copy
+        self._sources = sources
+        self._schema = metadata.schema()
+
+    def rewrite(self, number: int, group: FileGroup, workers: int) -> RewrittenGroup:
+        """Write the rows of a group; when anything fails, what was written is removed.
+
+        Args:
+            number: Of the group among those of the operation.
+            group: The group.
+            workers: How many of its files are read at once.
+
+        Raises:
+            CorruptFileError: A file is damaged, does not fit the table, or has not as many rows as
+                its manifest says.
+            ValidationError: A required column holds a null, or row groups cannot be copied that
+                must be.
+            FileIOError: The storage failed.
+        """
+        if self._copy is not CopyMode.NEVER and self._sources is not None:
+            copied = self._copied(number, group, self._sources)
+            if copied is not None:
+                return copied
+        origins = RowOrigins()
+        files = self._files(number, group, origins)
+        sorter = None if self._order is None else RowSorter(self._order.keys)
+        try:
+            for batch in in_pieces(self._rows(group.tasks, workers)):
+                check_wanted()
+                if sorter is None:
+                    files.write(batch)
+                else:
+                    sorter.add(batch)
+            if sorter is not None:
+                for batch in sorter.drain():
+                    check_wanted()
+                    files.write(batch, clustered=True)
+            written = files.close()
+        except BaseException as problem:
+            if sorter is not None:
+                sorter.discard()
+            files.abort(problem)
+            origins.close()
+            raise
+        return RewrittenGroup(group, tuple(written), origins)
+
+    def _copied(
+        self, number: int, group: FileGroup, sources: SourceMetrics
+    ) -> RewrittenGroup | None:
+        """The group with its row groups copied; None where it has to be decoded."""
+        origins = RowOrigins()
+        copier = GroupCopier(
+            self._io,
+            self._metadata,
+            self._spec,
+            settings=self._settings(),
+            locations=self._locations(),
+            sources=sources,
+        )
+        try:
+            files = copier.copy(group, origins, self._names(number))
+        except NotCopyableError as problem:
+            origins.close()
+            if self._copy is CopyMode.AUTO:
+                return None
+            raise ValidationError(
+                f"Row groups cannot be copied: {problem}",
+                hint="leave option copy out: what cannot be copied is decoded then",
+            ) from None
+        except BaseException:
+            origins.close()
+            raise
+        return RewrittenGroup(group, tuple(files), origins)
+
+    def _files(self, number: int, group: FileGroup, origins: RowOrigins) -> PartitionWriter:
+        return PartitionWriter(
+            self._io,
+            self._locations(),
+            self._settings(),
+            self._spec,
+            target=group.split_size,
+            name=self._names(number),
+            open_file=origins.open_file,
+        )
+
+    def _settings(self) -> FileSettings:
+        metadata, order = self._metadata, self._order
+        properties = metadata.properties
+        return FileSettings(
+            self._schema,
+            load_file_options(DATA_FORMAT.of(properties), properties),
+            MetricsConfig.from_properties(properties, self._schema, metadata.sort_order()),
+            sort_order_id=None if order is None else order.sort_order_id,
+        )
+
+    def _locations(self) -> LocationProvider:
+        return load_location_provider(self._metadata.location, self._metadata.properties)
+
+    def _names(self, number: int) -> Callable[[int], str]:
+        return lambda file: f"{0:05d}-{number}-{self._operation_id}-{file:05d}"
+
+    def _rows(self, tasks: Sequence[FileScanTask], workers: int) -> Iterator[pa.RecordBatch]:
+        projected = Schema((*self._schema.fields, ROW_POSITION))
+        # Once the file is gone nobody can tell that a value was another one.
+        scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
+        # In whole: a filter that chose the file is not what its rows are chosen by.
+        producers = (
+            partial(self._read, scan, source, FileScanTask(t.file, t.delete_files, spec=t.spec))
+            for source, t in enumerate(tasks)
+        )
+        return stream(producers, workers)
+
+    def _read(self, scan: ArrowScan, source: int, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+        width, count = len(self._schema.fields), 0
+        for batch in scan.read(task):
+            count += batch.num_rows
+            rows = batch.select(range(width))
+            check_required(self._schema, rows)
+            yield with_origins(without_hidden_nulls(rows), source, batch.column(width))
+        expected = task.record_count
+        if count > expected or (count < expected and not task.delete_files):
+            raise CorruptFileError(
+                f"Data file {task.file_path} has {count} rows, its manifest says {expected}",
+                hint="Find out which is right before the file is replaced: rows may be lost.",
+                path=task.file_path,
+            )

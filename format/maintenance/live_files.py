@@ -1,0 +1,213 @@
+"""The files of a snapshot for maintenance: delete files, and how old the data files are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow.array_build import integers
+from icecomb.format.errors import ValidationError
+from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.scan.delete_index import DELETE_STATISTICS, PartitionKey, partition_keys
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+Ages = npt.NDArray[np.int64]
+"""Data sequence numbers; -1 where there is no such file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDelete:
+    """A delete file of a snapshot.
+
+    Attributes:
+        file: The file.
+        number: Its data sequence number.
+        is_global: Whether equality deletes of its spec are about all partitions.
+    """
+
+    file: DataFile
+    number: int
+    is_global: bool
+
+    @property
+    def file_path(self) -> str:
+        """Where it lies."""
+        return self.file.file_path
+
+    @property
+    def file_size_in_bytes(self) -> int:
+        """Its bytes."""
+        return self.file.file_size_in_bytes
+
+    @property
+    def record_count(self) -> int:
+        """How many deletes it has."""
+        return self.file.record_count
+
+
+def live_deletes(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
+) -> Iterator[LiveDelete]:
+    """The delete files of manifests, with the bounds of what they name.
+
+    Args:
+        io: Reads the manifests.
+        metadata: The table.
+        manifests: Of any content.
+    """
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files():
+            spec = metadata.spec_by_id(manifest.partition_spec_id)
+            columns = read_manifest_columns(io, manifest, DELETE_STATISTICS, spec=spec)
+            rows = _live(columns)
+            numbers = _ages(columns, rows).tolist()
+            for file, number in zip(columns.data_files(rows.to_pylist()), numbers, strict=True):
+                yield LiveDelete(file, number, spec.is_unpartitioned)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveData:
+    """Data files of one manifest.
+
+    Attributes:
+        keys: Their partitions.
+        paths: Where they lie.
+        ages: Their data sequence numbers.
+    """
+
+    keys: list[PartitionKey]
+    paths: pa.Array
+    ages: Ages
+
+    def chosen(self, mask: pa.BooleanArray) -> LiveData:
+        """Some of them."""
+        places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        keys = [self.keys[place] for place in places]
+        return LiveData(keys, self.paths.filter(mask), self.ages[places])
+
+
+def live_data(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
+) -> Iterator[LiveData]:
+    """The data files of manifests; see `live_deletes`."""
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DATA and manifest.has_live_files():
+            spec = metadata.spec_by_id(manifest.partition_spec_id)
+            columns = read_manifest_columns(io, manifest, (), spec=spec)
+            rows = _live(columns)
+            yield LiveData(
+                list(partition_keys(columns, rows)),
+                columns.column("file_path").take(rows),
+                _ages(columns, rows),
+            )
+
+
+class DataFileAges:
+    """How old the data files of some partitions are, and those of some names in any partition.
+
+    Args:
+        io: Reads manifests.
+        metadata: The table.
+        manifests: Of a snapshot.
+        partitions: Which partitions.
+        targets: Which names.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        manifests: Iterable[ManifestFile],
+        partitions: Collection[PartitionKey],
+        targets: pa.Array,
+    ) -> None:
+        parts: dict[PartitionKey, list[tuple[pa.Array, Ages]]] = {}
+        self._elsewhere: dict[str, PartitionKey] = {}
+        for data in live_data(io, metadata, manifests):
+            named = data.chosen(pc.is_in(data.paths, value_set=targets))
+            self._elsewhere.update(zip(named.paths.to_pylist(), named.keys, strict=True))
+            rows: dict[PartitionKey, list[int]] = {}
+            for row, key in enumerate(data.keys):
+                if key in partitions:
+                    rows.setdefault(key, []).append(row)
+            for key, chosen in rows.items():
+                part = data.paths.take(integers(chosen)), data.ages[chosen]
+                parts.setdefault(key, []).append(part)
+        self._of = {key: _joined(found) for key, found in parts.items()}
+
+    def is_elsewhere(self, path: str, key: PartitionKey) -> bool:
+        """Whether a file of one of the names is in another partition than this."""
+        return self._elsewhere.get(path, key) != key
+
+    def of(self, key: PartitionKey, paths: pa.Array) -> Ages:
+        """The data sequence numbers of files of a partition.
+
+        Raises:
+            ValidationError: The table has one of them twice, and once older.
+        """
+        known = self._of.get(key)
+        if known is None:
+            return np.full(len(paths), -1, np.int64)
+        names, ages = known
+        named = names.filter(pc.is_in(names, value_set=paths))
+        if len(named) > len(named.unique()):
+            path = next(
+                row["values"] for row in named.value_counts().to_pylist() if row["counts"] > 1
+            )
+            raise ValidationError(
+                f"The table has data file {path} more than once: delete files that name it "
+                "may apply to some of its rows only, and cannot be rewritten",
+                hint="remove the file, and add it once",
+                path=path,
+            )
+        places = pc.index_in(paths, value_set=names).fill_null(-1)
+        first = places.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.where(first < 0, -1, ages[np.maximum(first, 0)])
+
+
+def changed_ages(
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Iterable[ManifestFile],
+    known: Mapping[str, int],
+) -> set[str]:
+    """Which data files manifests have at another age than is known.
+
+    Args:
+        io: Reads the manifests.
+        metadata: The table.
+        manifests: Of any content.
+        known: The ages by path; -1 for what was not there.
+    """
+    names = pa.array(list(known), pa.string())
+    changed: set[str] = set()
+    for data in live_data(io, metadata, manifests):
+        found = data.chosen(pc.is_in(data.paths, value_set=names))
+        ages = zip(found.paths.to_pylist(), found.ages.tolist(), strict=True)
+        changed.update(path for path, age in ages if known[path] != age)
+    return changed
+
+
+def _joined(parts: Iterable[tuple[pa.Array, Ages]]) -> tuple[pa.Array, Ages]:
+    paths, ages = zip(*parts, strict=True)
+    return pa.concat_arrays(paths), np.concatenate(ages)
+
+
+def _live(columns: ManifestColumns) -> pa.Array:
+    return pc.indices_nonzero(columns.live)
+
+
+def _ages(columns: ManifestColumns, rows: pa.Array) -> Ages:
+    numbers = columns.column("sequence_number").take(rows).fill_null(0)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)

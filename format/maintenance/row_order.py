@@ -1,0 +1,235 @@
+"""The order that a rewrite sorts rows by, as Iceberg's procedures write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.expressions.sql_token import Token, TokenKind, tokens
+from icecomb.format.maintenance.z_value import ZValue
+from icecomb.format.rows.write.row_sort import RowKey, partition_sort_keys, sort_keys
+from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.sort import NullOrder, SortDirection, SortField, SortOrder
+from icecomb.format.spec.transform import (
+    IdentityTransform,
+    Transform,
+    UnknownTransform,
+    parse_transform,
+)
+
+_HINT: Final = "write it as 'a, b DESC NULLS LAST, bucket(8, c)' or 'zorder(a, b)'"
+_PLURALS: Final = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
+_UNSORTED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """An order of rows.
+
+    Attributes:
+        keys: What is compared, partitions first.
+        sort_order_id: The table's order that this is; 0 where it is none of these.
+    """
+
+    keys: Sequence[RowKey]
+    sort_order_id: int = _UNSORTED
+
+
+@dataclass(frozen=True, slots=True)
+class ZOrder:
+    """Several columns as one.
+
+    Args:
+        columns: Their names.
+    """
+
+    columns: tuple[str, ...]
+
+
+def parse_order(text: str, schema: Schema, *, case_sensitive: bool = True) -> SortOrder | ZOrder:
+    """The order of a text.
+
+    Args:
+        text: As `c DESC NULLS LAST, bucket(8, id)`, or `zorder(a, b)`.
+        schema: Of the table.
+        case_sensitive: Whether names of columns are.
+
+    Raises:
+        ValidationError: It is none, or names an unknown column.
+    """
+    try:
+        return _Parser(text, schema, case_sensitive=case_sensitive).order()
+    except ExpressionError as error:
+        raise _wrong(text, error.message) from error
+
+
+def row_order(
+    metadata: TableMetadata, spec: PartitionSpec, order: SortOrder, name: str
+) -> RowOrder:
+    """What rows are compared by for a sort order.
+
+    Args:
+        metadata: The table.
+        spec: The partition spec of new files.
+        order: The order.
+        name: What the table is called.
+
+    Raises:
+        ValidationError: The order has no keys.
+    """
+    keys = sort_keys(metadata.schema(), spec, order)
+    if keys is None:
+        raise ValidationError(
+            f"Cannot sort {name}: it has no sort order that can be followed, and none was given",
+            hint="give sort_order, or set one: ALTER TABLE ... WRITE ORDERED BY",
+        )
+    same = (o.order_id for o in metadata.sort_orders if o.fields == order.fields)
+    return RowOrder(keys, next(same, _UNSORTED))
+
+
+def z_order(
+    schema: Schema, spec: PartitionSpec, order: ZOrder, *, most_bytes: int, text_bytes: int
+) -> RowOrder:
+    """What rows are compared by for a z-order.
+
+    Args:
+        schema: Of the table.
+        spec: The partition spec of new files.
+        order: The columns.
+        most_bytes: How long a z-value is at most.
+        text_bytes: How many bytes of a text or binary value count.
+
+    Raises:
+        ValidationError: There are no such columns, or they have no order of bytes, or all of them
+            are what the table is partitioned by.
+    """
+    value = ZValue.of(schema, spec, order.columns, most_bytes=most_bytes, text_bytes=text_bytes)
+    return RowOrder([*partition_sort_keys(schema, spec), value])
+
+
+class _Parser:
+    def __init__(self, text: str, schema: Schema, *, case_sensitive: bool) -> None:
+        self._text = text
+        self._schema = schema
+        self._case_sensitive = case_sensitive
+        self._tokens = list(tokens(text))
+        self._at = 0
+
+    def order(self) -> SortOrder | ZOrder:
+        first, second = self._peek(), self._peek(1)
+        if first.value.lower() == "zorder" and second.is_sign("("):
+            self._at += 2
+            columns = self._names()
+            self._end()
+            return ZOrder(tuple(columns))
+        fields = [self._field()]
+        while self._take(","):
+            fields.append(self._field())
+        self._end()
+        return SortOrder(1, fields)
+
+    def _field(self) -> SortField:
+        transform: Transform = IdentityTransform()
+        if self._peek(1).is_sign("(") and self._peek().kind is TokenKind.WORD:
+            transform, source = self._transform()
+        else:
+            source = self._column(self._name())
+        direction = SortDirection.ASC
+        if self._word("DESC"):
+            direction = SortDirection.DESC
+        else:
+            self._word("ASC")
+        nulls = None
+        if self._word("NULLS"):
+            if self._word("FIRST"):
+                nulls = NullOrder.NULLS_FIRST
+            elif self._word("LAST"):
+                nulls = NullOrder.NULLS_LAST
+            else:
+                raise _wrong(self._text, "NULLS is followed by FIRST or LAST")
+        return SortField(source, transform, direction, nulls)
+
+    def _transform(self) -> tuple[Transform, int]:
+        word = self._next().value.lower()
+        self._at += 1  # the bracket
+        number = name = None
+        while True:
+            if self._peek().kind is TokenKind.NUMBER and number is None:
+                number = self._next().value
+            elif name is None:
+                name = self._name()
+            else:
+                raise _wrong(self._text, f"{word}(...) has too many arguments")
+            if not self._take(","):
+                break
+        self._expect(")")
+        if name is None:
+            raise _wrong(self._text, f"{word}(...) names no column")
+        kind = _PLURALS.get(word, word)
+        transform = parse_transform(kind if number is None else f"{kind}[{number}]")
+        source = self._column(name)
+        if isinstance(transform, UnknownTransform):
+            raise _wrong(self._text, f"there is no {word}(...), or its number is missing")
+        if not transform.can_transform(self._schema.find_type(source)):
+            raise _wrong(self._text, f"{word}({name}) cannot be made of that column's type")
+        return transform, source
+
+    def _names(self) -> list[str]:
+        names = [self._name()]
+        while self._take(","):
+            names.append(self._name())
+        self._expect(")")
+        for name in names:
+            self._column(name)
+        return names
+
+    def _column(self, name: str) -> int:
+        try:
+            field = self._schema.find_field(name, case_sensitive=self._case_sensitive)
+        except ValidationError as error:
+            raise _wrong(self._text, error.message) from error
+        return field.field_id
+
+    def _name(self) -> str:
+        parts = []
+        while True:
+            token = self._next()
+            if token.kind not in {TokenKind.WORD, TokenKind.NAME}:
+                raise _wrong(self._text, f"a column's name is missing before {token.value!r}")
+            parts.append(token.value)
+            if not self._take("."):
+                return ".".join(parts)
+
+    def _peek(self, ahead: int = 0) -> Token:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def _next(self) -> Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, sign: str) -> bool:
+        found = self._peek().is_sign(sign)
+        self._at += found
+        return found
+
+    def _word(self, word: str) -> bool:
+        found = self._peek().is_word(word)
+        self._at += found
+        return found
+
+    def _expect(self, sign: str) -> None:
+        if not self._take(sign):
+            raise _wrong(self._text, f"{sign!r} is missing")
+
+    def _end(self) -> None:
+        if self._peek().kind is not TokenKind.END:
+            raise _wrong(self._text, f"{self._peek().value!r} is unexpected")
+
+
+def _wrong(text: str, why: str) -> ValidationError:
+    return ValidationError(f"{text!r} is no order of rows: {why}", hint=_HINT)

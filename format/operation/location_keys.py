@@ -1,0 +1,183 @@
+"""Locations as numbers that compare: which of many files are named by metadata, in little memory.
+
+A file is known by its path; scheme and authority are compared where the path is found, as in
+Iceberg, where files of one path under two prefixes may or may not be the same. Texts are made one
+spelling first (`plain_locations`); links between local folders are followed. Eight bytes stand for
+a text: two texts of one number only make a file look needed that is not.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from icecomb.format.errors import ValidationError
+from icecomb.format.storage.location import plain_locations
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Keys = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.bool_]
+
+EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3"}
+"""What Iceberg takes for equal unless it is told otherwise."""
+_PREFIX: Final = r"^(?P<prefix>(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?)?)(?P<path>(?s:.*))$"
+_PARTS: Final = re.compile(r"(?:(?P<scheme>[^:]+):)?(?://(?P<authority>[^/]*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class LocationKeys:
+    """Some locations, a row each.
+
+    Attributes:
+        path: Of the path alone.
+        scheme: Of scheme and path.
+        whole: Of scheme, authority and path.
+        unnamed: Where no scheme was written: such a location is in any.
+        open: Where a scheme but no authority was written: such a location is in any of the scheme.
+        prefixes: Scheme and authority as texts, and which of them a row has.
+    """
+
+    path: Keys
+    scheme: Keys
+    whole: Keys
+    unnamed: Rows
+    open: Rows
+    prefixes: tuple[tuple[str, ...], npt.NDArray[np.int64]]
+
+
+_Read: TypeAlias = "tuple[list[str], Keys, list[tuple[str, str]], Keys, list[str]]"
+"""Prefixes as written and whose they are, those meant and whose they are, and paths."""
+
+
+class Spelling:
+    """How locations are read.
+
+    Args:
+        properties: Of the table's `FileIO`.
+        equal_schemes: Schemes, several with commas, and the one that each is equal to.
+        equal_authorities: The same of authorities.
+
+    Raises:
+        ValidationError: A scheme or authority is none, or is said to equal two.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+    ) -> None:
+        self._properties = properties
+        schemes = {**flat("equal_schemes", EQUAL_SCHEMES), **flat("equal_schemes", equal_schemes)}
+        self._schemes = schemes
+        self._authorities = flat("equal_authorities", equal_authorities)
+        self._real = lru_cache(maxsize=1 << 16)(self._real_folder)
+
+    def keys(self, locations: pa.Array) -> LocationKeys:
+        """The numbers of some locations."""
+        written, rows, kinds, kind_of, paths = self._read(locations)
+        path_keys = np.fromiter(map(hash, paths), np.int64, len(paths))
+        return LocationKeys(
+            path_keys,
+            _joined(path_keys, np.array([hash(s) for s, _ in kinds], np.int64)[kind_of]),
+            _joined(path_keys, np.array([hash(kind) for kind in kinds], np.int64)[kind_of]),
+            np.array([not prefix for prefix in written], np.bool_)[rows],
+            np.array([bool(p) and not _split(p)[1] for p in written], np.bool_)[rows],
+            (tuple(f"{s}://{a}" if s else "file:" for s, a in kinds), kind_of),
+        )
+
+    def paths(self, locations: pa.Array) -> list[str]:
+        """The paths of some locations, whatever their scheme and authority."""
+        return self._read(locations)[-1]
+
+    def _read(self, locations: pa.Array) -> _Read:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts = pc.extract_regex(locations.cast(pa.string()), _PREFIX)
+        before = pc.struct_field(parts, "prefix").dictionary_encode()
+        written = before.dictionary.to_pylist()
+        rows = before.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        meant = pa.array([self._meant(prefix) for prefix in written], pa.string())
+        spelled = pc.binary_join_element_wise(
+            meant.take(pa.array(rows)), pc.struct_field(parts, "path"), ""
+        )
+        parts = pc.extract_regex(plain_locations(spelled, self._properties), _PREFIX)
+        after = pc.struct_field(parts, "prefix").dictionary_encode()
+        kinds = [_split(prefix) for prefix in after.dictionary.to_pylist()]
+        kind_of = after.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        local = [not scheme for scheme, _ in kinds]
+        paths = pc.struct_field(parts, "path").to_pylist()
+        if any(local):
+            is_local = np.array(local, np.bool_)[kind_of].tolist()
+            paths = [
+                self._real_path(path) if here else path
+                for path, here in zip(paths, is_local, strict=True)
+            ]
+        return written, rows, kinds, kind_of, paths
+
+    def _meant(self, prefix: str) -> str:
+        """A prefix with the schemes and authorities that others are equal to."""
+        if not prefix:
+            return prefix
+        scheme, authority = _split(prefix)
+        scheme = self._schemes.get(scheme, scheme)
+        found = _PARTS.match(prefix)
+        if found is None or found["authority"] is None:
+            return f"{scheme}:"
+        return f"{scheme}://{self._authorities.get(authority, authority)}"
+
+    def _real_path(self, path: str) -> str:
+        folder, name = posixpath.split(path)
+        return f"{self._real(folder).rstrip('/')}/{name}"
+
+    def _real_folder(self, folder: str) -> str:
+        above, name = posixpath.split(folder)
+        if not name:
+            return folder
+        found = f"{self._real(above).rstrip('/')}/{name}"
+        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
+
+
+def flat(what: str, equal: Mapping[str, str] | None) -> dict[str, str]:
+    """`{"a,b": "c"}` as `{"a": "c", "b": "c"}`, in small letters.
+
+    Raises:
+        ValidationError: There is something else than texts, or one is said to equal two.
+    """
+    found: dict[str, str] = {}
+    for names, target in (equal or {}).items():
+        if not isinstance(names, str) or not isinstance(target, str):
+            raise ValidationError(
+                f"{what} maps texts to a text, not {names!r} to {target!r}",
+                hint="write {'s3n,s3a': 's3'}",
+            )
+        for name in names.split(","):
+            key, value = name.strip().lower(), target.strip().lower()
+            if found.setdefault(key, value) != value:
+                raise ValidationError(
+                    f"{what} says that {key} equals both {found[key]} and {value}",
+                    hint="name each once",
+                )
+    return found
+
+
+def _split(prefix: str) -> tuple[str, str]:
+    found = _PARTS.match(prefix.lower())
+    return ("", "") if found is None else (found["scheme"] or "", found["authority"] or "")
+
+
+def _joined(paths: Keys, others: Keys) -> Keys:
+    with np.errstate(over="ignore"):
+        joined: Keys = (paths * np.int64(-7046029254386353131)) ^ others
+    return joined

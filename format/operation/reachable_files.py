@@ -1,0 +1,155 @@
+"""All files that metadata reaches, as numbers: those of every snapshot, whatever refers to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.operation.location_keys import Keys, LocationKeys, Rows, Spelling
+
+if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_AT_ONCE: Final = 8
+"""So many manifests are read at a time."""
+_UNREADABLE: Final = (CorruptFileError, FileMissingError, UnsupportedError)
+
+
+class ReachableFiles:
+    """What may not be deleted.
+
+    Live files of all manifests of all snapshots (of branches and tags, staged ones and those that
+    only the history knows), manifests, their lists, statistics, and the metadata files of the log.
+
+    Args:
+        io: Reads metadata.
+        spelling: How locations are read.
+    """
+
+    def __init__(self, io: FileIO, spelling: Spelling) -> None:
+        self._io = io
+        self._spelling = spelling
+        self._seen: set[str] = set()
+        self._paths = _Numbers()
+        self._schemes = _Numbers()
+        self._wholes = _Numbers()
+        self._any_scheme = _Numbers()
+        self._any_authority = _Numbers()
+
+    def add(self, locations: Iterable[str] | pa.Array) -> None:
+        """Some locations are needed."""
+        texts = locations if isinstance(locations, pa.Array) else pa.array(locations, pa.string())
+        if not len(texts):
+            return
+        keys = self._spelling.keys(texts)
+        self._paths.add(keys.path)
+        self._schemes.add(keys.scheme)
+        self._wholes.add(keys.whole)
+        self._any_scheme.add(keys.path[keys.unnamed])
+        self._any_authority.add(keys.scheme[keys.open])
+
+    def add_table(
+        self, metadata: TableMetadata, location: str | None, *, damaged: bool = False
+    ) -> None:
+        """What a table's metadata reaches; manifests that were read before are not read again.
+
+        Args:
+            metadata: Of the table.
+            location: Its file.
+            damaged: Pass over what is missing or cannot be read; otherwise that ends all.
+
+        Raises:
+            CorruptFileError, FileMissingError: A manifest or list is damaged or lost.
+        """
+        files = [] if location is None else [location]
+        statistics = (*metadata.statistics, *metadata.partition_statistics)
+        files += [str(one["statistics-path"]) for one in statistics if "statistics-path" in one]
+        files += [entry.metadata_file for entry in metadata.metadata_log]
+        lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list]
+        self.add([*files, *lists])
+        self._add_manifests(metadata, damaged=damaged)
+
+    def skip(self, manifests: Iterable[str]) -> None:
+        """These manifests are known: neither they nor what they name is asked for."""
+        self._seen.update(manifests)
+
+    def sort(self, keys: LocationKeys) -> tuple[Rows, Rows]:
+        """Which files are needed, and which may be: their path is, under another prefix."""
+        needed = (
+            self._wholes.has(keys.whole)
+            | self._any_scheme.has(keys.path)
+            | self._any_authority.has(keys.scheme)
+        )
+        return needed, self._paths.has(keys.path) & ~needed
+
+    def _add_manifests(self, metadata: TableMetadata, *, damaged: bool) -> None:
+        passed: tuple[type[Exception], ...] = _UNREADABLE if damaged else ()
+        waiting: deque[Future[pa.Array]] = deque()
+        with ThreadPoolExecutor(_AT_ONCE, "icecomb-reachable") as pool:
+            try:
+                for manifest in self._new_manifests(metadata, passed):
+                    waiting.append(pool.submit(self._live, manifest))
+                    if len(waiting) > _AT_ONCE:
+                        self._take(waiting.popleft(), passed)
+                while waiting:
+                    self._take(waiting.popleft(), passed)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _new_manifests(
+        self, metadata: TableMetadata, passed: tuple[type[Exception], ...]
+    ) -> Iterator[ManifestFile]:
+        for snapshot in metadata.snapshots:
+            if snapshot.manifest_list and snapshot.manifest_list in self._seen:
+                continue
+            with suppress(*passed):
+                manifests = read_manifests(self._io, snapshot)
+                new = [m for m in manifests if m.manifest_path not in self._seen]
+                self.add([manifest.manifest_path for manifest in new])
+                for manifest in new:
+                    self._seen.add(manifest.manifest_path)
+                    yield manifest
+                if snapshot.manifest_list:
+                    self._seen.add(snapshot.manifest_list)
+
+    def _live(self, manifest: ManifestFile) -> pa.Array:
+        columns = read_manifest_columns(self._io, manifest, (), cache=None)
+        return columns.column("file_path").filter(columns.live)
+
+    def _take(self, read: Future[pa.Array], passed: tuple[type[Exception], ...]) -> None:
+        with suppress(*passed):
+            self.add(read.result())
+
+
+class _Numbers:
+    """Many numbers, to be asked for."""
+
+    def __init__(self) -> None:
+        self._sorted: Keys = np.empty(0, np.int64)
+        self._new: list[Keys] = []
+
+    def add(self, numbers: Keys) -> None:
+        if len(numbers):
+            self._new.append(numbers)
+
+    def has(self, numbers: Keys) -> Rows:
+        if self._new:
+            self._sorted = np.unique(np.concatenate([self._sorted, *self._new]))
+            self._new = []
+        if not len(self._sorted):
+            return np.zeros(len(numbers), np.bool_)
+        at = np.searchsorted(self._sorted, numbers)
+        at[at == len(self._sorted)] = 0
+        found: Rows = self._sorted[at] == numbers
+        return found

@@ -1,0 +1,201 @@
+"""Whether the columns of a Parquet file are a table's, exactly; then row groups can be copied.
+
+What readers would convert (promoted types, other units of time, lists of two levels), take from
+elsewhere (columns that were added) or leave out is not exact. Names do not count: Iceberg goes by
+field ids, and files that have none get them by the table's name mapping, as for readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from icecomb.format.rows.arrow_values import reading_cast
+from icecomb.format.rows.parquet.compact_protocol import BINARY, I32, Struct
+from icecomb.format.rows.parquet.raw_footer import (
+    CONVERTED,
+    FIELD_ID,
+    LOGICAL,
+    NAME,
+    NUM_CHILDREN,
+    REPEATED,
+    REPETITION,
+    NotCopyableError,
+)
+from icecomb.format.rows.parquet.statistics import logical_type
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_REQUIRED, _OPTIONAL = range(2)
+_PLAIN: Final[tuple[str, dict[str, Any]]] = ("None", {})
+_MICROS: Final = {"timeUnit": "microseconds"}
+_FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, Any]], ...]]]] = {
+    BooleanType: ("BOOLEAN", (_PLAIN,)),
+    IntegerType: ("INT32", (_PLAIN, ("Int", {"bitWidth": 32, "isSigned": True}))),
+    LongType: ("INT64", (_PLAIN, ("Int", {"bitWidth": 64, "isSigned": True}))),
+    FloatType: ("FLOAT", (_PLAIN,)),
+    DoubleType: ("DOUBLE", (_PLAIN,)),
+    DateType: ("INT32", (("Date", {}),)),
+    TimeType: ("INT64", (("Time", _MICROS),)),
+    TimestampType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": False}),)),
+    TimestamptzType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": True}),)),
+    StringType: ("BYTE_ARRAY", (("String", {}),)),
+    UUIDType: ("FIXED_LEN_BYTE_ARRAY", (("UUID", {}),)),
+    BinaryType: ("BYTE_ARRAY", (_PLAIN,)),
+    FixedType: ("FIXED_LEN_BYTE_ARRAY", (_PLAIN,)),
+}
+"""The physical type of each type, and what it may be annotated with (spec: Parquet)."""
+_DECIMALS: Final = frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"})
+
+
+def exact_elements(
+    elements: Sequence[Struct],
+    fields: Sequence[FileField],
+    columns: pq.ParquetSchema,
+    schema: Schema,
+) -> list[Struct]:
+    """The schema of a file with the table's names and field ids.
+
+    Args:
+        elements: The file's schema, depth first.
+        fields: Its fields, with the ids that readers find them by.
+        columns: Its physical columns.
+        schema: The table's.
+
+    Raises:
+        NotCopyableError: A column is not exactly the table's.
+        CorruptFileError: A column could not be read as the table's either.
+    """
+    return _Comparison(elements, columns).all(fields, schema)
+
+
+class _Comparison:
+    def __init__(self, elements: Sequence[Struct], columns: pq.ParquetSchema) -> None:
+        self._elements = elements
+        self._columns = columns
+        self._at = 0
+        self._found: list[Struct] = []
+
+    def all(self, fields: Sequence[FileField], schema: Schema) -> list[Struct]:
+        root = self._next("table")
+        root.drop(FIELD_ID, REPETITION)
+        self._fields(fields, schema.fields, "")
+        return self._found
+
+    def _fields(
+        self, found: Sequence[FileField], wanted: Sequence[NestedField], before: str
+    ) -> None:
+        ids = [f.field_id for f in found]
+        if ids != [f.field_id for f in wanted]:
+            where = f" in {before.rstrip('.')}" if before else ""
+            names = ", ".join(f"{f.name} ({f.field_id})" for f in found)
+            raise NotCopyableError(
+                f"its columns{where} are not those of the table now, in their order: {names}"
+            )
+        for f, field in zip(found, wanted, strict=True):
+            self._field(f, field, f"{before}{field.name}")
+
+    def _field(self, found: FileField, field: NestedField, path: str) -> None:
+        element = self._next(field.name, field.field_id)
+        # Iceberg's writer in Spark makes columns required whose values cannot be null in a query.
+        allowed = {_REQUIRED} if field.required else {_REQUIRED, _OPTIONAL}
+        if element.get(REPETITION) not in allowed:
+            raise NotCopyableError(f"column {path} is not required in it, or repeated")
+        kind = field.field_type
+        if isinstance(kind, StructType):
+            if element.get(NUM_CHILDREN, 0) != len(kind.fields) or _annotated(element):
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
+            self._fields(found.children, kind.fields, f"{path}.")
+        elif isinstance(kind, ListType):
+            self._repeated(found, "list", 1, path)
+            self._field(found.children[0], kind.element_field, f"{path}.element")
+        elif isinstance(kind, MapType):
+            self._repeated(found, "key_value", 2, path)
+            key, value = found.children
+            self._field(key, kind.key_field, f"{path}.key")
+            self._field(value, kind.value_field, f"{path}.value")
+        else:
+            if found.children or not isinstance(kind, PrimitiveType):
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
+            self._value(found, kind, path)
+
+    def _repeated(self, found: FileField, name: str, children: int, path: str) -> None:
+        """The group between a list or map and what is in it, as the specification has it."""
+        outer = self._found[-1]
+        element = self._next(name)
+        right = (
+            outer.get(NUM_CHILDREN) == 1
+            and _annotated(outer)
+            and element.get(REPETITION) == REPEATED
+            and element.get(NUM_CHILDREN) == children
+            and self._name == name
+            and len(found.children) == children
+        )
+        if not right:
+            raise NotCopyableError(f"column {path} is not nested as Iceberg nests it")
+        element.drop(FIELD_ID)
+
+    def _value(self, found: FileField, kind: PrimitiveType, path: str) -> None:
+        reading_cast(found.arrow_type, kind, path)
+        column = self._columns.column(found.leaves[0])
+        logical = logical_type(column)
+        if isinstance(kind, DecimalType):
+            exact = (
+                column.physical_type in _DECIMALS
+                and logical["Type"] == "Decimal"
+                and (column.precision, column.scale) == (kind.precision, kind.scale)
+            )
+        else:
+            physical, annotations = _FORMS.get(type(kind), ("", ()))
+            exact = column.physical_type == physical and any(
+                logical["Type"] == name and more.items() <= logical.items()
+                for name, more in annotations
+            )
+        if isinstance(kind, FixedType):
+            exact = exact and column.length == len(kind)
+        if not exact:
+            raise NotCopyableError(
+                f"column {path} is {column.physical_type} {column.logical_type} in it, "
+                f"{kind} in the table"
+            )
+
+    def _next(self, name: str, field_id: int | None = None) -> Struct:
+        """The next element, with its name and id in the table."""
+        if self._at >= len(self._elements):
+            raise NotCopyableError("its schema has fewer columns than the table")
+        original = self._elements[self._at]
+        self._at += 1
+        self._name = original[NAME].decode(errors="replace")
+        element = original.copy()
+        element.put(NAME, BINARY, name.encode())
+        if field_id is not None:
+            element.put(FIELD_ID, I32, field_id)
+        self._found.append(element)
+        return element
+
+
+def _annotated(element: Struct) -> bool:
+    return LOGICAL in element or CONVERTED in element

@@ -1,0 +1,370 @@
+"""Parquet files made of row groups of other files: pages are copied, footers made anew.
+
+Statistics stay as the writer of the pages made them, and so does its name: readers know of some
+writers which statistics of theirs are wrong. Key-value metadata of the sources goes: it describes
+them to the programs that wrote them (`pandas`, `ARROW:schema`), not to readers of an Iceberg table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icecomb.format.rows.data_metrics import Metrics, parquet_metrics
+from icecomb.format.rows.parquet.compact_protocol import (
+    BINARY,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    CompactError,
+    Items,
+    Struct,
+    read_struct,
+)
+from icecomb.format.rows.parquet.exact_schema import exact_elements
+from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.parquet.page_copy import (
+    CopiedPages,
+    PageBuffer,
+    copy_pages,
+    moved_offset_index,
+)
+from icecomb.format.rows.parquet.raw_footer import (
+    BLOOM,
+    BLOOM_LENGTH,
+    CHUNK_OFFSET,
+    COLUMN_INDEX,
+    COLUMN_INDEX_LENGTH,
+    COLUMN_ORDERS,
+    CREATED_BY,
+    DATA_PAGE,
+    DICTIONARY_PAGE,
+    GROUP_COLUMNS,
+    GROUP_OFFSET,
+    GROUP_ROWS,
+    GROUP_SIZE,
+    INDEX_PAGE,
+    KEY_VALUES,
+    MAGIC,
+    META_DATA,
+    NAME,
+    NUM_CHILDREN,
+    NUM_ROWS,
+    OFFSET_INDEX,
+    OFFSET_INDEX_LENGTH,
+    ORDINAL,
+    PATH,
+    REPEATED,
+    REPETITION,
+    ROW_GROUPS,
+    SCHEMA,
+    VERSION,
+    Chunk,
+    NotCopyableError,
+    RawFooter,
+    enclosed,
+)
+from icecomb.format.rows.read.arrow_projection import file_fields
+from icecomb.format.rows.write.file_settings import FileSettings
+from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
+from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.schema import Schema
+
+_MOST_NUMBERED: Final = (1 << 15) - 1
+_BLOOM_BYTES: Final = 1
+_LONGEST_BLOOM_HEADER: Final = 1 << 10
+_WRONG_SIZES: Final = re.compile(r"parquet-mr (version )?1\.([01]\.|2\.[0-8]\b)")
+"""PARQUET-816."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalColumn:
+    """A column with values of its own.
+
+    Attributes:
+        path: The names that lead to it.
+        repeated: Whether a row may have many values of it.
+    """
+
+    path: tuple[bytes, ...]
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """What the files have in common whose row groups can be in one file.
+
+    Attributes:
+        schema: The bytes of the schema's elements, with the table's names and ids.
+        created_by: The writer.
+        column_orders: How bounds are compared, in bytes; None where that is not said.
+        version: Of the format.
+    """
+
+    schema: tuple[bytes, ...]
+    created_by: str
+    column_orders: bytes | None
+    version: int
+
+    @classmethod
+    def of(cls, footer: RawFooter, schema: Schema, name_mapping: NameMapping | None) -> FileLayout:
+        """That of a file.
+
+        Args:
+            footer: Its footer.
+            schema: The table's schema.
+            name_mapping: The table's, for files without field ids.
+
+        Raises:
+            NotCopyableError: Its columns are not exactly the table's.
+            SchemaError: It has no field ids and the table no name mapping.
+        """
+        if _WRONG_SIZES.match(footer.created_by):
+            raise NotCopyableError(f"{footer.created_by} counts bytes of pages wrongly")
+        columns = footer.parsed.schema
+        fields = file_fields(columns.to_arrow_schema(), name_mapping, footer.location)
+        elements = exact_elements(footer.elements, fields, columns, schema)
+        orders = footer.column_orders
+        return cls(
+            tuple(element.encoded() for element in elements),
+            footer.created_by,
+            None if orders is None else _list_bytes(orders),
+            footer.version,
+        )
+
+    def check(self, other: FileLayout) -> None:
+        """Refuse a file of another layout.
+
+        Raises:
+            NotCopyableError: It has another one.
+        """
+        if other.created_by != self.created_by:
+            raise NotCopyableError(
+                f"{other.created_by or 'nobody'} wrote it, {self.created_by} the one before"
+            )
+        if other != self:
+            raise NotCopyableError("its columns are written in another way than before")
+
+    def columns(self) -> list[PhysicalColumn]:
+        """The physical columns."""
+        elements = (read_struct(element)[0] for element in self.schema)
+        return list(_physical(next(elements), elements, PhysicalColumn((), repeated=False)))
+
+    def footer(self, rows: int, groups: Sequence[Struct], values: dict[str, str]) -> bytes:
+        """The bytes of a footer.
+
+        Args:
+            rows: How many rows the file has.
+            groups: Its row groups.
+            values: Its key-value metadata.
+        """
+        made = Struct()
+        made.put(VERSION, I32, self.version)
+        made.put(SCHEMA, LIST, Items(STRUCT, list(self.schema)))
+        made.put(NUM_ROWS, I64, rows)
+        made.put(ROW_GROUPS, LIST, Items(STRUCT, list(groups)))
+        pairs = [
+            Struct([(1, (BINARY, key.encode())), (2, (BINARY, value.encode()))]).encoded()
+            for key, value in values.items()
+        ]
+        made.put(KEY_VALUES, LIST, Items(STRUCT, pairs))
+        if self.created_by:
+            made.put(CREATED_BY, BINARY, self.created_by.encode())
+        if self.column_orders is not None:
+            wrapped, _ = read_struct(self.column_orders)
+            made.put(COLUMN_ORDERS, LIST, wrapped[1])
+        return made.encoded()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions(ParquetOptions):
+    """How files of copied row groups are written.
+
+    Args:
+        layout: What all of these have in common.
+    """
+
+    layout: FileLayout | None = None
+
+    def open(self, stream: BinaryIO, settings: FileSettings) -> RowGroupCopy:
+        """See `FileOptions.open`."""
+        assert self.layout is not None  # noqa: S101 - it has a default only as other fields have
+        return RowGroupCopy(stream, settings, self.layout)
+
+
+@dataclass(slots=True)
+class _Indexes:
+    """The page indexes of a chunk, which come at the end of the file."""
+
+    column: bytes | None
+    offset: bytes | None
+
+
+class RowGroupCopy:
+    """Writes one Parquet file of row groups of others.
+
+    Args:
+        stream: Where the file goes; the caller closes it.
+        settings: The columns, and what is kept about them.
+        layout: What all sources have in common.
+    """
+
+    def __init__(self, stream: BinaryIO, settings: FileSettings, layout: FileLayout) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._layout = layout
+        self._columns = layout.columns()
+        self._buffer = PageBuffer()
+        self._rows = 0
+        self._groups: list[Struct] = []
+        self._indexes: list[list[_Indexes]] = []
+        stream.write(MAGIC)
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far."""
+        return self._stream.tell()
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Rows cannot be written here; see `copy`."""
+        raise TypeError(f"{len(batches)} batches are no row groups")
+
+    def copy(self, footer: RawFooter, number: int) -> None:
+        """Append a row group.
+
+        Args:
+            footer: The file that has it.
+            number: Its number there.
+
+        Raises:
+            CorruptFileError: Its pages are not what the footer says, or are damaged.
+            NotCopyableError: It has what is not known here.
+        """
+        group = footer.row_groups[number].copy()
+        chunks = list(footer.chunks(group))
+        begin = self._stream.tell()
+        copied = [
+            self._chunk(footer, number, column, chunk, group[GROUP_ROWS])
+            for column, chunk in enumerate(chunks)
+        ]
+        size = sum(chunk.length for chunk in chunks)
+        made = []
+        for chunk, (metadata, _) in zip(chunks, copied, strict=True):
+            self._bloom_filter(footer, chunk, metadata)
+            column = Struct()
+            column.put(CHUNK_OFFSET, I64, 0)
+            column.put(META_DATA, STRUCT, metadata.encoded())
+            made.append(column)
+        group.put(GROUP_COLUMNS, LIST, Items(STRUCT, made))
+        group.put(GROUP_OFFSET, I64, begin)
+        group.put(GROUP_SIZE, I64, size)
+        if len(self._groups) <= _MOST_NUMBERED:
+            group.put(ORDINAL, I16, len(self._groups))
+        else:
+            group.drop(ORDINAL)
+        self._rows += group[GROUP_ROWS]
+        self._groups.append(group)
+        self._indexes.append([indexes for _, indexes in copied])
+
+    def close(self) -> Metrics:
+        """Write page indexes and footer; what this says is the metrics."""
+        self._write_indexes(COLUMN_INDEX, COLUMN_INDEX_LENGTH, "column")
+        self._write_indexes(OFFSET_INDEX, OFFSET_INDEX_LENGTH, "offset")
+        schema = self._settings.schema
+        values = {"iceberg.schema": json.dumps(schema.to_json())}
+        content = enclosed(self._layout.footer(self._rows, self._groups, values))
+        footer = pq.read_metadata(pa.BufferReader(content))
+        self._stream.write(content[len(MAGIC) :])
+        fields = file_fields(footer.schema.to_arrow_schema(), None, "the file being written")
+        return parquet_metrics(footer, fields, schema, self._settings.metrics)
+
+    def _chunk(
+        self, footer: RawFooter, number: int, column: int, chunk: Chunk, rows: int
+    ) -> tuple[Struct, _Indexes]:
+        where = f"column {column} of row group {number}"
+        begin = self._stream.tell()
+        pages = copy_pages(footer, chunk, where, self._buffer, self._stream.write)
+        found = pages.rows if self._columns[column].repeated else pages.values
+        if found is not None and found != rows:
+            raise footer.wrong(f"{where} has {found} rows, its row group {rows}")
+        by = begin - chunk.start
+        metadata = chunk.metadata.copy()
+        metadata.put(PATH, LIST, Items(BINARY, list(self._columns[column].path)))
+        for place in (DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE):
+            if metadata.get(place):
+                metadata.put(place, I64, metadata[place] + by)
+        return metadata, _indexes(footer, chunk, pages, by)
+
+    def _bloom_filter(self, footer: RawFooter, chunk: Chunk, metadata: Struct) -> None:
+        """Copy a bloom filter, if the chunk has one."""
+        if not (begin := chunk.metadata.get(BLOOM)):
+            metadata.drop(BLOOM, BLOOM_LENGTH)
+            return
+        head = footer.read_near(begin, _LONGEST_BLOOM_HEADER, "its bloom filter")
+        try:
+            header, length = read_struct(head)
+            length += header[_BLOOM_BYTES]
+        except CompactError:
+            raise NotCopyableError("its bloom filters cannot be read") from None
+        if chunk.metadata.get(BLOOM_LENGTH, length) != length:
+            raise NotCopyableError("its bloom filters are not as long as its footer says")
+        metadata.put(BLOOM, I64, self._stream.tell())
+        metadata.put(BLOOM_LENGTH, I32, length)
+        self._stream.write(footer.read(begin, length, "its bloom filter"))
+
+    def _write_indexes(self, place: int, length: int, name: str) -> None:
+        for group, indexes in zip(self._groups, self._indexes, strict=True):
+            for column, of_chunk in zip(group[GROUP_COLUMNS].values, indexes, strict=True):
+                data: bytes | None = getattr(of_chunk, name)
+                if data is not None:
+                    column.put(place, I64, self._stream.tell())
+                    column.put(length, I32, len(data))
+                    self._stream.write(data)
+
+
+class CopiedDataFile(OpenDataFile):
+    """A data file of copied row groups; its settings have `CopyOptions`."""
+
+    def copy(self, footer: RawFooter, number: int) -> None:
+        """See `RowGroupCopy.copy`."""
+        assert isinstance(self._writer, RowGroupCopy)  # noqa: S101 - `CopyOptions` open one
+        with writing(self._location):
+            self._writer.copy(footer, number)
+
+
+def _indexes(footer: RawFooter, chunk: Chunk, pages: CopiedPages, by: int) -> _Indexes:
+    fields = chunk.fields
+    column = offset = None
+    if OFFSET_INDEX in fields:
+        data = footer.read(fields[OFFSET_INDEX], fields[OFFSET_INDEX_LENGTH], "its page index")
+        offset = moved_offset_index(data.to_pybytes(), pages, by)
+    if COLUMN_INDEX in fields and offset is not None:
+        data = footer.read(fields[COLUMN_INDEX], fields[COLUMN_INDEX_LENGTH], "its page index")
+        column = data.to_pybytes()
+    return _Indexes(column, offset)
+
+
+def _physical(
+    element: Struct, following: Iterator[Struct], above: PhysicalColumn
+) -> Iterator[PhysicalColumn]:
+    """The physical columns at or below an element of a schema."""
+    for _ in range(element.get(NUM_CHILDREN, 0)):
+        child = next(following)
+        repeated = above.repeated or child.get(REPETITION) == REPEATED
+        yield from _physical(child, following, PhysicalColumn((*above.path, child[NAME]), repeated))
+    if not element.get(NUM_CHILDREN):
+        yield above
+
+
+def _list_bytes(items: Items) -> bytes:
+    wrapped = Struct()
+    wrapped.put(1, LIST, items)
+    return wrapped.encoded()
