@@ -1,0 +1,131 @@
+"""The command that mends what was found, as words that a shell takes as they are printed.
+
+A command is offered where `Table.maintenance` has the action, and the table allows it; so none is
+printed that does not exist, or is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import IcecombError
+from icecomb.format.spec.table_property import GC_ENABLED
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+
+Words = tuple[str, ...]
+PROGRAM: Final = "icecomb"
+
+
+def name_of(table: Table) -> str:
+    """What commands call a table: its name, or its folder where its name would be misread."""
+    pointer = table._pointer.name  # noqa: SLF001 - a table opened by its folder is called by it
+    if "/" in pointer:
+        return pointer
+    parts = table.name()
+    if any("." in part or "/" in part or not part for part in parts):
+        return table.location()
+    return ".".join(parts)
+
+
+def command_line(words: Iterable[str], options: Sequence[str] = ()) -> str:
+    """A command as a line for a shell.
+
+    Args:
+        words: Its words, after the program.
+        options: Global options that stand before them.
+
+    Raises:
+        UnicodeEncodeError: A word is no text that a program could be given.
+    """
+    return " ".join(map(quoted, (PROGRAM, *options, *words)))
+
+
+def quoted(word: str) -> str:
+    """A word for a shell; one with characters that a terminal obeys as bash's $'...'."""
+    if word.isprintable():
+        return shlex.quote(word)
+    shown = "".join(_escaped(character) for character in word)
+    return f"$'{shown}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    # an exclamation mark begins a line of bash's history
+    if character.isprintable() and character != "!":
+        return character
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
+
+
+class Remedies:
+    """The commands for one table.
+
+    Args:
+        table: The table; what it does not allow is not offered.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._actions = table.maintenance
+        self._name = name_of(table)
+        self._is_writable = _is_writable(table)
+        self._may_delete = self._is_writable and GC_ENABLED.of(table.properties)
+
+    def expire_snapshots(self, *options: str) -> Words | None:
+        """A dry run of an expiration."""
+        return self._action("expire_snapshots", options) if self._may_delete else None
+
+    def remove_orphan_files(self) -> Words | None:
+        """A dry run of a clean-up."""
+        return self._action("remove_orphan_files") if self._may_delete else None
+
+    def rewrite_manifests(self, spec_id: int, default_spec_id: int) -> Words | None:
+        """Manifests of a spec written anew."""
+        options = () if spec_id == default_spec_id else ("--spec-id", str(spec_id))
+        return self._action("rewrite_manifests", options)
+
+    def rewrite_data_files(
+        self, options: Mapping[str, str] | None = None, *, strategy: str | None = None
+    ) -> Words | None:
+        """Data files written anew, with their deletes applied."""
+        words = () if strategy is None else ("--strategy", strategy)
+        for key, value in (options or {}).items():
+            words = (*words, "--option", f"{key}={value}")
+        return self._action("rewrite_data_files", words)
+
+    def convert_equality_deletes(self) -> Words | None:
+        """Equality deletes made position deletes; else applied."""
+        return self._action("convert_equality_deletes") or self.apply_deletes()
+
+    def rewrite_position_delete_files(self) -> Words | None:
+        """Files of position deletes written anew; else applied."""
+        return self._action("rewrite_position_delete_files") or self.apply_deletes()
+
+    def apply_deletes(self) -> Words | None:
+        """Files that have deletes written anew without the deleted rows."""
+        return self.rewrite_data_files(
+            {"delete-file-threshold": "1", "remove-dangling-deletes": "true"}
+        )
+
+    def _action(self, action: str, options: Sequence[str] = ()) -> Words | None:
+        if not self._is_writable or not hasattr(self._actions, action):
+            return None
+        name = ("--", self._name) if self._name.startswith("-") else (self._name,)
+        return ("maintain", action.replace("_", "-"), *options, *name)
+
+
+def break_lock(lock_id: int) -> Words:
+    """Release a lock whose holder is dead."""
+    return ("locks", "break", str(lock_id), "--yes")
+
+
+def _is_writable(table: Table) -> bool:
+    try:
+        table._pointer.check_writable(table.metadata)  # noqa: SLF001 - the one who knows
+    except IcecombError:
+        return False
+    return True

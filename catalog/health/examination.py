@@ -1,0 +1,268 @@
+"""Tables examined: what they have is counted, what is the matter found. Nothing is changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from icecomb.catalog.finding import Severity
+from icecomb.catalog.health.command import Remedies, break_lock, name_of
+from icecomb.catalog.health.examined import Examined, limits_of, rewrite_of
+from icecomb.catalog.health.file_finding import file_findings
+from icecomb.catalog.health.metadata_finding import metadata_findings
+from icecomb.catalog.health.score import score_of
+from icecomb.catalog.health.table_health import (
+    Charts,
+    HealthFinding,
+    PartitionFacts,
+    TableFacts,
+    TableHealth,
+    worst_first,
+)
+from icecomb.catalog.progress import Progress, each
+from icecomb.format.errors import IcecombError, MetastoreError, ValidationError
+from icecomb.format.inspect.file_census import WORKERS, FileCensus, take_census
+from icecomb.format.inspect.manifest_overlap import partition_values
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.identifier import AbandonedLock, Identifier
+    from icecomb.catalog.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
+
+_DAY_MS: Final = 86_400_000
+_PARTITIONS: Final = 20
+_COMMIT_CLASSES: Final = 60
+_NAME_LENGTH: Final = 200
+LockedTables = Callable[["Table"], "Sequence[AbandonedLock] | MetastoreError"]
+
+
+def examine(table: Table, *, orphans: bool = False) -> TableHealth:
+    """The health of a table as it was when this object was loaded; see `Maintenance.health`."""
+    return _Examination(table, orphans=orphans).result(_asked_for)
+
+
+def examine_all(
+    catalog: Catalog,
+    names: Iterable[Identifier],
+    *,
+    orphans: bool,
+    jobs: int,
+    progress: Progress,
+) -> Iterator[TableHealth]:
+    """The health of tables of a catalog; see `check_health`."""
+    places = list(names)
+    threads = max(1, WORKERS // min(jobs, max(len(places), 1)))
+    locks = _once(catalog) if len(places) > 1 else _asked_for
+
+    def attempt(name: Identifier) -> TableHealth:
+        return attempted(
+            ".".join(name),
+            lambda: _Examination(catalog.load_table(name), orphans=orphans, threads=threads).result(
+                locks
+            ),
+        )
+
+    yield from each(progress, "examining", "tables", places, attempt, jobs, ahead=4 * jobs)
+
+
+def attempted(name: str, work: Callable[[], TableHealth]) -> TableHealth:
+    """What an examination says; of a table that cannot be read, why."""
+    try:
+        return work()
+    except IcecombError as error:
+        return TableHealth(name, error=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
+        return TableHealth(name, error=f"{type(error).__name__}: {error}")
+
+
+def _asked_for(table: Table) -> Sequence[AbandonedLock] | MetastoreError:
+    try:
+        return table.catalog.abandoned_locks(table.name())
+    except MetastoreError as error:
+        return error
+
+
+def _once(catalog: Catalog) -> LockedTables:
+    """Abandoned locks by table, asked for once for all."""
+    try:
+        found: list[AbandonedLock] = catalog.abandoned_locks()
+    except MetastoreError as error:
+        problem = error
+        return lambda _: problem
+    return lambda table: [one for one in found if one.identifier == table.name()]
+
+
+class _Examination:
+    """One look at a table."""
+
+    def __init__(self, table: Table, *, orphans: bool, threads: int = WORKERS) -> None:
+        self._table = table
+        self._metadata = table.metadata
+        self._orphans = orphans
+        self._threads = threads
+        self._name = name_of(table)
+
+    def result(self, locks: LockedTables) -> TableHealth:
+        """All that is said of it."""
+        metadata, io = self._metadata, self._table.io
+        rewrite = rewrite_of(metadata)
+        limits = limits_of(metadata, rewrite)
+        snapshot = metadata.current_snapshot()
+        census = take_census(metadata, io, snapshot, limits, threads=self._threads)
+        bare = [n for n, spec in metadata.specs().items() if spec.is_unpartitioned]
+        examined = Examined(
+            metadata,
+            io,
+            rewrite,
+            census,
+            score_of(census, limits.undersized, bare),
+            self._facts(census),
+            Remedies(self._table),
+            int(time.time() * 1000),
+        )
+        findings = [
+            *file_findings(examined),
+            *metadata_findings(examined),
+            *_without_ids(examined),
+            *self._locks(locks),
+            *(self._orphan_files(examined) if self._orphans else ()),
+        ]
+        charts = Charts(census.sizes, _largest(metadata, census), _commits(metadata))
+        return TableHealth(
+            self._name, examined.score, worst_first(findings), examined.facts, charts
+        )
+
+    def _facts(self, census: FileCensus) -> TableFacts:
+        metadata, io = self._metadata, self._table.io
+        size = io.size(self._table.metadata_location)
+        snapshot = metadata.current_snapshot()
+        return TableFacts(
+            format_version=metadata.format_version,
+            files=census.total("files"),
+            size=census.total("bytes"),
+            rows=census.total("rows"),
+            position_delete_files=census.total("position_delete_files"),
+            position_deletes=census.total("position_deletes"),
+            equality_delete_files=census.total("equality_delete_files"),
+            equality_deletes=census.total("equality_deletes"),
+            partitions=sum(
+                int(np.count_nonzero(part["files"])) for part in census.partitions.values()
+            ),
+            manifests=len(census.manifests),
+            manifest_bytes=sum(m.manifest_length for m in census.manifests),
+            snapshots=len(metadata.snapshots),
+            metadata_bytes=size,
+            metadata_growth=self._growth(size),
+            committed_ms=None if snapshot is None else snapshot.timestamp_ms,
+        )
+
+    def _growth(self, size: int) -> int | None:
+        """Bytes a day since the oldest file of the log that is there; one file is asked for."""
+        log = self._metadata.metadata_log
+        if not log:
+            return None
+        oldest = log[0]
+        span_ms = self._metadata.last_updated_ms - oldest.timestamp_ms
+        # of a cluster that the table was moved from nobody may answer
+        here = self._table.metadata_location.rpartition("/")[0]
+        if span_ms <= 0 or oldest.metadata_file.rpartition("/")[0] != here:
+            return None
+        try:
+            before = self._table.io.size(oldest.metadata_file)
+        except (IcecombError, OSError):
+            return None
+        return round((size - before) * _DAY_MS / max(span_ms, _DAY_MS))
+
+    def _locks(self, locks: LockedTables) -> Iterator[HealthFinding]:
+        found = locks(self._table)
+        if isinstance(found, MetastoreError):
+            text = f"Whether it is locked is not known: {found.message}"
+            yield HealthFinding("stale-lock", Severity.NOTE, text)
+            return
+        for lock in found:
+            yield HealthFinding(
+                "stale-lock",
+                Severity.PROBLEM,
+                f"It is locked by a holder that must be dead, and writers wait: {lock.holder}",
+                {"lock_id": lock.lock_id, "holder": lock.holder},
+                break_lock(lock.lock_id),
+            )
+
+    def _orphan_files(self, examined: Examined) -> Iterator[HealthFinding]:
+        try:
+            found = self._table.maintenance.remove_orphan_files()
+        except (IcecombError, OSError) as error:
+            said = error.message if isinstance(error, IcecombError) else str(error)
+            severity = Severity.NOTE if isinstance(error, ValidationError) else Severity.WARNING
+            yield HealthFinding("orphans", severity, f"It is not known: {said}")
+            return
+        if found.orphan_file_location:
+            yield HealthFinding(
+                "orphans",
+                Severity.WARNING,
+                f"{len(found.orphan_file_location):,} files in the table's folder are older than "
+                "three days, and nothing refers to them",
+                {
+                    "files": len(found.orphan_file_location),
+                    "examples": list(found.orphan_file_location[:5]),
+                },
+                examined.remedies.remove_orphan_files(),
+            )
+
+
+def _without_ids(examined: Examined) -> Iterator[HealthFinding]:
+    sources = examined.census.sources
+    if not sources:
+        return
+    from icecomb.format.inspect.files_without_ids import files_without_ids
+
+    found = files_without_ids(examined.metadata, examined.io, sources)
+    if found.files:
+        yield HealthFinding(
+            "hive-files-without-ids",
+            Severity.WARNING,
+            f"{found.files:,} of {examined.facts.files:,} data files have no field ids: their "
+            "columns are found by name, which not every reader does, and only while "
+            "schema.name-mapping.default knows the names",
+            {
+                "files": found.files,
+                "snapshots_looked_at": found.looked_at,
+                "files_not_looked_at": found.not_looked_at,
+                "example": found.example,
+            },
+            examined.remedies.rewrite_data_files({"rewrite-all": "true"}),
+        )
+
+
+def _largest(metadata: TableMetadata, census: FileCensus) -> tuple[PartitionFacts, ...]:
+    found: list[PartitionFacts] = []
+    for spec_id, part in census.partitions.items():
+        spec = metadata.spec_by_id(spec_id)
+        if spec.is_unpartitioned:
+            continue
+        schema = metadata.schema_of(spec)
+        fields = spec.partition_type(schema).fields
+        order = np.argsort(-part["bytes"], kind="stable")[:_PARTITIONS]
+        numbers = [part[name][order].tolist() for name in ("files", "bytes", "rows")]
+        tuples = partition_values(fields, part, order)
+        for values, *counts in zip(tuples, *numbers, strict=True):
+            name = spec.partition_to_path(values, schema)
+            if len(name) > _NAME_LENGTH:
+                name = f"{name[:_NAME_LENGTH]}…"
+            found.append(PartitionFacts(name, *counts))
+    return tuple(sorted(found, key=lambda one: -one.size)[:_PARTITIONS])
+
+
+def _commits(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
+    """How many snapshots there are of each of some equal spans of time, with their begins."""
+    times = np.array([s.timestamp_ms for s in metadata.snapshots], np.int64)
+    if not len(times):
+        return ()
+    first, last = int(times.min()), int(times.max())
+    classes = min(_COMMIT_CLASSES, max(1, last - first))
+    counts, begins = np.histogram(times, classes, (first, max(last, first + 1)))
+    return tuple((int(begin), int(count)) for begin, count in zip(begins[:-1], counts, strict=True))

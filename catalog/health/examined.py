@@ -1,0 +1,69 @@
+"""What findings are made of: a table, its files counted, its score, and the commands for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.health.threshold import MIN_TARGET_SHARE, TARGET_BYTES
+from icecomb.format.inspect.file_census import CensusLimits
+from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
+from icecomb.format.spec.table_property import NAME_MAPPING
+
+if TYPE_CHECKING:
+    from icecomb.catalog.health.command import Remedies
+    from icecomb.catalog.health.table_health import HealthScore, TableFacts
+    from icecomb.format.inspect.file_census import FileCensus
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of a table before anything is found.
+
+    Attributes:
+        metadata: The table.
+        io: Where its files are.
+        rewrite: How its data files would be rewritten.
+        census: The files of its current snapshot.
+        score: Of these.
+        facts: Its numbers.
+        remedies: The commands for it.
+        now_ms: The time that ages are counted to.
+    """
+
+    metadata: TableMetadata
+    io: FileIO
+    rewrite: RewriteOptions
+    census: FileCensus
+    score: HealthScore
+    facts: TableFacts
+    remedies: Remedies
+    now_ms: int
+
+    @property
+    def old_spec_ids(self) -> list[int]:
+        """The specs of files that are not the one of new files."""
+        default = self.metadata.default_spec_id
+        return [number for number in self.census.partitions if number != default]
+
+
+def rewrite_of(metadata: TableMetadata) -> RewriteOptions:
+    """How the data files of a table would be rewritten.
+
+    Raises:
+        ValidationError: The table's target size is a single byte.
+    """
+    return RewriteOptions.read({}, Strategy.BIN_PACK, metadata.properties)
+
+
+def limits_of(metadata: TableMetadata, rewrite: RewriteOptions) -> CensusLimits:
+    """What counts as small in a table, and what is counted besides."""
+    order = metadata.default_sort_order_id
+    return CensusLimits(
+        small=rewrite.min_file_bytes,
+        undersized=max(1, int(min(rewrite.target_bytes, TARGET_BYTES) * MIN_TARGET_SHARE)),
+        sort_order_id=order if metadata.sort_order().fields else None,
+        by_snapshot=bool(NAME_MAPPING.of(metadata.properties)),
+    )

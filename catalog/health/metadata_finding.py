@@ -1,0 +1,166 @@
+"""Findings about the metadata of a table: manifests, snapshots and the metadata file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.finding import Severity
+from icecomb.catalog.health.table_health import HealthFinding
+from icecomb.catalog.health.threshold import (
+    ALL_SNAPSHOTS,
+    MANY,
+    METADATA_BYTES,
+    OVERLAP,
+    OVERLAP_MANIFESTS,
+    SNAPSHOTS,
+)
+from icecomb.format.inspect.manifest_overlap import manifests_per_partition
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.operation.retention import Retention
+from icecomb.format.spec.table_property import (
+    GC_ENABLED,
+    MANIFEST_MIN_COUNT,
+    MANIFEST_TARGET_BYTES,
+)
+
+if TYPE_CHECKING:
+    from icecomb.catalog.health.examined import Examined
+    from icecomb.format.manifests.manifest import ManifestFile
+
+
+def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
+    """What is the matter with the metadata."""
+    yield from _many_manifests(examined)
+    yield from _unclustered(examined)
+    yield from _snapshots(examined)
+    yield from _metadata_file(examined)
+
+
+def _many_manifests(examined: Examined) -> Iterator[HealthFinding]:
+    """Of one spec, the one with most: a rewrite is of one spec."""
+    properties = examined.metadata.properties
+    least = max(MANIFEST_MIN_COUNT.of(properties), 2)
+    target = MANIFEST_TARGET_BYTES.of(properties)
+    worst: tuple[int, int, int, int] | None = None
+    for spec_id, manifests in _by_spec(examined).items():
+        needed = sum(
+            -(-sum(m.manifest_length for m in manifests if m.content is content) // target)
+            for content in ManifestContent
+        )
+        count = len(manifests)
+        if count >= least and count >= 2 * needed and (worst is None or count > worst[0]):
+            worst = (count, spec_id, needed, sum(m.manifest_length for m in manifests))
+    if worst is not None:
+        count, spec_id, needed, size = worst
+        yield HealthFinding(
+            "many-manifests",
+            _from_count(count, least),
+            f"{count:,} manifests of {size:,} bytes, where {needed:,} would do: a scan opens many "
+            "small files before it begins",
+            {"manifests": count, "needed": needed, "bytes": size, "spec_id": spec_id},
+            examined.remedies.rewrite_manifests(spec_id, examined.metadata.default_spec_id),
+        )
+
+
+def _unclustered(examined: Examined) -> Iterator[HealthFinding]:
+    metadata = examined.metadata
+    worst: tuple[float, float, int, int] | None = None
+    for spec_id, manifests in _by_spec(examined, ManifestContent.DATA).items():
+        table = examined.census.partitions.get(spec_id)
+        if (
+            table is None
+            or metadata.spec_by_id(spec_id).is_unpartitioned
+            or len(manifests) < OVERLAP_MANIFESTS
+            or not len(table)
+        ):
+            continue
+        read = manifests_per_partition(metadata, spec_id, manifests, table)
+        # Sorted ones follow each other: each but the first begins inside of one partition at most.
+        sorted_ones = 1 + (len(manifests) - 1) / len(table)
+        if read >= OVERLAP * sorted_ones and (worst is None or read > worst[0]):
+            worst = (read, sorted_ones, spec_id, len(manifests))
+    if worst is not None:
+        read, sorted_ones, spec_id, count = worst
+        yield HealthFinding(
+            "unclustered-manifests",
+            Severity.PROBLEM if read >= MANY * OVERLAP * sorted_ones else Severity.WARNING,
+            f"A scan of one partition reads {read:.1f} of {count:,} manifests; {sorted_ones:.1f} "
+            "would do if they were sorted by partition",
+            {
+                "manifests": count,
+                "manifests_per_partition": round(read, 2),
+                "sorted_manifests_per_partition": round(sorted_ones, 2),
+                "spec_id": spec_id,
+            },
+            examined.remedies.rewrite_manifests(spec_id, metadata.default_spec_id),
+        )
+
+
+def _snapshots(examined: Examined) -> Iterator[HealthFinding]:
+    metadata, count = examined.metadata, examined.facts.snapshots
+    retention = Retention.of(metadata, examined.now_ms)
+    due = len(retention.expired_snapshots(metadata, retention.expired_refs(metadata)))
+    if due < SNAPSHOTS and count < ALL_SNAPSHOTS:
+        return
+    old = due >= SNAPSHOTS
+    kept = "" if GC_ENABLED.of(metadata.properties) else f"; {_KEPT}"
+    text = (
+        f"{due:,} of {count:,} snapshots are older than the table keeps them"
+        if old
+        else f"{count:,} snapshots, of which the table's own limits let {due:,} expire: each "
+        "commit writes all of them anew"
+    )
+    severe = due >= MANY * SNAPSHOTS or count >= MANY * ALL_SNAPSHOTS
+    yield HealthFinding(
+        "snapshot-bloat",
+        Severity.PROBLEM if severe else Severity.WARNING,
+        text + kept,
+        {"snapshots": count, "expired_by_age": due, "older_than_ms": retention.older_than_ms},
+        examined.remedies.expire_snapshots(*(() if old else _SOON)),
+    )
+
+
+def _metadata_file(examined: Examined) -> Iterator[HealthFinding]:
+    facts, metadata = examined.facts, examined.metadata
+    if facts.metadata_bytes < METADATA_BYTES:
+        return
+    growth = (
+        ""
+        if facts.metadata_growth is None
+        else f", {facts.metadata_growth:+,} a day over the time of its log"
+    )
+    kept = "" if GC_ENABLED.of(metadata.properties) else f"; {_KEPT}"
+    yield HealthFinding(
+        "metadata-bloat",
+        _from_count(facts.metadata_bytes, METADATA_BYTES),
+        f"The metadata file has {facts.metadata_bytes:,} bytes{growth}: each commit writes all of "
+        f"it, with {facts.snapshots:,} snapshots, {len(metadata.schemas):,} schemas and "
+        f"{len(metadata.partition_specs):,} specs{kept}",
+        {
+            "bytes": facts.metadata_bytes,
+            "growth_bytes_a_day": facts.metadata_growth,
+            "snapshots": facts.snapshots,
+            "schemas": len(metadata.schemas),
+            "metadata_log": len(metadata.metadata_log),
+        },
+        examined.remedies.expire_snapshots("--clean-metadata"),
+    )
+
+
+_KEPT = f"{GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"
+_SOON = ("--older-than", "1d", "--retain-last", "100")
+
+
+def _by_spec(
+    examined: Examined, content: ManifestContent | None = None
+) -> dict[int, list[ManifestFile]]:
+    found: dict[int, list[ManifestFile]] = {}
+    for manifest in examined.census.manifests:
+        if content is None or manifest.content is content:
+            found.setdefault(manifest.partition_spec_id, []).append(manifest)
+    return found
+
+
+def _from_count(count: int, threshold: int) -> Severity:
+    return Severity.PROBLEM if count >= MANY * threshold else Severity.WARNING

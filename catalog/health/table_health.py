@@ -1,0 +1,211 @@
+"""What an examination of a table's health says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from icecomb.catalog.finding import Severity
+from icecomb.catalog.health.command import command_line
+
+_ORDER: Final = {severity: at for at, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFinding:
+    """Something that makes a table slow or large, or will.
+
+    Attributes:
+        code: A stable name for programs, as `small-files`.
+        severity: `PROBLEM`, `WARNING` or `NOTE`.
+        message: One sentence.
+        evidence: The numbers, by name; sizes in bytes.
+        words: The command that mends it, after `icecomb`; None where none does.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The command as a line for a shell; None where there is none."""
+        return self.command_with(())
+
+    def command_with(self, options: Sequence[str]) -> str | None:
+        """The same with global options of `icecomb`."""
+        if self.words is None:
+            return None
+        try:
+            return command_line(self.words, options)
+        except UnicodeEncodeError:  # half a character: no shell can hand over such a name
+            return None
+
+    def to_json(self, options: Sequence[str] = ()) -> dict[str, Any]:
+        """The finding for programs."""
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "evidence": dict(self.evidence),
+            "command": self.command_with(options),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HealthScore:
+    """How well a table is, with the weights of Apache Amoro; the average of its partitions.
+
+    Attributes:
+        file_sizes: 0 to 40; 40 where files are of a good size.
+        equality_deletes: 0 to 40; 40 where there are none.
+        position_deletes: 0 to 20; 20 where there are none.
+    """
+
+    file_sizes: int = 40
+    equality_deletes: int = 40
+    position_deletes: int = 20
+
+    @property
+    def total(self) -> int:
+        """0 to 100."""
+        return self.file_sizes + self.equality_deletes + self.position_deletes
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """The numbers of a table; sizes in bytes.
+
+    Attributes:
+        format_version: Of the table.
+        files: Data files of the current snapshot.
+        size: Their bytes.
+        rows: Their rows, deleted ones included.
+        position_delete_files: Files of position deletes, vectors included.
+        position_deletes: Rows that they delete, some perhaps twice.
+        equality_delete_files: Files of equality deletes.
+        equality_deletes: Their rows.
+        partitions: Partitions that have files.
+        manifests: Manifests of the current snapshot that have live files.
+        manifest_bytes: Their bytes.
+        snapshots: All snapshots that are not expired.
+        metadata_bytes: The metadata file.
+        metadata_growth: Bytes that it grew by a day, over the time that its log covers; None where
+            that cannot be told.
+        committed_ms: The current snapshot's time, milliseconds since the epoch; None of an empty
+            table.
+    """
+
+    format_version: int
+    files: int
+    size: int
+    rows: int
+    position_delete_files: int
+    position_deletes: int
+    equality_delete_files: int
+    equality_deletes: int
+    partitions: int
+    manifests: int
+    manifest_bytes: int
+    snapshots: int
+    metadata_bytes: int
+    metadata_growth: int | None
+    committed_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """One of the largest partitions.
+
+    Attributes:
+        name: Its path, `day=2024-01-31`.
+        files: Data files.
+        size: Their bytes.
+        rows: Their rows.
+    """
+
+    name: str
+    files: int
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """What a page draws.
+
+    Attributes:
+        sizes: How many data files have from 2^n to 2^(n+1) - 1 bytes, at n.
+        partitions: The largest partitions, the largest first.
+        commits: Times and counts: so many snapshots were committed from this time (milliseconds)
+            to the next.
+    """
+
+    sizes: tuple[int, ...] = ()
+    partitions: tuple[PartitionFacts, ...] = ()
+    commits: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    """The health of one table.
+
+    Attributes:
+        table: Its name, or its folder.
+        score: How well it is; None where it could not be read.
+        findings: What is the matter, the worst first.
+        facts: Its numbers; None where it could not be read.
+        charts: What a page draws.
+        error: Why it could not be read.
+        hint: What to do about that.
+    """
+
+    table: str
+    score: HealthScore | None = None
+    findings: tuple[HealthFinding, ...] = ()
+    facts: TableFacts | None = None
+    charts: Charts = Charts()
+    error: str | None = None
+    hint: str | None = None
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether a finding is a problem, or the table could not be read."""
+        found = any(one.severity is Severity.PROBLEM for one in self.findings)
+        return found or self.error is not None
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the worst first: what cannot be read, then by score, problems and warnings."""
+        kinds = [one.severity for one in self.findings]
+        return (
+            self.error is None,
+            -1 if self.score is None else self.score.total,
+            -kinds.count(Severity.PROBLEM),
+            -kinds.count(Severity.WARNING),
+            self.table,
+        )
+
+    def to_json(self, options: Sequence[str] = ()) -> dict[str, Any]:
+        """The health for programs.
+
+        Args:
+            options: Global options that the commands need.
+        """
+        return {
+            "table": self.table,
+            "score": None if self.score is None else self.score.total,
+            "scores": None if self.score is None else asdict(self.score),
+            "findings": [one.to_json(options) for one in self.findings],
+            "facts": None if self.facts is None else asdict(self.facts),
+            "error": self.error,
+            "hint": self.hint,
+        }
+
+
+def worst_first(findings: Sequence[HealthFinding]) -> tuple[HealthFinding, ...]:
+    """Findings by their severity; those of one in the order in which they were found."""
+    return tuple(sorted(findings, key=lambda one: _ORDER[one.severity]))

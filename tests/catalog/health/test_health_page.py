@@ -1,0 +1,235 @@
+"""The page of `icecomb health --html`: whole, harmless, and seen by a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from icecomb.catalog import cli
+from icecomb.catalog.cli import health_page
+from icecomb.catalog.finding import Severity
+from icecomb.catalog.health.table_health import (
+    Charts,
+    HealthFinding,
+    HealthScore,
+    PartitionFacts,
+    TableFacts,
+    TableHealth,
+)
+from tests.catalog.health.made_table import GB, KB, MB, append, data, lake_in, new_table
+from tests.peers.chromium import Chromium
+
+HIT = "document.title='hit'"
+HOSTILE = [
+    f"<script>{HIT}</script>",
+    f'"><img src=x onerror="{HIT}">',
+    f"'onmouseover='{HIT}",
+    f"</title><script>{HIT}</script>",
+    f"]]><svg onload={HIT}>",
+    "{{ 7 * 7 }}{% raise %}",
+    "&lt;b&gt; &amp; &#60;",
+    "new\nline and \x00 nul, \x1b[31m red, \u202eright to left",
+    "half \ud800 of a character",
+    "x" * 10_000,
+    "javascript:alert(1)",
+]
+FACTS = TableFacts(2, 7, 3 * GB, 10, 0, 0, 0, 0, 2, 1, 100, 3, 12 * KB, 70, 1_700_000_000_000)
+
+
+def ill(name: str) -> TableHealth:
+    """A table with the name everywhere that other people's text may stand."""
+    found = HealthFinding(
+        "small-files", Severity.WARNING, f"message {name}", {"n": 1}, ("maintain", "x", name)
+    )
+    charts = Charts(
+        (0,) * 9 + (1, 5, 0, 2),
+        (PartitionFacts(f"day={name}", 3, 2 * GB, 5), PartitionFacts("day=b", 1, MB, 5)),
+        ((1_600_000_000_000, 2), (1_700_000_000_000, 9)),
+    )
+    return TableHealth(name, HealthScore(10, 40, 20), (found,), FACTS, charts)
+
+
+def written(folder: Path, tables: list[TableHealth]) -> Path:
+    page = folder / "health.html"
+    health_page.write(health_page.template(), str(page), tables, ["--uri", "thrift://x"])
+    return page
+
+
+class Strict(HTMLParser):
+    """Reads a page that closes what it opens, and notes all it has."""
+
+    VOID = frozenset(("meta", "br", "col"))
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        names = [name for name, _ in attrs]
+        assert len(set(names)) == len(names), (tag, names)
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def parsed(text: str) -> Strict:
+    found = Strict()
+    found.feed(text)
+    found.close()
+    assert found.open == []
+    return found
+
+
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table"),
+    *("colgroup", "col", "thead", "tbody", "tr", "th", "td", "a", "section", "dl", "div", "dt"),
+    *("dd", "ul", "li", "b", "br", "span", "code", "figure", "svg", "rect", "text", "line"),
+}
+
+
+def check_harmless(page: Strict) -> None:
+    """No element or attribute that loads or runs anything, or leads elsewhere."""
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    for tag, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in {"src", "srcset", "action", "data", "formaction"}, (tag, name)
+            if name == "href":
+                assert re.fullmatch(r"#t\d+", value or "")
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_whatever_a_table_is_called_is_text(tmp_path: Path, name: str) -> None:
+    page = written(tmp_path, [ill(name), TableHealth("t", error=f"no {name}", hint=f"try {name}")])
+    text = page.read_text("utf-8")
+    found = parsed(text)
+    check_harmless(found)
+    plain = parsed(
+        written(tmp_path, [ill("t"), TableHealth("t", error="no", hint="try")]).read_text()
+    )
+    tags = [tag for tag, _ in plain.tags]
+    if "\ud800" in name:
+        tags.remove("code")  # no shell can hand over such a name
+    assert [tag for tag, _ in found.tags] == tags
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", text)
+    assert len(text) < 60_000 + 12 * len(name)
+
+
+def test_the_page_forbids_itself_to_load_or_run_anything(tmp_path: Path) -> None:
+    text = written(tmp_path, [ill("t")]).read_text()
+    policies = [a for tag, a in parsed(text).tags if tag == "meta" and "http-equiv" in a]
+    assert [a["content"] for a in policies] == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_commands_stand_as_they_run(tmp_path: Path) -> None:
+    found = parsed(written(tmp_path, [ill("it's $(x)")]).read_text())
+    line = "icecomb --uri thrift://x maintain x 'it'\"'\"'s $(x)'"
+    assert line in "".join(found.texts)
+
+
+def test_a_page_of_many_tables_shows_the_worst_in_full(tmp_path: Path) -> None:
+    page = written(tmp_path, [ill(f"db.t{n}") for n in range(1000)])
+    found = parsed(page.read_text())
+    assert sum(tag == "section" for tag, _ in found.tags) == 100
+    assert sum(tag == "tr" for tag, _ in found.tags) == 1001
+    assert "900 more tables" in "".join(found.texts)
+    assert page.stat().st_size < 3 * MB
+
+
+def test_the_command_writes_the_page_and_the_list(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = append(new_table(tmp_path, by_day=True), *(data(MB, day=d) for d in ("a", "<b>")))
+    page = tmp_path / "health.html"
+    page.write_text("old")
+    assert cli.main(["health", table.location(), "--html", str(page), "--output", "json"]) == 0
+    out, err = capfd.readouterr()
+    assert [one["table"] for one in json.loads(out)] == [table.location()]
+    assert str(page) in err
+    text = page.read_text()
+    assert "day=%3Cb%3E" in text
+    check_harmless(parsed(text))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["db", "health.html"]
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_looked_at(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["health", str(tmp_path / "t"), "--html", str(tmp_path / "no" / "x")]) == 2
+    assert "there is no folder" in capfd.readouterr().err
+
+
+def test_without_jinja2_the_error_says_what_to_install(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path)
+    table = lake.create_table("db.t", new_table(tmp_path, "u").schema())
+    code = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from icecomb.catalog import cli\n"
+        "print(cli.main(['health', sys.argv[1], '--html', sys.argv[2]]))\n"
+        "print(cli.main(['health', sys.argv[1]]))\n"
+    )
+    command = [sys.executable, "-c", code, table.location(), str(tmp_path / "x.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    first, *_, last = done.stdout.splitlines()
+    assert (first, last) == ("1", "0")
+    assert "pip install 'icecomb[health]'" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Chromium:
+    return Chromium(tmp_path_factory.mktemp("chromium"))
+
+
+@pytest.mark.jvm
+def test_a_browser_shows_hostile_names_and_runs_none(tmp_path: Path, chromium: Chromium) -> None:
+    page = written(tmp_path, [ill(name) for name in HOSTILE])
+    seen = chromium.document(page)
+    found = parsed(seen)
+    check_harmless(found)
+    assert "<title>Health of 11 tables</title>" in seen
+    text = "".join(found.texts)
+    assert f"<script>{HIT}</script>" in text
+    assert "new\\nline and \\x00 nul, \\x1b[31m red, \\u202eright to left" in text
+    rectangles = [attributes for tag, attributes in found.tags if tag == "rect"]
+    assert len(rectangles) == len(HOSTILE) * (2 + 3 + 2)
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("width", [400, 1100])
+def test_a_browser_paints_it_light_and_dark_and_nothing_sticks_out(
+    tmp_path: Path, chromium: Chromium, width: int
+) -> None:
+    page = written(tmp_path, [ill("db.orders"), *(ill(name) for name in HOSTILE)])
+    light = chromium.picture(page, width=width)
+    dark = chromium.picture(page, width=width, dark=True)
+    assert light.shape == dark.shape
+    assert light.mean() > 200
+    assert dark.mean() < 80
+    for picture in (light, dark):
+        back = picture[0, 0]
+        different = (np.abs(picture.astype(int) - back).sum(axis=2) > 60).mean()
+        assert 0.01 < different < 0.5, "there is text on a background"
+        assert (picture[:, -8:] == back).all(), "nothing reaches over the right margin"
