@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.output import JsonOutput
 
 
 @click.command("spark-conf")
@@ -63,7 +62,9 @@ def spark_conf(
         jar=jar.bridge_jar(jar.spark_home(spark_home)) if spark_home else None,
         deploy_mode=deploy_mode,
     )
-    if isinstance(application.output, JsonOutput):
+    if application.text:
+        application.output.lines(conf.command_lines(found))
+    elif application.json:
         application.output.facts(found)
     else:
-        application.output.lines(conf.command_lines(found))
+        application.output.table(["key", "value"], found.items())

@@ -67,7 +67,7 @@ def demo(application: Application, folder: str | None, *, revert: bool, keep: bo
     from icecomb.catalog import metastore
 
     warehouse = Path(folder or application.warehouse or metastore.default_warehouse()).absolute()
-    console = Console(stderr=application.json, highlight=False)
+    console = Console(stderr=not application.text, highlight=False)
     started = time.monotonic()
     story = Demo(application, console, warehouse)
     try:
@@ -77,10 +77,10 @@ def demo(application: Application, folder: str | None, *, revert: bool, keep: bo
         if not keep:
             metastore.stop(warehouse)
     facts["seconds"] = round(time.monotonic() - started, 1)
-    if application.json:
-        application.output.facts(facts)
-    else:
+    if application.text:
         story.what_next(facts["seconds"], reverted=revert)
+    else:
+        application.output.facts(facts)
 
 
 class Demo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
@@ -10,7 +10,6 @@ from icecomb.format.property import nearest
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.protocol import (
     CallProcedure,
-    CurrentNamespace,
     ListProcedures,
     LoadProcedure,
     ProcedureDescription,
@@ -55,39 +54,18 @@ class Procedures:
 
     def call_procedure(self, request: CallProcedure) -> ProcedureResult:
         """See `CallProcedure`."""
-        name = request.procedure
-        arguments = [(argument.name, argument.value) for argument in request.arguments]
-        return self.call(request.catalog, request.current, (*name.namespace, name.name), arguments)
-
-    def call(
-        self,
-        catalog: str,
-        current: CurrentNamespace,
-        procedure: tuple[str, ...],
-        arguments: Sequence[tuple[str | None, Any]],
-    ) -> ProcedureResult:
-        """Call a procedure, however the statement was parsed.
-
-        Args:
-            catalog: The catalog's handle.
-            current: Of the session.
-            procedure: Its name in the catalog, as ``("system", "expire_snapshots")``.
-            arguments: See `Procedure.bind`.
-
-        Raises:
-            ValidationError: There is no such procedure, or it does not take these arguments.
-        """
         from icecomb.spark.planner.procedures.call import Call
 
-        found = find(procedure[:-1], procedure[-1])
-        values = found.bind(arguments)
-        opened = self._catalogs[catalog]
-        here = current.catalog == opened.name
+        found = find(request.procedure.namespace, request.procedure.name)
+        values = found.bind([(argument.name, argument.value) for argument in request.arguments])
+        opened = self._catalogs[request.catalog]
+        here = request.current.catalog == opened.name
         call = Call(
             opened,
-            current.namespace if here else ("default",),
-            self._catalogs.metastore(catalog),
-            self._catalogs.engine(catalog),
+            request.current.namespace if here else ("default",),
+            self._catalogs.metastore(request.catalog),
+            self._catalogs.engine(request.catalog),
+            case_sensitive=request.case_sensitive,
         )
         rows = found.run(call, **values)
         names = [column.name for column in found.columns]

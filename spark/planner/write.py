@@ -203,7 +203,7 @@ class Writes:
         schema = table.metadata.schema_by_id(write.schema_id)
         with _only_proven_failures(table.identifier):
             table.commit(WrittenChange(change, schema))
-        return _committed(table, change)
+            return _committed(table, change)
 
     def _commit_epoch(
         self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch
@@ -216,11 +216,11 @@ class Writes:
         try:
             with _only_proven_failures(table.identifier):
                 table.commit(change)
+                return _committed(table, change.change.producer)
         except EpochThereError:
             # by an attempt whose files had other names
             self._delete(write.catalog, [file.path for file in request.files])
             return Committed({})
-        return _committed(table, change.change.producer)
 
     def abort_write(self, request: AbortWrite) -> Done:
         """See `AbortWrite`."""

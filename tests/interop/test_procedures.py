@@ -129,6 +129,108 @@ STORIES = {
         "made",
         "CALL {c}.system.rewrite_manifests(table => '{n}', sort_by => array('id'))",
     ),
+    "rewrite_data_files of few files": ("made", "CALL {c}.system.rewrite_data_files('{n}')"),
+    "rewrite_data_files": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('min-input-files', '2'))",
+    ),
+    "rewrite_data_files, all": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('rewrite-all', 'true'))",
+    ),
+    "rewrite_data_files in commits": (
+        "made",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('rewrite-all', 'true', "
+            "'partial-progress.enabled', 'true', 'partial-progress.max-commits', '1'))"
+        ),
+    ),
+    "rewrite_data_files where": (
+        "made",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', where => 'K = \"a\" and id < 10', "
+            "options => map('rewrite-all', 'true'))"
+        ),
+    ),
+    "rewrite_data_files where nothing is": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', where => 'k = \"z\"')",
+    ),
+    "rewrite_data_files where an unknown column is": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', where => 'z = 1')",
+    ),
+    "rewrite_data_files sorted": (
+        "made",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', strategy => 'sort', "
+            "sort_order => 'id DESC NULLS LAST', options => map('min-input-files', '2'))"
+        ),
+    ),
+    "rewrite_data_files by a curve": (
+        "made",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', strategy => 'sort', "
+            "sort_order => 'zorder(id)', options => map('min-input-files', '2'))"
+        ),
+    ),
+    "rewrite_data_files sorted without an order": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', strategy => 'sort')",
+    ),
+    "rewrite_data_files in an unknown order": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', sort_order => 'z')",
+    ),
+    "rewrite_data_files by bin-packing in an order": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', strategy => 'binpack', sort_order => 'id')",
+    ),
+    "rewrite_data_files by an unknown strategy": (
+        "made",
+        "CALL {c}.system.rewrite_data_files('{n}', 'shuffle')",
+    ),
+    "rewrite_data_files with an unknown option": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('min-input-file', '2'))",
+    ),
+    "rewrite_data_files with a bad option": (
+        "made",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('min-file-size-bytes', '100', 'max-file-size-bytes', '10'))",
+    ),
+    "rewrite_data_files with deletes": (
+        "some deleted",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', "
+            "options => map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true'))"
+        ),
+    ),
+    "rewrite_data_files with deletes that stay": (
+        "some deleted",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('rewrite-all', 'true'))",
+    ),
+    "rewrite_data_files of a branch": (
+        "branched",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', branch => 'audit', "
+            "options => map('rewrite-all', 'true'))"
+        ),
+    ),
+    "rewrite_data_files of no branch": (
+        "branched",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', branch => 'typo')",
+    ),
+    "rewrite_data_files of files of an old spec": (
+        "evolved",
+        "CALL {c}.system.rewrite_data_files(table => '{n}', options => map('min-input-files', '2'))",
+    ),
+    "rewrite_data_files to an old spec": (
+        "evolved",
+        (
+            "CALL {c}.system.rewrite_data_files(table => '{n}', "
+            "options => map('rewrite-all', 'true', 'output-spec-id', '0'))"
+        ),
+    ),
     "an unknown table": ("made", "CALL {c}.system.ancestors_of('{n}_gone')"),
     "a missing argument": ("made", "CALL {c}.system.rollback_to_snapshot('{n}')"),
     "an unknown argument": (
@@ -162,20 +264,27 @@ def _append(table, *rows, **more):
 
 def _made(catalog, name, how):
     """A table of a story: its snapshots are made in the same order for both."""
-    merge_on_read = how == "merge on read"
+    merge_on_read = how in {"merge on read", "some deleted"}
     spec = (
         None
-        if merge_on_read
+        if how == "merge on read"
         else PartitionSpec(0, (PartitionField(2, 1000, IdentityTransform(), "k"),))
     )
     properties = {"write.delete.mode": "merge-on-read"} if merge_on_read else {}
     table = catalog.create_table(
         f"{NAMESPACE}.{name}", SCHEMA, partition_spec=spec, properties=properties
     )
+    if how == "some deleted":
+        # a file of the first commit keeps old delete files in the table
+        _append(table, *((i, "b") for i in range(20, 30)))
     if merge_on_read:
         _append(table, *((i, "a") for i in range(10)))
         table.delete("id = 3")
-        table.delete("id < 20")
+        if how == "some deleted":
+            table.delete("id = 5")
+            _append(table, (10, "a"))
+        else:
+            table.delete("id < 20")
         return table
     _append(table, (1, "a"))
     if how == "one":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from icecomb.catalog import migrate
+from icecomb.catalog.migrate.applying import MigrationBlockedError
 
 COLUMNS = "id, Name, price, ts, tags, m, st, dt, k"
 
@@ -66,3 +68,42 @@ def test_files_of_one_partition_are_the_only_ones_read_for_it(hive: Any, catalog
     )
     assert {task.file.partition for task in tasks} == {(None, 1)}
     migrate.revert(catalog, "real.kinds", dry_run=False)
+
+
+def test_partitions_that_spark_finds_in_folders_only_are_registered_first(
+    hive: Any, catalog: Any
+) -> None:
+    manages = "spark.sql.hive.manageFilesourcePartitions"
+    hive.sql(f"SET {manages}=false")
+    hive.sql(
+        "CREATE TABLE spark_catalog.real.found (id INT, k STRING) USING parquet PARTITIONED BY (k)"
+    )
+    hive.sql("INSERT INTO spark_catalog.real.found VALUES (1, 'a'), (2, 'b c')")
+    hive.sql(f"RESET {manages}")
+    before = hive.sql("SELECT * FROM spark_catalog.real.found ORDER BY id").collect()
+    assert len(before) == 2
+    with pytest.raises(MigrationBlockedError, match="among the folders"):
+        migrate.apply(catalog, "real.found")
+    hive.sql("MSCK REPAIR TABLE spark_catalog.real.found")  # the remedy
+    migrate.apply(catalog, "real.found")
+    assert hive.sql("SELECT * FROM lake.real.found ORDER BY id").collect() == before
+    migrate.revert(catalog, "real.found", dry_run=False)
+
+
+def test_a_folder_that_hive_gave_a_table_is_not_taken_for_that_of_spark(
+    hive: Any, catalog: Any, tmp_path: Any
+) -> None:
+    hive.sql("CREATE TABLE spark_catalog.real.went USING parquet AS SELECT 1 AS id")
+    entry = catalog.client.table("real", "went")
+    other = replace(entry.storage, location=tmp_path.as_uri())
+    catalog.client.alter_table("real", "went", replace(entry, storage=other))
+    hive.catalog.refreshTable("spark_catalog.real.went")
+    assert hive.sql("SELECT * FROM spark_catalog.real.went").count() == 1, "by its own parameter"
+    with pytest.raises(MigrationBlockedError, match="Spark reads"):
+        migrate.apply(catalog, "real.went")
+    for_spark = f"ALTER TABLE spark_catalog.real.went SET LOCATION '{tmp_path.as_uri()}'"
+    hive.sql(for_spark)  # the remedy
+    assert hive.sql("SELECT * FROM spark_catalog.real.went").count() == 0
+    migrate.apply(catalog, "real.went")
+    assert catalog.load_table("real.went").scan().count() == 0
+    migrate.revert(catalog, "real.went", dry_run=False)

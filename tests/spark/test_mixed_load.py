@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import threading
 import time
+import uuid
 from collections import Counter
 from random import Random
 
@@ -14,6 +15,9 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
+from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.deletes.equality_delete_writer import EqualityDeleteWriter
+from icecomb.format.rows.write.data_writer import write_data
 
 NAMESPACE = "mixed_load_tests"
 TABLE = f"{NAMESPACE}.ledger"
@@ -171,8 +175,33 @@ class PythonWriter(Writer):
         self._table().upsert(arrow(rows), ["id"])
 
 
+class Upserter(PythonWriter):
+    """One that deletes by the value of `id`, in the commit that adds the new row, as Flink does."""
+
+    def do_delete(self, some):
+        self._change([], some)
+
+    def do_update(self, some):
+        self._change({number: self.rows[number] + 1 for number in some}, some)
+
+    def do_merge(self, rows):
+        self._change(rows, rows)
+
+    def _change(self, rows, gone):
+        table = self._table()
+        change = RowDelta(table.io)
+        deletes = EqualityDeleteWriter(table.io, table.metadata, str(uuid.uuid4()), ["id"])
+        deletes.write(pa.record_batch({"id": pa.array(list(gone), pa.int64())}))
+        for file in deletes.close():
+            change.add_deletes(file)
+        if rows:
+            for file in write_data(table.io, table.metadata, arrow(rows)):
+                change.add_rows(file)
+        table.commit(change)
+
+
 class Maintenance(threading.Thread):
-    """Expires snapshots and rewrites manifests all along."""
+    """Expires snapshots, rewrites manifests and data files all along."""
 
     def __init__(self, until, place):
         super().__init__(name="maintenance", daemon=True)
@@ -184,6 +213,7 @@ class Maintenance(threading.Thread):
             while time.monotonic() < self._until:
                 self._do(self._expire, catalog)
                 self._do(self._rewrite, catalog)
+                self._do(self._compact, catalog)
                 time.sleep(1)
 
     def _do(self, work, catalog):
@@ -203,6 +233,20 @@ class Maintenance(threading.Thread):
     @staticmethod
     def _rewrite(table):
         table.rewrite_manifests()
+
+    def _compact(self, table):
+        turn = self.outcomes["_compact"] % 4
+        options = {
+            "rewrite-all": "true",
+            "remove-dangling-deletes": "true",
+            "partial-progress.enabled": "true",
+            "max-file-group-input-files": "10",
+        }
+        done = table.maintenance.rewrite_data_files(
+            sort_order=(None, None, "v DESC", "zorder(id, v)")[turn], options=options
+        )
+        self.outcomes["files replaced"] += done.rewritten_data_files_count
+        self.outcomes["files not replaced"] += done.failed_data_files_count
 
 
 def values(rows):
@@ -257,6 +301,7 @@ def test_everybody_changes_one_table_and_no_row_is_lost_or_there_twice(
         PythonWriter(name, at, until, seed, place)
         for at, name in enumerate(("python", "other"), 11)
     ]
+    writers.append(Upserter("upserter", 13, until, seed, place))
     maintenance = Maintenance(until, place)
     threads = [*writers, maintenance]
     for one in threads:
@@ -272,10 +317,17 @@ def test_everybody_changes_one_table_and_no_row_is_lost_or_there_twice(
     assert differences(found, writers) == [], errors
     theirs = [tuple(row) for row in iceberg_java.sql(f"SELECT id, v FROM ice.{TABLE}")]
     assert sorted(theirs) == sorted(found)
+    # PyIceberg reads no equality deletes
+    catalog.load_table(TABLE).maintenance.rewrite_data_files(
+        options={"rewrite-all": "true", "remove-dangling-deletes": "true"}
+    )
     read = pyiceberg.load_table(TABLE).scan(selected_fields=("id", "v")).to_arrow().to_pydict()
     assert sorted(zip(*read.values(), strict=True)) == sorted(found)
     assert all(one.outcomes["done"] for one in writers), errors
     assert maintenance.outcomes["_expire"], errors
     assert maintenance.outcomes["_rewrite"], errors
+    replaced, not_replaced = (maintenance.outcomes[f"files {n}replaced"] for n in ("", "not "))
+    assert maintenance.outcomes["_compact"], errors
+    assert replaced >= 9 * not_replaced, errors
     spark.sql(f"DROP TABLE lake.{TABLE} PURGE")
     spark.sql(f"DROP NAMESPACE lake.{NAMESPACE}")

@@ -43,6 +43,11 @@ def rows_of(session, text):
     return [[plain(value) for value in row] for row in session.sql(text).collect()]
 
 
+def permanent(session, text):
+    """The names a list of tables tells, without the temporary views that every list of a session has."""
+    return sorted(row[1] for row in rows_of(session, text) if not row[2])
+
+
 def refused(session, text, match):
     with pytest.raises(PySparkException, match=match):
         session.sql(text).collect()
@@ -121,14 +126,25 @@ def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_r
     assert rows_of(session, f"SELECT count(*) FROM {db}.v") == [[7]]
     assert session.table(f"{db}.t").count() == 7
     # without our session catalog there is no way to the rows by this name
-    with pytest.raises(Exception, match="FileInputFormat"):
-        spark.sql(f"SELECT * FROM spark_catalog.{db}.t").collect()
+    refused(spark, f"SELECT * FROM spark_catalog.{db}.t", "loading storage handler")
+    # Spark looks at all entries of a database for this, and knows no class of Hive's handler
+    extended = f"SHOW TABLE EXTENDED IN spark_catalog.{db} LIKE '*'"
+    for each in (session, spark):
+        assert permanent(each, f"SHOW TABLES IN spark_catalog.{db}") == ["t", "v"]
+        refused(each, extended, "loading storage handler")
     migrate.revert(catalog, f"{db}.t", dry_run=False, allow_data_loss=True)
     assert rows_of(session, query) == before
     assert rows_of(session, f"SELECT count(*) FROM {db}.v") == [[6]]
     session.sql(f"INSERT INTO {db}.t VALUES (8, 'n8', 'd0')")
     assert rows_of(session, query) == [*before, [8, "n8", "d0"]]
     assert rows_of(session, f"SHOW PARTITIONS {db}.t") == [["day=d0"], ["day=d1"]]
+    migrate.apply(catalog, f"{db}.t", interop="spark,trino")
+    assert rows_of(session, f"SELECT count(*) FROM {db}.t") == [[7]]
+    for each in (session, spark):
+        assert permanent(each, extended) == ["t", "v"]
+    with pytest.raises(Exception, match="FileInputFormat"):
+        spark.sql(f"SELECT * FROM spark_catalog.{db}.t").collect()
+    migrate.revert(catalog, f"{db}.t", dry_run=False)
     session.sql(f"DROP DATABASE {db} CASCADE")
 
 

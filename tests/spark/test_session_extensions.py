@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import ICEBERG_JAVA_VENV, ROOT
+from tests.environments import ICEBERG_JAVA_VENV, ROOT, pyspark_of
 
 OURS = "org.icecomb.spark.IcecombSessionExtensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -21,7 +21,7 @@ def run_sessions(metastore, sessions, python=sys.executable):
     `python` runs the planners of catalogs that name none.
     """
     [iceberg] = (ICEBERG_JAVA_VENV / "ivy" / "jars").glob("*iceberg-spark-runtime*.jar")
-    [home] = ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")
+    home = pyspark_of(ICEBERG_JAVA_VENV)
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -66,6 +69,11 @@ def test_the_spark_sql_shell_creates_fills_reads_and_drops_a_table(metastore, tm
 def test_the_lines_are_also_json_for_programs(metastore):
     done = _icecomb("--output", "json", "--uri", metastore.uri, "spark-conf", "ice", "--hive")
     conf = json.loads(done.stdout)
+    done = _icecomb("--output", "csv", "--uri", metastore.uri, "spark-conf", "ice", "--hive")
+    header, *lines = csv.reader(io.StringIO(done.stdout))
+    assert header == ["key", "value"]
+    # a spreadsheet would take -D… for a formula
+    assert {key: re.sub(r"^\\x2d", "-", value) for key, value in lines} == conf
     assert conf["spark.sql.catalog.ice.uri"] == metastore.uri
     assert conf["spark.hadoop.hive.metastore.uris"] == metastore.uri
     assert Path(conf["spark.jars"]).is_file()

@@ -15,7 +15,7 @@ import pytest
 
 from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
-from tests.environments import spark_venv
+from tests.environments import pyspark_of, spark_venv
 from tests.peers import spark_programs
 from tests.peers.spark_process import SparkProcess
 from tests.peers.standalone_spark import StandaloneSpark
@@ -146,7 +146,7 @@ def folder(tmp_path_factory):
 def cluster(request, metastore, catalog, folder):
     """A Spark of two executors, which it takes for two hosts."""
     venv = spark_venv(request.config.getoption("--spark") or "4.3")
-    home = spark_home(next(venv.glob("lib/python3*/site-packages/pyspark")))
+    home = spark_home(pyspark_of(venv))
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     conf = {
         **spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home)),

@@ -16,7 +16,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark import jar
 from icecomb.spark.wheel import build_wheel
-from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV
+from tests.environments import ICEBERG_JAVA_VENV, ROOT, SPARK_3_5_VENV, pyspark_of
 
 pytestmark = pytest.mark.jvm
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.jvm
 def sparks_at_hand():
     """Those of the peers; the classes of the others are fetched."""
     found = (ICEBERG_JAVA_VENV, SPARK_3_5_VENV)
-    return [next(venv.glob("lib/python3*/site-packages/pyspark")) for venv in found]
+    return [pyspark_of(venv) for venv in found]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,7 @@ def test_the_wheel_holds_icecomb_and_nothing_beside_it(wheel):
         "icecomb.dist-info",
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".class")]
+    assert "icecomb/catalog/cli/health_page.html" in names
 
 
 def test_the_wheel_carries_a_jar_for_every_spark(wheel):

@@ -10,7 +10,14 @@ from typing import Final
 
 from icecomb.spark.planner.procedures.changelog import create_changelog_view
 from icecomb.spark.planner.procedures.files import add_files, migrate, register_table, snapshot
-from icecomb.spark.planner.procedures.maintenance import expire_snapshots, rewrite_manifests
+from icecomb.spark.planner.procedures.maintenance import (
+    convert_equality_deletes,
+    expire_snapshots,
+    remove_orphan_files,
+    rewrite_data_files,
+    rewrite_manifests,
+    rewrite_position_delete_files,
+)
 from icecomb.spark.planner.procedures.signature import Procedure
 from icecomb.spark.planner.procedures.snapshots import (
     ancestors_of,
@@ -28,13 +35,17 @@ PROCEDURES: Final[dict[str, Procedure]] = {
         add_files,
         ancestors_of,
         cherrypick_snapshot,
+        convert_equality_deletes,
         create_changelog_view,
         expire_snapshots,
         fast_forward,
         migrate,
         publish_changes,
         register_table,
+        remove_orphan_files,
+        rewrite_data_files,
         rewrite_manifests,
+        rewrite_position_delete_files,
         rollback_to_snapshot,
         rollback_to_timestamp,
         set_current_snapshot,

@@ -26,6 +26,7 @@ class Call:
         namespace: Where names without one are: the session's own, if it uses this catalog.
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: What snapshots say about the application.
+        case_sensitive: Whether names of columns are.
         statements: SQL that the session runs when the procedure is done; the procedure adds to it.
     """
 
@@ -33,6 +34,7 @@ class Call:
     namespace: tuple[str, ...]
     metastore: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
+    case_sensitive: bool = False
     statements: list[str] = field(default_factory=list)
 
     def identifier(self, table: str) -> tuple[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from icecomb.format.argument import checked_int
-from icecomb.format.errors import FileIOError, ValidationError
-from icecomb.format.operation.rewrite_manifests import RewriteManifests
-from icecomb.format.spec.table_property import MIN_SNAPSHOTS
+from icecomb.format.errors import FileIOError, UnsupportedError
+from icecomb.format.expressions.parser import parse
 from icecomb.spark.planner.procedures.call import Call
 from icecomb.spark.planner.procedures.signature import (
     Flag,
@@ -15,11 +15,16 @@ from icecomb.spark.planner.procedures.signature import (
     Int,
     Long,
     Longs,
+    Options,
     Text,
     Texts,
+    as_row,
     procedure,
 )
 from icecomb.spark.planner.procedures.snapshots import milliseconds
+
+_STREAMED: Final = 20_000
+"""So many orphans at most are shown with `stream_results`, as by Iceberg."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,45 @@ class Rewritten:
     added_manifests_count: Int
 
 
+@dataclass(frozen=True, slots=True)
+class RewrittenData:
+    """How many data files took the place of how many."""
+
+    rewritten_data_files_count: Int
+    added_data_files_count: Int
+    rewritten_bytes_count: Long
+    failed_data_files_count: Int
+    removed_delete_files_count: Int
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenDeletes:
+    """How many delete files took the place of how many."""
+
+    rewritten_delete_files_count: Int
+    added_delete_files_count: Int
+    rewritten_bytes_count: Long
+    added_bytes_count: Long
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedDeletes:
+    """The same, and how many of the replaced ones were equality deletes."""
+
+    rewritten_delete_files_count: Int
+    added_delete_files_count: Int
+    rewritten_bytes_count: Long
+    added_bytes_count: Long
+    rewritten_equality_delete_files_count: Int
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file that nothing refers to."""
+
+    orphan_file_location: Text
+
+
 @procedure
 def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
     call: Call,
@@ -58,34 +102,114 @@ def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
         # files are deleted in bulk, where Iceberg's own bulk deletes pass over it, too
         checked_int("max_concurrent_deletes", max_concurrent_deletes, 1)
     found = call.load(table)
-    with found.expire_snapshots() as expire:
-        if older_than is not None:
-            expire.older_than(milliseconds(older_than))
-        # ids do not take the place of the table's own limits, as in Iceberg
-        least = MIN_SNAPSHOTS.of(found.properties) if retain_last is None else retain_last
-        expire.retain_last(least).by_ids(snapshot_ids or ())
-        expire.clean_expired_metadata(bool(clean_expired_metadata))
+    result = found.maintenance.expire_snapshots(
+        older_than=None if older_than is None else milliseconds(older_than),
+        retain_last=retain_last,
+        snapshot_ids=snapshot_ids or (),
+        clean_expired_metadata=bool(clean_expired_metadata),
+    )
     call.changed(found)
-    result = expire.result
-    if result is None:
-        return [Expired(0, 0, 0, 0, 0, 0)]
-    if result.problem is not None:
+    return [as_row(Expired, result)]
+
+
+@procedure
+def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
+    call: Call,
+    table: Text,
+    older_than: Instant | None = None,
+    location: Text | None = None,
+    dry_run: Flag = False,  # noqa: FBT002
+    max_concurrent_deletes: Int | None = None,
+    file_list_view: Text | None = None,
+    equal_schemes: Options | None = None,
+    equal_authorities: Options | None = None,
+    prefix_mismatch_mode: Text | None = None,
+    prefix_listing: Flag = False,  # noqa: ARG001, FBT002 - both ways of listing find the same
+    stream_results: Flag = False,  # noqa: FBT002
+) -> list[Orphan]:
+    """Delete files in the folder of a table that nothing refers to."""
+    if file_list_view is not None:
+        raise UnsupportedError(
+            "remove_orphan_files cannot read file_list_view here: the planner has no session",
+            hint="icecomb maintain remove-orphan-files --list FILE takes paths and times from a "
+            "file, remove_orphan_files(files=...) from Python",
+        )
+    found = call.load(table)
+    result = found.maintenance.remove_orphan_files(
+        older_than=None if older_than is None else milliseconds(older_than),
+        location=location,
+        dry_run=dry_run,
+        max_concurrent_deletes=max_concurrent_deletes,
+        equal_schemes=equal_schemes,
+        equal_authorities=equal_authorities,
+        prefix_mismatch_mode=(prefix_mismatch_mode or "ERROR").upper(),
+    )
+    if result.failed_files:
         raise FileIOError(
-            f"{len(result.snapshot_ids)} snapshots of {table} were expired: {result.problem}",
-            hint="remove_orphan_files removes what is left over",
+            f"{result.deleted_files_count} orphan files of {table} were deleted, "
+            f"{len(result.failed_files)} could not be, as {result.failed_files[0]}",
+            hint="check the permissions of its folder, and call it again",
+            path=result.failed_files[0],
         )
-    files = result.files
-    equality = len(files.equality_delete_files)
-    return [
-        Expired(
-            len(files.data_files),
-            len(files.delete_files) - equality,
-            equality,
-            len(files.manifests),
-            len(files.manifest_lists),
-            len(files.statistics_files),
-        )
-    ]
+    shown = _STREAMED if stream_results else None
+    return [Orphan(location) for location in result.orphan_file_location[:shown]]
+
+
+@procedure
+def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
+    call: Call,
+    table: Text,
+    strategy: Text | None = None,
+    sort_order: Text | None = None,
+    options: Options | None = None,
+    where: Text | None = None,
+    branch: Text | None = None,
+) -> list[RewrittenData]:
+    """Write small, large and much deleted data files anew."""
+    found = call.load(table)
+    result = found.maintenance.rewrite_data_files(
+        strategy=strategy,
+        sort_order=sort_order,
+        where=None if where is None else parse(where, of_spark=True),
+        branch=branch,
+        options=options,
+        case_sensitive=call.case_sensitive,
+        snapshot_properties=call.summary,
+    )
+    call.changed(found)
+    return [as_row(RewrittenData, result)]
+
+
+@procedure
+def rewrite_position_delete_files(
+    call: Call, table: Text, options: Options | None = None, where: Text | None = None
+) -> list[RewrittenDeletes]:
+    """Write small and large position delete files anew."""
+    found = call.load(table)
+    result = found.maintenance.rewrite_position_delete_files(
+        where=None if where is None else parse(where, of_spark=True),
+        options=options,
+        case_sensitive=call.case_sensitive,
+        snapshot_properties=call.summary,
+    )
+    call.changed(found)
+    return [as_row(RewrittenDeletes, result)]
+
+
+@procedure
+def convert_equality_deletes(
+    call: Call, table: Text, where: Text | None = None, options: Options | None = None
+) -> list[ConvertedDeletes]:
+    """Delete by position what equality deletes delete by value."""
+    found = call.load(table)
+    result = found.maintenance.convert_equality_deletes(
+        where=None if where is None else parse(where, of_spark=True),
+        options=options,
+        case_sensitive=call.case_sensitive,
+        snapshot_properties=call.summary,
+    )
+    call.changed(found)
+    return [as_row(ConvertedDeletes, result)]
 
 
 @procedure
@@ -98,15 +222,8 @@ def rewrite_manifests(
 ) -> list[Rewritten]:
     """Write the manifests of a partition spec anew, fewer and sorted by partition."""
     found = call.load(table)
-    wanted = found.metadata.default_spec_id if spec_id is None else spec_id
-    if wanted not in found.specs():
-        raise ValidationError(
-            f"Table {table} has no partition spec {wanted}",
-            hint=f"it has: {', '.join(map(str, sorted(found.specs())))}",
-        )
-    rewrite = RewriteManifests(found.io, call.summary)
-    rewrite.rewrite_if(lambda manifest: manifest.partition_spec_id == wanted)
-    rewrite.sort_by(sort_by or ())
-    found.commit(rewrite)
+    result = found.maintenance.rewrite_manifests(
+        spec_id=spec_id, sort_by=sort_by or (), snapshot_properties=call.summary
+    )
     call.changed(found)
-    return [Rewritten(rewrite.replaced_manifest_count(), rewrite.created_manifest_count())]
+    return [as_row(Rewritten, result)]

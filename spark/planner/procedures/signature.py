@@ -17,9 +17,25 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from icecomb.format.errors import ValidationError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_R = TypeVar("_R", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,6 +213,12 @@ def procedure(function: Callable[..., Sequence[Any]]) -> Procedure:
         tuple(Parameter(name.name, *_type(columns[name.name])) for name in dataclasses.fields(row)),
         function,
     )
+
+
+def as_row(kind: type[_R], result: Any) -> _R:
+    """A result of another floor as a row whose columns are the members of these names."""
+    names = [column.name for column in dataclasses.fields(kind)]
+    return kind(**{name: getattr(result, name) for name in names})
 
 
 def _default(parameter: inspect.Parameter) -> Any:

@@ -138,7 +138,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 30
+PROTOCOL: Final = 31
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [

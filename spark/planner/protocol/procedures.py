@@ -89,12 +89,14 @@ class CallProcedure(Unrepeatable):
         procedure: Its name.
         arguments: Those of the statement, in its order.
         current: Of the session.
+        case_sensitive: Whether names of columns are.
     """
 
     catalog: str
     procedure: TableName
     arguments: tuple[ProcedureArgument, ...]
     current: CurrentNamespace
+    case_sensitive: bool
 
 
 @dataclass(frozen=True, slots=True)

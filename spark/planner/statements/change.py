@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.ref_change import DropRef, MakeRef, drop_ref, make_ref
 from icecomb.format.errors import ValidationError
-from icecomb.format.operation.append import FastAppend
 from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.table_property import DISTRIBUTION_MODE
 from icecomb.spark.partitioning import iceberg_transform
@@ -15,8 +15,6 @@ from icecomb.spark.planner.statements.statement import (
     Column,
     DropIdentifierFields,
     DropPartitionField,
-    DropRef,
-    MakeRef,
     ReplacePartitionField,
     SetIdentifierFields,
     SetWriteOrder,
@@ -26,7 +24,6 @@ from icecomb.spark.planner.statements.statement import (
 if TYPE_CHECKING:
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.evolution.spec_update import UpdateSpec
-    from icecomb.format.operation.snapshot_management import ManageSnapshots
     from icecomb.format.spec.transform import Transform
 
 
@@ -58,9 +55,9 @@ def change_by_statement(transaction: Transaction, text: str, *, case_sensitive: 
         case DropIdentifierFields() as statement:
             change.drop_identifier_fields(statement.columns)
         case MakeRef() as statement:
-            change.make_ref(statement)
+            make_ref(transaction, statement)
         case DropRef() as statement:
-            change.drop_ref(statement)
+            drop_ref(transaction, statement)
 
 
 class _Change:
@@ -132,51 +129,6 @@ class _Change:
                 )
         self.set_identifier_fields(tuple(kept.values()))
 
-    def make_ref(self, statement: MakeRef) -> None:
-        metadata = self._transaction.metadata
-        exists = statement.name in metadata.refs
-        if exists and statement.if_not_exists:
-            return
-        current = metadata.current_snapshot()
-        snapshot_id = statement.snapshot_id
-        if snapshot_id is None and current is not None:
-            snapshot_id = current.snapshot_id
-        moves = statement.replace and (exists or not statement.create)
-        if snapshot_id is None:
-            if moves or statement.kind == "tag":
-                raise ValidationError(
-                    f"{statement.kind.title()} {statement.name!r} has nothing to point to: "
-                    "the table has no snapshot",
-                    hint="insert rows first, or name a snapshot by AS OF VERSION",
-                )
-            # as Iceberg Java does: a branch of a table without rows begins with a snapshot of none
-            self._transaction.commit(FastAppend(self._transaction.io, branch=statement.name))
-        with self._transaction.manage_snapshots() as manage:
-            if snapshot_id is not None:
-                self._point(manage, statement, snapshot_id, moves=moves)
-            _limit(manage, statement)
-
-    @staticmethod
-    def _point(
-        manage: ManageSnapshots, statement: MakeRef, snapshot_id: int, *, moves: bool
-    ) -> None:
-        branch = statement.kind == "branch"
-        if moves:
-            (manage.replace_branch if branch else manage.replace_tag)(snapshot_id, statement.name)
-        elif branch:
-            manage.create_branch(snapshot_id, statement.name)
-        else:
-            manage.create_tag(snapshot_id, statement.name)
-
-    def drop_ref(self, statement: DropRef) -> None:
-        if statement.if_exists and statement.name not in self._transaction.metadata.refs:
-            return
-        with self._transaction.manage_snapshots() as manage:
-            if statement.kind == "branch":
-                manage.remove_branch(statement.name)
-            else:
-                manage.remove_tag(statement.name)
-
 
 def _add(update: UpdateSpec, term: Term, name: str | None) -> None:
     transform, column = _source(term)
@@ -187,12 +139,3 @@ def _source(term: Term) -> tuple[Transform, str]:
     """Iceberg's transform of a term, and the column it is of."""
     transform, column = iceberg_transform(term.to_spark())
     return transform, ".".join(column)
-
-
-def _limit(manage: ManageSnapshots, statement: MakeRef) -> None:
-    if statement.min_snapshots_to_keep is not None:
-        manage.set_min_snapshots_to_keep(statement.name, statement.min_snapshots_to_keep)
-    if statement.max_snapshot_age_ms is not None:
-        manage.set_max_snapshot_age_ms(statement.name, statement.max_snapshot_age_ms)
-    if statement.max_ref_age_ms is not None:
-        manage.set_max_ref_age_ms(statement.name, statement.max_ref_age_ms)

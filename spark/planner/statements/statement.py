@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from icecomb.catalog.ref_change import DropRef, MakeRef
+
 Column = tuple[str, ...]
 
 
@@ -93,42 +95,6 @@ class DropIdentifierFields:
     """``DROP IDENTIFIER FIELDS columns``."""
 
     columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MakeRef:
-    """``CREATE``, ``CREATE OR REPLACE`` or ``REPLACE`` of a branch or tag.
-
-    Args:
-        kind: What it is.
-        name: Its name.
-        create: Make one that is not there.
-        replace: Move one that is there.
-        if_not_exists: Leave one that is there.
-        snapshot_id: Where it points; the table's current snapshot by default.
-        max_ref_age_ms: Expiration removes it when its head is older, in milliseconds.
-        min_snapshots_to_keep: Expiration leaves so many of a branch's snapshots.
-        max_snapshot_age_ms: Expiration removes a branch's snapshots that are older.
-    """
-
-    kind: Literal["branch", "tag"]
-    name: str
-    create: bool
-    replace: bool
-    if_not_exists: bool = False
-    snapshot_id: int | None = None
-    max_ref_age_ms: int | None = None
-    min_snapshots_to_keep: int | None = None
-    max_snapshot_age_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropRef:
-    """``DROP BRANCH`` or ``DROP TAG [IF EXISTS] name``."""
-
-    kind: Literal["branch", "tag"]
-    name: str
-    if_exists: bool = False
 
 
 Statement = (

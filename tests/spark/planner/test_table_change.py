@@ -10,6 +10,7 @@ import pytest
 
 from icecomb.format.errors import (
     CommitFailedError,
+    CommitStateUnknownError,
     ConfigurationError,
     ConflictError,
     ExpressionError,
@@ -19,6 +20,7 @@ from icecomb.format.errors import (
 from icecomb.format.row_changes import table_delete
 from icecomb.format.row_changes.table_delete import delete_rows
 from icecomb.format.spec.types import DecimalType
+from icecomb.spark.planner import write
 from tests.spark.planner.protocol import NAMESPACE
 
 NUMBERS = itertools.count(1)
@@ -308,6 +310,18 @@ def test_nothing_is_committed_where_nothing_changes(planner, table):
         request["replaced"]["files"] = []
         assert planner.ask("commit_write", **request) == {"metrics": {}}
     assert table.refresh().metadata_location == before
+
+
+def test_a_surprise_after_a_commit_does_not_say_that_it_failed(planner, table, monkeypatch):
+    def surprised(summary):
+        raise KeyError(summary)
+
+    request = begin(planner, table, "replace_files", command="delete")
+    monkeypatch.setattr(write, "commit_metrics", surprised)
+    # the bridge would delete the files of a commit that failed
+    with pytest.raises(CommitStateUnknownError, match="no file was deleted"):
+        planner.ask("commit_write", **request)
+    assert ids(table) == []
 
 
 def test_an_overwrite_of_everything_may_be_meant_of_partitions(planner, table):

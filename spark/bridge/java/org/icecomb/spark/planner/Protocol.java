@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 30;
+  static final int VERSION = 31;
 
   private Protocol() {}
 
@@ -407,7 +407,8 @@ public final class Protocol {
       String catalog,
       TableName procedure,
       List<ProcedureArgument> arguments,
-      CurrentNamespace current)
+      CurrentNamespace current,
+      boolean caseSensitive)
       implements Unrepeatable {}
 
   public record ProcedureResult(List<JsonNode> rows, List<String> statements) {}

@@ -31,10 +31,12 @@ public final class PlannedCalls {
     CurrentNamespace current =
         new CurrentNamespace(
             catalogs.currentCatalog().name(), List.of(catalogs.currentNamespace()));
+    boolean caseSensitive = spark.sessionState().conf().caseSensitiveAnalysis();
     try {
       ProcedureResult result =
           planner.ask(
-              catalog -> new CallProcedure(catalog, procedure, arguments, current),
+              catalog ->
+                  new CallProcedure(catalog, procedure, arguments, current, caseSensitive),
               ProcedureResult.class);
       result.statements().forEach(spark::sql);
       return new GivenRows(Schemas.parse(description.schema()), result.rows());

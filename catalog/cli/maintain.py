@@ -1,0 +1,369 @@
+"""Commands that keep a table fast and small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import Any, TextIO
+
+import click
+
+from icecomb.catalog.cli.application import ERROR, OK, Application
+from icecomb.catalog.cli.instant import instant, moment_of
+from icecomb.catalog.maintenance.compaction import PlannedRewrite
+from icecomb.catalog.maintenance.delete_files import PlannedDeletes, RewrittenDeleteFiles
+
+older_than = click.option(
+    "--older-than",
+    callback=instant,
+    metavar="TIME|AGE",
+    help="Only what is older: 2024-05-01T12:00 (UTC), or an age such as 7d.",
+)
+rewrite_option = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One of Iceberg's options, as min-input-files=2; may be repeated.",
+)
+yes = click.option("--yes", is_flag=True, help="Do it; without, only what would happen is shown.")
+
+
+@click.group()
+def maintain() -> None:
+    """Expire snapshots, rewrite manifests and the like.
+
+    What deletes is a dry run without --yes. TABLE is a name, or the folder of a file-system table.
+    """
+
+
+def show(application: Application, table: str, result: Any, *, done: bool = True) -> None:
+    """Print a result of `Table.maintenance`: its fields by their names.
+
+    Args:
+        application: Prints it.
+        table: What the table was called.
+        result: A dataclass.
+        done: False for a dry run.
+    """
+    facts = {field.name: getattr(result, field.name) for field in fields(result)}
+    application.output.facts({"table": table, "dry_run": not done, **facts})
+    if not done:
+        application.warn("dry run: add --yes to do it")
+
+
+@maintain.command("expire-snapshots")
+@click.argument("table")
+@older_than
+@click.option("--retain-last", type=click.IntRange(min=1), help="Keep so many of each branch.")
+@click.option("--snapshot", "snapshot_ids", type=int, multiple=True, help="Remove this one, too.")
+@click.option(
+    "--clean-metadata", is_flag=True, help="Remove schemas and specs that nothing needs any more."
+)
+@yes
+@click.pass_obj
+def expire_snapshots(
+    application: Application,
+    table: str,
+    *,
+    older_than: int | None,
+    retain_last: int | None,
+    snapshot_ids: tuple[int, ...],
+    clean_metadata: bool,
+    yes: bool,
+) -> None:
+    """Remove old snapshots, and the files that only they need.
+
+    Without options the table's properties history.expire.* decide.
+    """
+    result = application.table(table).maintenance.expire_snapshots(
+        older_than=older_than,
+        retain_last=retain_last,
+        snapshot_ids=snapshot_ids,
+        clean_expired_metadata=clean_metadata,
+        dry_run=not yes,
+    )
+    show(application, table, result, done=yes)
+
+
+@maintain.command("rewrite-manifests")
+@click.argument("table")
+@click.option("--spec-id", type=int, help="A partition spec; by default the one of new files.")
+@click.option("--sort-by", help="Partition fields separated by commas; by default all of them.")
+@click.option("--branch", help="The branch; by default main.")
+@click.pass_obj
+def rewrite_manifests(
+    application: Application,
+    table: str,
+    *,
+    spec_id: int | None,
+    sort_by: str | None,
+    branch: str | None,
+) -> None:
+    """Write manifests anew, fewer and sorted by partition, so that scans read fewer of them."""
+    result = application.table(table).maintenance.rewrite_manifests(
+        spec_id=spec_id,
+        sort_by=[name.strip() for name in (sort_by or "").split(",") if name.strip()],
+        branch=branch,
+    )
+    show(application, table, result)
+
+
+@maintain.command("rewrite-data-files")
+@click.argument("table")
+@click.option(
+    "--strategy",
+    type=click.Choice(["binpack", "sort"], case_sensitive=False),
+    help="Whether rows keep their order; by default sort if there is --sort-order.",
+)
+@click.option(
+    "--sort-order",
+    metavar="ORDER",
+    help="As 'a, b DESC NULLS LAST' or 'zorder(a, b)'; by default the table's.",
+)
+@click.option("--where", metavar="PREDICATE", help="Only files that may hold such rows.")
+@click.option("--branch", help="The branch; by default main.")
+@rewrite_option
+@click.option("--dry-run", is_flag=True, help="Only list the groups of files.")
+@click.pass_obj
+def rewrite_data_files(
+    application: Application,
+    table: str,
+    *,
+    strategy: str | None,
+    sort_order: str | None,
+    where: str | None,
+    branch: str | None,
+    options: tuple[str, ...],
+    dry_run: bool,
+) -> int:
+    """Write small, large and much deleted data files anew.
+
+    Rows stay as they are, and old files stay until their snapshots expire. Others may read and
+    write meanwhile. Exit code 1 if some files could not be rewritten.
+    """
+    result = application.table(table).maintenance.rewrite_data_files(
+        strategy=strategy,
+        sort_order=sort_order,
+        where=where,
+        branch=branch,
+        options=_options(options),
+        dry_run=dry_run,
+        progress=application.progress,
+    )
+    return _rewritten(
+        application, table, result, PlannedRewrite, result.failed_data_files_count, dry_run=dry_run
+    )
+
+
+def _deleting(command: Callable[..., int]) -> Callable[..., int]:
+    """The arguments of commands that rewrite delete files."""
+    for option in (
+        click.pass_obj,
+        click.option("--dry-run", is_flag=True, help="Only list the groups of files."),
+        rewrite_option,
+        click.option("--branch", help="The branch; by default main."),
+        click.option(
+            "--where", metavar="PREDICATE", help="Only of partitions that may hold such rows."
+        ),
+        click.argument("table"),
+    ):
+        command = option(command)
+    return command
+
+
+@maintain.command("rewrite-position-delete-files")
+@_deleting
+def rewrite_position_delete_files(
+    application: Application,
+    table: str,
+    *,
+    where: str | None,
+    branch: str | None,
+    options: tuple[str, ...],
+    dry_run: bool,
+) -> int:
+    """Write small and large position delete files anew, without what applies to nothing.
+
+    Exit code 1 if some files could not be rewritten.
+    """
+    result = application.table(table).maintenance.rewrite_position_delete_files(
+        where=where,
+        branch=branch,
+        options=_options(options),
+        dry_run=dry_run,
+        progress=application.progress,
+    )
+    return _rewritten_deletes(application, table, result, dry_run=dry_run)
+
+
+@maintain.command("convert-equality-deletes")
+@_deleting
+def convert_equality_deletes(
+    application: Application,
+    table: str,
+    *,
+    where: str | None,
+    branch: str | None,
+    options: tuple[str, ...],
+    dry_run: bool,
+) -> int:
+    """Delete by position what equality deletes delete by value, so that reading is faster.
+
+    Exit code 1 if some files could not be converted.
+    """
+    result = application.table(table).maintenance.convert_equality_deletes(
+        where=where,
+        branch=branch,
+        options=_options(options),
+        dry_run=dry_run,
+        progress=application.progress,
+    )
+    return _rewritten_deletes(application, table, result, dry_run=dry_run)
+
+
+def _rewritten_deletes(
+    application: Application, table: str, result: RewrittenDeleteFiles, *, dry_run: bool
+) -> int:
+    failed = result.failed_delete_files_count
+    return _rewritten(application, table, result, PlannedDeletes, failed, dry_run=dry_run)
+
+
+def _rewritten(
+    application: Application, table: str, result: Any, planned: Any, failed: int, *, dry_run: bool
+) -> int:
+    """Print what a rewrite did, or would do; the exit code."""
+    if dry_run:
+        names = [field.name for field in fields(planned)]
+        application.output.table(
+            names, [[getattr(group, name) for name in names] for group in result.plan]
+        )
+        application.warn("dry run: leave --dry-run out to do it")
+        return OK
+    counts = {name: value for name, value in asdict(result).items() if name != "plan"}
+    application.output.facts({"table": table, **counts})
+    if failed:
+        application.warn(f"{failed} files were not rewritten")
+        return ERROR
+    return OK
+
+
+@maintain.command("remove-orphan-files")
+@click.argument("table")
+@older_than
+@click.option("--location", help="A folder to look in instead of the table's.")
+@click.option(
+    "--list",
+    "listed",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="Look at these files instead of listing the folder: a path a line, or path,time.",
+)
+@click.option(
+    "--equal-schemes", multiple=True, metavar="S3A,S3N=S3", help="Schemes that mean the same."
+)
+@click.option(
+    "--equal-authorities", multiple=True, metavar="A,B=C", help="Clusters that are the same."
+)
+@click.option(
+    "--prefix-mismatch-mode",
+    type=click.Choice(["ERROR", "IGNORE", "DELETE"], case_sensitive=False),
+    default="ERROR",
+    show_default=True,
+    help="Files that metadata names under another scheme or cluster: stop, leave or delete them.",
+)
+@click.option("--quarantine", is_flag=True, help="Move them to _icecomb_quarantine instead.")
+@click.option("--any-age", is_flag=True, help="Allow an age below 24 hours: where nobody writes.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Batches deleted at a time.")
+@yes
+@click.pass_obj
+def remove_orphan_files(
+    application: Application,
+    table: str,
+    *,
+    older_than: int | None,
+    location: str | None,
+    listed: TextIO | None,
+    equal_schemes: tuple[str, ...],
+    equal_authorities: tuple[str, ...],
+    prefix_mismatch_mode: str,
+    quarantine: bool,
+    any_age: bool,
+    jobs: int | None,
+    yes: bool,
+) -> int:
+    """Find files in the table's folder that nothing refers to; with --yes delete them.
+
+    Only what is older than three days, or than --older-than. Files of other tables in the folder
+    are passed over and named. Exit code 1 if a file could not be deleted.
+    """
+    result = application.table(table).maintenance.remove_orphan_files(
+        older_than=older_than,
+        location=location,
+        dry_run=not yes,
+        quarantine=quarantine,
+        any_age=any_age,
+        max_concurrent_deletes=jobs,
+        files=None if listed is None else _listed(listed),
+        equal_schemes=_equal("--equal-schemes", equal_schemes),
+        equal_authorities=_equal("--equal-authorities", equal_authorities),
+        prefix_mismatch_mode=prefix_mismatch_mode.upper(),
+    )
+    show(application, table, result, done=yes)
+    return _said(application, result.failed_files)
+
+
+@maintain.command("empty-quarantine")
+@click.argument("table")
+@older_than
+@yes
+@click.pass_obj
+def empty_quarantine(
+    application: Application, table: str, *, older_than: int | None, yes: bool
+) -> int:
+    """Delete what remove-orphan-files --quarantine set aside before --older-than."""
+    if older_than is None:
+        raise click.UsageError("--older-than is missing: say which runs, as --older-than 7d")
+    result = application.table(table).maintenance.empty_quarantine(
+        older_than=older_than, dry_run=not yes
+    )
+    show(application, table, result, done=yes)
+    return _said(application, result.failed_files)
+
+
+def _said(application: Application, failed: Sequence[str]) -> int:
+    if failed:
+        application.warn(f"{len(failed)} files could not be deleted, as {failed[0]}")
+    return ERROR if failed else OK
+
+
+def _options(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"--option {text}: give it as NAME=VALUE")
+        if name in found:
+            raise click.UsageError(f"--option {name} is there twice")
+        found[name] = value
+    return found
+
+
+def _equal(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        names, equals, target = text.partition("=")
+        if not names or not equals or not target:
+            raise click.UsageError(f"{option} {text}: give it as A,B=C")
+        found[names] = target
+    return found
+
+
+def _listed(lines: Iterable[str]) -> Iterator[tuple[str, int | None]]:
+    """The files of a list: a path, or a path, a comma and a time, a line."""
+    for line in lines:
+        text = line.rstrip("\r\n")
+        path, comma, last = text.rpartition(",")
+        changed = moment_of(last) if comma else None
+        if text:
+            yield (text, None) if changed is None else (path, changed)

@@ -1,0 +1,367 @@
+"""What keeps a table fast and small: one implementation for Python, `icecomb maintain` and CALL.
+
+Each action is a module beside this one. Its result is a value whose fields are the columns that
+Iceberg's procedure of the same name answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from icecomb.catalog.health.table_health import TableHealth
+    from icecomb.catalog.maintenance.compaction import RewrittenDataFiles
+    from icecomb.catalog.maintenance.delete_files import ConvertedDeleteFiles, RewrittenDeleteFiles
+    from icecomb.catalog.maintenance.expiry import ExpiredFiles
+    from icecomb.catalog.maintenance.manifests import RewrittenManifests
+    from icecomb.catalog.maintenance.orphans import OrphanFiles
+    from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
+    from icecomb.catalog.progress import Progress
+    from icecomb.catalog.table import Table
+    from icecomb.format.expressions.filter_argument import RowFilter
+
+
+class Maintenance:
+    """The maintenance of one table; `Table.maintenance` makes it.
+
+    Args:
+        table: The table; it is moved to the state that an action commits.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def health(self, *, orphans: bool = False) -> TableHealth:
+        """What makes the table slow or large, and the commands that mend it; nothing is changed.
+
+        The manifests of the current snapshot are read once; the table is taken as it was loaded.
+
+        >>> for found in table.maintenance.health().findings:  # doctest: +SKIP
+        ...     print(found.severity, found.code, found.command)
+
+        Args:
+            orphans: Whether to look for files that nothing refers to, which lists its folder.
+
+        Raises:
+            CorruptFileError, FileMissingError: Metadata cannot be read.
+        """
+        from icecomb.catalog.health.examination import examine
+
+        return examine(self._table, orphans=orphans)
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: datetime | int | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        clean_expired_metadata: bool = False,
+        dry_run: bool = False,
+    ) -> ExpiredFiles:
+        """Remove old snapshots, and the files that only they need, as CALL does.
+
+        Given ids do not take the place of the table's own limits (`history.expire.*`): what is too
+        old by them is removed as well. `Table.expire_snapshots` is the finer tool.
+
+        >>> table.maintenance.expire_snapshots(retain_last=10)  # doctest: +SKIP
+
+        Args:
+            older_than: Remove what is older than this (a time without zone is UTC, a number is
+                milliseconds since the epoch), instead of by `history.expire.max-snapshot-age-ms`.
+            retain_last: Keep so many snapshots of each branch.
+            snapshot_ids: Remove these, too.
+            clean_expired_metadata: Remove schemas and partition specs that nothing needs any more.
+            dry_run: Only count what would be deleted.
+
+        Raises:
+            ValidationError: The table's files may not be deleted (`gc.enabled`), or an argument is
+                of no use.
+            FileIOError: The snapshots are gone, but not all of their files.
+        """
+        from icecomb.catalog.maintenance.expiry import expire_snapshots
+
+        return expire_snapshots(
+            self._table,
+            older_than=older_than,
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids,
+            clean_expired_metadata=clean_expired_metadata,
+            dry_run=dry_run,
+        )
+
+    def rewrite_data_files(
+        self,
+        *,
+        strategy: str | None = None,
+        sort_order: str | None = None,
+        where: RowFilter | None = None,
+        branch: str | None = None,
+        options: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        snapshot_properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RewrittenDataFiles:
+        """Write small, large and much deleted data files anew; rows stay, in a new snapshot.
+
+        Groups of files of one partition become files of about `write.target-file-size-bytes`, with
+        the table's current schema and partition spec, without the rows that are deleted. Who reads
+        or writes the table meanwhile need not wait: rows that others delete of the files are
+        deleted in the new ones, too, and a group that others replaced is rewritten once more.
+
+        >>> table.maintenance.rewrite_data_files(options={"min-input-files": "2"})  # doctest: +SKIP
+
+        Args:
+            strategy: `binpack`, which leaves rows in their order, or `sort`; by default `sort` if
+                an order is given.
+            sort_order: As `"a, b DESC NULLS LAST"` or `"zorder(a, b)"`; by default the table's.
+            where: Only files that may hold such rows.
+            branch: The branch; by default `main`.
+            options: Iceberg's options of the procedure, see docs/maintenance.md.
+            case_sensitive: Whether names of columns are, in `where` and `sort_order`.
+            snapshot_properties: More keys of the snapshots' summaries.
+            dry_run: Change nothing; `plan` of the result says what would be done.
+            progress: Told of files that are done.
+
+        Raises:
+            ValidationError: An option, order or branch is of no use.
+            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: Others changed the files each time; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
+        from icecomb.catalog.progress import SILENT
+
+        request = RewriteRequest(
+            strategy,
+            sort_order,
+            where,
+            branch or "main",
+            options or {},
+            case_sensitive=case_sensitive,
+            snapshot_properties=snapshot_properties,
+        )
+        return rewrite_data_files(
+            self._table, request, dry_run=dry_run, progress=progress or SILENT
+        )
+
+    def rewrite_position_delete_files(
+        self,
+        *,
+        where: RowFilter | None = None,
+        branch: str | None = None,
+        options: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        snapshot_properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RewrittenDeleteFiles:
+        """Write small and large position delete files anew, without what applies to nothing.
+
+        Groups of files of a partition become files of about `write.delete.target-file-size-bytes`,
+        of one data file each or of the partition, as `write.delete.granularity` says. No row
+        changes, and nobody need wait. The column `row` of some writers is not taken over.
+
+        >>> table.maintenance.rewrite_position_delete_files()  # doctest: +SKIP
+
+        Args:
+            where: Only files of partitions that may hold such rows.
+            branch: The branch; by default `main`.
+            options: Iceberg's options of the procedure, see docs/deletes.md.
+            case_sensitive: Whether names of columns are, in `where`.
+            snapshot_properties: More keys of the snapshots' summaries.
+            dry_run: Change nothing; `plan` of the result says what would be done.
+            progress: Told of files that are done.
+
+        Raises:
+            ValidationError: An option or branch is of no use.
+            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
+            CommitFailedError: Others changed the files each time; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.catalog.maintenance.delete_files import (
+            DeleteRequest,
+            rewrite_position_delete_files,
+        )
+        from icecomb.catalog.progress import SILENT
+
+        request = DeleteRequest(
+            where,
+            branch or "main",
+            options or {},
+            case_sensitive=case_sensitive,
+            snapshot_properties=snapshot_properties,
+        )
+        return rewrite_position_delete_files(
+            self._table, request, dry_run=dry_run, progress=progress or SILENT
+        )
+
+    def convert_equality_deletes(
+        self,
+        *,
+        where: RowFilter | None = None,
+        branch: str | None = None,
+        options: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        snapshot_properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ConvertedDeleteFiles:
+        """Look up once which rows equality deletes delete, and delete these by position.
+
+        Of each data file to which they apply the compared columns are read. The equality delete
+        files leave the table in the snapshot in which position delete files come, once all data
+        files that they apply to were looked at, also those that others add meanwhile. Rows stay
+        as they are; the snapshot is named `delete` all the same, so that other writers see the new
+        deletes.
+
+        >>> table.maintenance.convert_equality_deletes(where="day = '2024-05-01'")  # doctest: +SKIP
+
+        Args:
+            where: Only equality delete files of partitions that may hold such rows.
+            branch: The branch; by default `main`.
+            options: See docs/deletes.md.
+            case_sensitive: Whether names of columns are, in `where`.
+            snapshot_properties: More keys of the snapshots' summaries.
+            dry_run: Change nothing; `plan` of the result says what would be done.
+            progress: Told of files that are done.
+
+        Raises:
+            ValidationError: An option or branch is of no use.
+            CorruptFileError: A file is damaged; nothing was committed, unless in parts.
+            UnsupportedError: No schema of the table has a compared column any more.
+            CommitFailedError: Others changed the files each time; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
+        from icecomb.catalog.progress import SILENT
+
+        request = DeleteRequest(
+            where,
+            branch or "main",
+            options or {},
+            case_sensitive=case_sensitive,
+            snapshot_properties=snapshot_properties,
+        )
+        return convert_equality_deletes(
+            self._table, request, dry_run=dry_run, progress=progress or SILENT
+        )
+
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: datetime | int | None = None,
+        location: str | None = None,
+        dry_run: bool = True,
+        quarantine: bool = False,
+        any_age: bool = False,
+        max_concurrent_deletes: int | None = None,
+        files: Iterable[str | tuple[str, datetime | int | None]] | None = None,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "ERROR",
+    ) -> OrphanFiles:
+        """Find the files in the table's folder that nothing refers to, and delete them if told to.
+
+        What failed writers left is such. Files of other tables, of journals and of writers under
+        way are none; a manifest that cannot be read ends all before anything is deleted.
+
+        >>> found = table.maintenance.remove_orphan_files()  # doctest: +SKIP
+        >>> table.maintenance.remove_orphan_files(dry_run=False)  # doctest: +SKIP
+
+        Args:
+            older_than: Only what was changed before this time (without zone UTC; a number is
+                milliseconds since the epoch); by default three days ago. Make it earlier than the
+                begin of any job that is still to commit what it writes.
+            location: A folder to look in instead of the table's.
+            dry_run: Only find them.
+            quarantine: Move them to `_icecomb_quarantine` in the table's folder instead.
+            any_age: Allow `older_than` to be less than a day ago, where nobody writes.
+            max_concurrent_deletes: So many batches are deleted at a time.
+            files: Paths, or paths and the times of their last changes, to look at instead of
+                listing the folder; without a time the storage is asked. Those that are not in the
+                folder are passed over.
+            equal_schemes: Schemes that mean the same, as `{"s3n,s3a": "s3"}`, which is known.
+            equal_authorities: The same of clusters and buckets.
+            prefix_mismatch_mode: Of files that metadata names under another scheme or authority:
+                `ERROR` refuses to begin, `IGNORE` leaves them, `DELETE` takes them for orphans.
+
+        Raises:
+            ValidationError: The table's files may not be deleted (`gc.enabled`), `older_than` is
+                less than a day ago, the folder is that of another table, too, or see
+                `prefix_mismatch_mode`.
+            CorruptFileError, FileMissingError: Metadata cannot be read; nothing was deleted.
+        """
+        from icecomb.catalog.maintenance.orphans import (
+            OrphanSearch,
+            age_limit,
+            named_files,
+            remove_orphan_files,
+        )
+
+        return remove_orphan_files(
+            self._table,
+            OrphanSearch(
+                older_than_ms=age_limit(older_than, any_age=any_age),
+                location=location,
+                dry_run=dry_run,
+                quarantine=quarantine,
+                max_concurrent_deletes=max_concurrent_deletes,
+                files=None if files is None else named_files(files),
+                equal_schemes=equal_schemes,
+                equal_authorities=equal_authorities,
+                prefix_mismatch_mode=prefix_mismatch_mode,
+            ),
+        )
+
+    def empty_quarantine(
+        self, *, older_than: datetime | int, dry_run: bool = True
+    ) -> EmptiedQuarantine:
+        """Delete what `remove_orphan_files` moved to the table's quarantine.
+
+        Args:
+            older_than: Only what was moved before this time; see `remove_orphan_files`.
+            dry_run: Only count.
+        """
+        from icecomb.catalog.maintenance.orphans import milliseconds
+        from icecomb.catalog.maintenance.quarantine import empty_quarantine
+
+        return empty_quarantine(
+            self._table.io, self._table.location(), milliseconds(older_than), dry_run=dry_run
+        )
+
+    def rewrite_manifests(
+        self,
+        *,
+        spec_id: int | None = None,
+        sort_by: Iterable[str] = (),
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RewrittenManifests:
+        """Write the manifests of a partition spec anew, fewer and sorted by partition; rows stay.
+
+        >>> table.maintenance.rewrite_manifests(sort_by=["day"])  # doctest: +SKIP
+
+        Args:
+            spec_id: The spec; by default the one of new files.
+            sort_by: Partition fields to sort by; by default all of the spec in its order.
+            branch: The branch to commit to; by default `main`.
+            snapshot_properties: More keys of the snapshot's summary.
+
+        Raises:
+            ValidationError: There is no such spec, field or branch.
+            CommitFailedError: Others were first too often; nothing was committed.
+            CommitStateUnknownError: It cannot be told whether it was committed.
+        """
+        from icecomb.catalog.maintenance.manifests import rewrite_manifests
+
+        return rewrite_manifests(
+            self._table,
+            spec_id=spec_id,
+            sort_by=sort_by,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+        )

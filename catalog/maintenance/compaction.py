@@ -1,0 +1,293 @@
+"""Data files are rewritten: small ones together, with their deletes applied, sorted if wanted.
+
+Each group of files is rewritten by itself. What others do to its files meanwhile is carried over to
+the new ones when they are committed; where that is not possible, that group alone is rewritten once
+more.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from icecomb.catalog.maintenance.group_run import GroupRun
+from icecomb.catalog.progress import SILENT, Progress
+from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
+from icecomb.format.maintenance.file_group import FileGroup, plan_groups
+from icecomb.format.maintenance.group_conflict import RewriteStart
+from icecomb.format.maintenance.group_copier import is_large_enough
+from icecomb.format.maintenance.group_replacement import GroupReplacement
+from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGroup
+from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
+from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
+from icecomb.format.maintenance.source_metrics import SourceMetrics
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.expressions.filter_argument import RowFilter
+    from icecomb.format.maintenance.row_order import RowOrder
+    from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRewrite:
+    """A group of files that would be rewritten.
+
+    Attributes:
+        partition: Their partition's path; "" where there is none, or they are of older specs.
+        files: How many there are.
+        delete_files: How many delete files apply to them.
+        size: How many bytes they have.
+        rows: How many rows, deleted ones included.
+        expected_files: How many files they would become.
+    """
+
+    partition: str
+    files: int
+    delete_files: int
+    size: int
+    rows: int
+    expected_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenDataFiles:
+    """What a rewrite did.
+
+    Attributes:
+        rewritten_data_files_count: Files that were replaced.
+        added_data_files_count: Files that took their place.
+        rewritten_bytes_count: How many bytes the replaced ones had.
+        failed_data_files_count: Files of groups that could not be rewritten, or not be committed.
+        removed_delete_files_count: Delete files that applied to nothing any more, and were removed.
+        plan: Of a dry run, what would be done.
+    """
+
+    rewritten_data_files_count: int = 0
+    added_data_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    failed_data_files_count: int = 0
+    removed_delete_files_count: int = 0
+    plan: tuple[PlannedRewrite, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """What is to be rewritten, and how.
+
+    Attributes:
+        strategy: `binpack` or `sort`; None says it by the order.
+        sort_order: As text; None is the table's.
+        where: Which files: those that may hold such rows.
+        branch: Of which branch.
+        options: By Iceberg's names.
+        case_sensitive: Whether names of columns are.
+        snapshot_properties: More keys of snapshots' summaries.
+    """
+
+    strategy: str | None = None
+    sort_order: str | None = None
+    where: RowFilter | None = None
+    branch: str = MAIN_BRANCH
+    options: Mapping[str, str] = field(default_factory=dict)
+    case_sensitive: bool = True
+    snapshot_properties: Mapping[str, str] | None = None
+
+
+def rewrite_data_files(
+    table: Table, request: RewriteRequest, *, dry_run: bool, progress: Progress = SILENT
+) -> RewrittenDataFiles:
+    """See `Maintenance.rewrite_data_files`."""
+    run = _Run(table.refresh(), request, progress)
+    groups = run.plan()
+    if dry_run:
+        return RewrittenDataFiles(plan=tuple(map(run.planned, groups)))
+    if groups:
+        run.rewrite(groups)
+    if run.options.remove_dangling_deletes:
+        removal = DanglingDeletesRemoval(table.io, request.branch, request.snapshot_properties)
+        table.commit(removal)
+        run.removed_delete_files = removal.removed
+    return run.result()
+
+
+class _Run(GroupRun[FileGroup, RewrittenGroup]):
+    """One rewrite of a table's files."""
+
+    def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
+        self._request = request
+        metadata = table.metadata
+        order = request.sort_order
+        self._order = (
+            None
+            if order is None
+            else parse_order(order, metadata.schema(), case_sensitive=request.case_sensitive)
+        )
+        self._strategy = _strategy(request.strategy, self._order)
+        self.options = RewriteOptions.read(request.options, self._strategy, metadata.properties)
+        super().__init__(table, request.branch, self.options, progress)
+        self._operation_id = str(uuid.uuid4())
+        self.removed_delete_files = 0
+        self._spec = self._output_spec(metadata)
+        # what is wrong is said before any work
+        self._row_order(metadata, self._spec)
+        check_branch(metadata, request.branch, self._name)
+
+    def plan(self, among: Iterable[str] | None = None) -> list[FileGroup]:
+        """The groups, in the table's state of now.
+
+        Args:
+            among: Only these files, whatever else they are.
+        """
+        metadata = self._table.metadata
+        if among is None:
+            tasks: Iterable[FileScanTask] = self._tasks(metadata)
+            return plan_groups(tasks, self.options, self._spec.spec_id)
+        wanted = frozenset(among)
+        tasks = (task for task in self._tasks(metadata) if task.file_path in wanted)
+        chosen = RewriteOptions.read(
+            {**self._request.options, "rewrite-all": "true"}, self._strategy, metadata.properties
+        )
+        return plan_groups(tasks, chosen, self._spec.spec_id)
+
+    def planned(self, group: FileGroup) -> PlannedRewrite:
+        """A group for people."""
+        metadata = self._table.metadata
+        path = (
+            self._spec.partition_to_path(group.partition, metadata.schema())
+            if group.partition
+            else ""
+        )
+        deletes = {file.file_path for task in group.tasks for file in task.delete_files}
+        return PlannedRewrite(
+            path,
+            len(group.tasks),
+            len(deletes),
+            group.size,
+            group.record_count,
+            group.expected_files,
+        )
+
+    def plan_again(self, groups: Sequence[FileGroup]) -> list[FileGroup]:
+        """See `GroupRun.plan_again`."""
+        return self.plan(task.file_path for group in groups for task in group.tasks)
+
+    def rewriter(
+        self, groups: Sequence[FileGroup]
+    ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
+        """See `GroupRun.rewriter`."""
+        metadata = self._table.metadata
+        return GroupRewriter(
+            self._table.io,
+            metadata,
+            self._spec,
+            self._operation_id,
+            order=self._row_order(metadata, self._spec),
+            copy=self.options.copy,
+            sources=self._sources(metadata, groups),
+        ).rewrite
+
+    def replacement(self, start: RewriteStart, done: Sequence[RewrittenGroup]) -> GroupReplacement:
+        """See `GroupRun.replacement`."""
+        return GroupReplacement(
+            self._table.io,
+            start,
+            done,
+            keeps_age=self.options.use_starting_sequence_number,
+            snapshot_properties=self._request.snapshot_properties,
+        )
+
+    def result(self) -> RewrittenDataFiles:
+        """What was done so far."""
+        return RewrittenDataFiles(
+            sum(len(one.group.tasks) for one in self.rewritten),
+            sum(len(one.files) for one in self.rewritten),
+            sum(one.group.size for one in self.rewritten),
+            self.failed_files,
+            self.removed_delete_files,
+        )
+
+    def _sources(self, metadata: TableMetadata, groups: Sequence[FileGroup]) -> SourceMetrics:
+        snapshot = self._scan(metadata).snapshot()
+        assert snapshot is not None  # noqa: S101 - there were files
+        copied = (group for group in groups if is_large_enough(group, metadata.properties))
+        paths = [task.file_path for group in copied for task in group.tasks]
+        return SourceMetrics(self._table.io, snapshot, paths)
+
+    def _tasks(self, metadata: TableMetadata) -> Iterator[FileScanTask]:
+        return self._scan(metadata).plan_files()
+
+    def _scan(self, metadata: TableMetadata) -> TableScan:
+        request = self._request
+        where = AlwaysTrue() if request.where is None else request.where
+        scan = TableScan(metadata, self._table.io, where, case_sensitive=request.case_sensitive)
+        return scan.use_ref(request.branch)
+
+    def _output_spec(self, metadata: TableMetadata) -> PartitionSpec:
+        spec_id = self.options.output_spec_id
+        if spec_id is None:
+            return metadata.spec()
+        if spec_id not in metadata.specs():
+            raise ValidationError(
+                f"{self._name} has no partition spec {spec_id}",
+                hint=f"it has: {', '.join(map(str, sorted(metadata.specs())))}",
+            )
+        return metadata.spec_by_id(spec_id)
+
+    def _row_order(self, metadata: TableMetadata, spec: PartitionSpec) -> RowOrder | None:
+        if self._strategy is Strategy.BIN_PACK:
+            return None
+        if isinstance(self._order, ZOrder):
+            return z_order(
+                metadata.schema(),
+                spec,
+                self._order,
+                most_bytes=self.options.z_bytes,
+                text_bytes=self.options.z_text_bytes,
+            )
+        order = metadata.sort_order() if self._order is None else self._order
+        return row_order(metadata, spec, order, self._name)
+
+
+def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
+    """Refuse what is a tag.
+
+    Raises:
+        ValidationError: It is one.
+    """
+    ref = metadata.refs.get(branch)
+    if ref is not None and not ref.is_branch:
+        raise ValidationError(
+            f"{branch!r} is a tag of {table}: only a branch takes new files",
+            hint="name a branch, or make one of the tag",
+        )
+
+
+def _strategy(name: str | None, order: object) -> Strategy:
+    """The strategy of a call.
+
+    Raises:
+        ValidationError: There is none of this name, or it takes no order.
+    """
+    given = None if name is None else name.strip().lower()
+    if given not in {None, "binpack", "sort"}:
+        raise ValidationError(
+            f"There is no strategy {name!r} to rewrite data files by",
+            hint="there are binpack and sort; sort_order may be 'zorder(a, b)'",
+        )
+    if given == "binpack" and order is not None:
+        raise ValidationError(
+            "Rewriting by binpack leaves rows in their order: it takes no sort_order",
+            hint="set strategy to sort, or leave sort_order out",
+        )
+    if isinstance(order, ZOrder):
+        return Strategy.Z_ORDER
+    return Strategy.SORT if order is not None or given == "sort" else Strategy.BIN_PACK

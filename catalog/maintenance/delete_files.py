@@ -1,0 +1,256 @@
+"""Delete files are rewritten: position deletes together, equality deletes as position deletes."""
+
+from __future__ import annotations
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from icecomb.catalog.maintenance.compaction import check_branch
+from icecomb.catalog.maintenance.group_run import GroupRun
+from icecomb.catalog.progress import SILENT, Progress
+from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.maintenance.delete_replacement import DeleteReplacement
+from icecomb.format.maintenance.equality_conversion import (
+    EqualityConverter,
+    EqualityGroup,
+    plan_conversion,
+)
+from icecomb.format.maintenance.file_group import RewriteGroup
+from icecomb.format.maintenance.position_deletes import PositionDeletePlan, PositionDeleteRewriter
+from icecomb.format.maintenance.rewrite_options import GroupOptions
+from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenDeletes
+from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.expressions.filter_argument import RowFilter
+    from icecomb.format.maintenance.group_conflict import RewriteStart
+    from icecomb.format.spec.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDeletes:
+    """A group of delete files that would be rewritten.
+
+    Attributes:
+        partition: Their partition's path; "" where there is none.
+        delete_files: How many there are.
+        data_files: How many data files are read for it.
+        size: How many bytes the delete files have.
+        deletes: How many deletes.
+    """
+
+    partition: str
+    delete_files: int
+    data_files: int
+    size: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenDeleteFiles:
+    """What a rewrite of delete files did.
+
+    Attributes:
+        rewritten_delete_files_count: Delete files that were replaced.
+        added_delete_files_count: Position delete files that took their place.
+        rewritten_bytes_count: How many bytes the replaced ones had.
+        added_bytes_count: How many bytes those have that took their place.
+        failed_delete_files_count: Files of groups that could not be rewritten, or not be committed.
+        plan: Of a dry run, what would be done.
+    """
+
+    rewritten_delete_files_count: int = 0
+    added_delete_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    added_bytes_count: int = 0
+    failed_delete_files_count: int = 0
+    plan: tuple[PlannedDeletes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedDeleteFiles(RewrittenDeleteFiles):
+    """What a conversion of equality deletes did.
+
+    Attributes:
+        rewritten_equality_delete_files_count: Equality delete files that were replaced.
+    """
+
+    rewritten_equality_delete_files_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """Which delete files are to be rewritten, and how.
+
+    Attributes:
+        where: Those of partitions that may hold such rows.
+        branch: Of which branch.
+        options: By Iceberg's names.
+        case_sensitive: Whether names of columns are.
+        snapshot_properties: More keys of snapshots' summaries.
+    """
+
+    where: RowFilter | None = None
+    branch: str = MAIN_BRANCH
+    options: Mapping[str, str] = field(default_factory=dict)
+    case_sensitive: bool = True
+    snapshot_properties: Mapping[str, str] | None = None
+
+
+def rewrite_position_delete_files(
+    table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
+) -> RewrittenDeleteFiles:
+    """See `Maintenance.rewrite_position_delete_files`."""
+    run = _PositionRun(table.refresh(), request, progress)
+    return RewrittenDeleteFiles(**run.results(dry_run=dry_run))
+
+
+def convert_equality_deletes(
+    table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
+) -> ConvertedDeleteFiles:
+    """See `Maintenance.convert_equality_deletes`."""
+    run = _EqualityRun(table.refresh(), request, progress)
+    found = run.results(dry_run=dry_run)
+    converted = found.get("rewritten_delete_files_count", 0)
+    return ConvertedDeleteFiles(**found, rewritten_equality_delete_files_count=converted)
+
+
+G = TypeVar("G", bound=DeleteGroup)
+
+
+class _DeleteRun(GroupRun[G, RewrittenDeletes]):
+    """One rewrite of a table's delete files."""
+
+    def __init__(
+        self, table: Table, request: DeleteRequest, options: GroupOptions, progress: Progress
+    ) -> None:
+        super().__init__(table, request.branch, options, progress)
+        self._request = request
+        self._operation_id = str(uuid.uuid4())
+        # what is wrong is said before any work
+        check_branch(table.metadata, request.branch, self._name)
+        self._scan().bound_filter()
+
+    @abstractmethod
+    def plan(self, head: Snapshot, chosen: Collection[str]) -> list[G]:
+        """The groups of a snapshot, in the table's state of now.
+
+        Args:
+            head: The snapshot.
+            chosen: Only these delete files.
+        """
+
+    def results(self, *, dry_run: bool) -> dict[str, Any]:
+        """Do it, or only plan it: the fields of the result."""
+        head, chosen = self._chosen()
+        groups = self.plan(head, chosen) if head is not None and chosen else []
+        if dry_run:
+            return {"plan": tuple(map(self._planned, groups))}
+        if groups:
+            self.rewrite(groups)
+        added = [file for one in self.rewritten for file in one.files]
+        return {
+            "rewritten_delete_files_count": sum(len(one.group.tasks) for one in self.rewritten),
+            "added_delete_files_count": len(added),
+            "rewritten_bytes_count": sum(one.group.size for one in self.rewritten),
+            "added_bytes_count": sum(file.file_size_in_bytes for file in added),
+            "failed_delete_files_count": self.failed_files,
+        }
+
+    def plan_again(self, groups: Sequence[G]) -> list[G]:
+        """See `GroupRun.plan_again`."""
+        head = self._scan().snapshot()
+        again = {delete.file_path for group in groups for delete in group.tasks}
+        return [] if head is None else self.plan(head, again)
+
+    def replacement(
+        self, start: RewriteStart, done: Sequence[RewrittenDeletes]
+    ) -> DeleteReplacement:
+        """See `GroupRun.replacement`."""
+        return DeleteReplacement(self._table.io, start, done, self._request.snapshot_properties)
+
+    def _chosen(self) -> tuple[Snapshot | None, set[str]]:
+        """The head of the branch, and the delete files of partitions that may hold such rows."""
+        scan = self._scan()
+        head = scan.snapshot()
+        if head is None:
+            return None, set()
+        planner = ScanPlanner(scan.metadata, scan.io, scan.schema(), scan.bound_filter())
+        _, index = planner.live(head)
+        return head, {file.file_path for file in index.files}
+
+    def _scan(self) -> TableScan:
+        request, table = self._request, self._table
+        where = AlwaysTrue() if request.where is None else request.where
+        scan = TableScan(table.metadata, table.io, where, case_sensitive=request.case_sensitive)
+        return scan.use_ref(request.branch)
+
+    def _planned(self, group: G) -> PlannedDeletes:
+        """A group for people."""
+        metadata = self._table.metadata
+        spec = metadata.spec_by_id(group.tasks[0].file.spec_id)
+        return PlannedDeletes(
+            spec.partition_to_path(group.partition, metadata.schema()) if group.partition else "",
+            len(group.tasks),
+            len(group.data) if isinstance(group, EqualityGroup) else 0,
+            group.size,
+            group.record_count,
+        )
+
+
+class _PositionRun(_DeleteRun[DeleteGroup]):
+    """One rewrite of position delete files."""
+
+    def __init__(self, table: Table, request: DeleteRequest, progress: Progress) -> None:
+        properties = table.metadata.properties
+        options = GroupOptions.of_position_deletes(request.options, properties)
+        super().__init__(table, request, options, progress)
+        self._plan: PositionDeletePlan | None = None
+
+    def plan(self, head: Snapshot, chosen: Collection[str]) -> list[DeleteGroup]:
+        """See `_DeleteRun.plan`."""
+        table, options = self._table, self._grouping
+        if self._plan is not None:  # once more, whatever is left of a group
+            properties = table.metadata.properties
+            again = {**self._request.options, "rewrite-all": "true"}
+            options = GroupOptions.of_position_deletes(again, properties)
+        self._plan = PositionDeletePlan(table.io, table.metadata, head, chosen, options)
+        return self._plan.groups
+
+    def rewriter(
+        self,
+        groups: Sequence[DeleteGroup],  # noqa: ARG002 - ages were looked up with the plan
+    ) -> Callable[[int, RewriteGroup[Any], int], RewrittenDeletes]:
+        """See `GroupRun.rewriter`."""
+        assert self._plan is not None  # noqa: S101 - there are groups
+        table = self._table
+        made = PositionDeleteRewriter(table.io, table.metadata, self._operation_id, self._plan.ages)
+        return made.rewrite
+
+
+class _EqualityRun(_DeleteRun[EqualityGroup]):
+    """One conversion of equality delete files."""
+
+    def __init__(self, table: Table, request: DeleteRequest, progress: Progress) -> None:
+        properties = table.metadata.properties
+        options = GroupOptions.of_equality_deletes(request.options, properties)
+        super().__init__(table, request, options, progress)
+
+    def plan(self, head: Snapshot, chosen: Collection[str]) -> list[EqualityGroup]:
+        """See `_DeleteRun.plan`."""
+        table = self._table
+        return plan_conversion(table.io, table.metadata, head, chosen, self._grouping)
+
+    def rewriter(
+        self,
+        groups: Sequence[EqualityGroup],  # noqa: ARG002 - each has its data files
+    ) -> Callable[[int, EqualityGroup, int], RewrittenDeletes]:
+        """See `GroupRun.rewriter`."""
+        table = self._table
+        return EqualityConverter(table.io, table.metadata, self._operation_id).rewrite

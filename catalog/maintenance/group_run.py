@@ -1,0 +1,262 @@
+"""Groups of files rewritten side by side and committed, together or in parts.
+
+What others do meanwhile the commits look at. Only the groups in conflict are rewritten once more.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from icecomb.format.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcecombError,
+    OperationCancelledError,
+)
+from icecomb.format.maintenance.file_group import RewriteGroup
+from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart
+
+if TYPE_CHECKING:
+    from icecomb.catalog.commit import Producer
+    from icecomb.catalog.progress import Progress
+    from icecomb.catalog.table import Table
+    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.storage.file_io import FileIO
+
+_ROUNDS: Final = 3
+"""How often a group is rewritten whose files others change each time."""
+_SIDE_BY_SIDE: Final = 2
+"""Groups at once, at most: each takes some 400 MiB."""
+
+
+class Rewritten(Protocol):
+    """A group whose new files are written, and in no table yet."""
+
+    @property
+    def group(self) -> RewriteGroup[Any]:
+        """What was read."""
+
+    def release(self) -> None:
+        """Let go what only a commit needs."""
+
+    def discard(self, io: FileIO) -> None:
+        """Delete the new files."""
+
+
+G = TypeVar("G", bound=RewriteGroup[Any])
+R = TypeVar("R", bound=Rewritten)
+
+
+class GroupRun(ABC, Generic[G, R]):
+    """One rewrite of some of a table's files.
+
+    Args:
+        table: The table; it is moved to the states that are committed.
+        branch: The branch.
+        options: How groups are committed.
+        progress: Told of files that are done.
+
+    Attributes:
+        rewritten: What was committed.
+        failed_files: How many files could not be rewritten, or not be committed.
+    """
+
+    def __init__(
+        self, table: Table, branch: str, options: GroupOptions, progress: Progress
+    ) -> None:
+        self._table = table
+        self._branch = branch
+        self._grouping = options
+        self._progress = progress
+        self._name = ".".join(table.name())
+        self._numbers = 0
+        self.rewritten: list[R] = []
+        self.failed_files = 0
+
+    @abstractmethod
+    def plan_again(self, groups: Sequence[G]) -> list[G]:
+        """What is left of groups that others changed, in the table's state of now."""
+
+    @abstractmethod
+    def rewriter(self, groups: Sequence[G]) -> Callable[[int, G, int], R]:
+        """What rewrites one of some groups of the table's state of now.
+
+        It takes the group's number, the group, and how many of its files are read at once.
+        """
+
+    @abstractmethod
+    def replacement(self, start: RewriteStart, done: Sequence[R]) -> Producer:
+        """The commit of groups."""
+
+    def rewrite(self, groups: Sequence[G]) -> None:
+        """Rewrite and commit groups.
+
+        Raises:
+            CommitFailedError: Others changed the files each time.
+            IcecombError: A group could not be rewritten, unless groups are committed in parts.
+        """
+        commits = self._grouping.max_commits
+        if commits is None:
+            self._all_at_once(groups)
+        else:
+            self._in_parts(groups, commits)
+
+    def _all_at_once(self, groups: Sequence[G]) -> None:
+        """All groups in one commit; those that have to be rewritten again follow in another."""
+        for _ in range(_ROUNDS):
+            start = self._start()
+            done: list[R] = []
+            try:
+                with closing(self._written(groups)) as outcomes:
+                    done.extend(outcome.result() for _, outcome in outcomes)
+            except BaseException:
+                for one in done:
+                    one.discard(self._table.io)
+                raise
+            again = self._commit(start, done)
+            groups = self._planned_again(again)
+            if not groups:
+                return
+        self._give_up(groups)
+
+    def _in_parts(self, groups: Sequence[G], commits: int) -> None:
+        """Groups in some commits, as they are done; what fails is counted, and the rest goes on."""
+        failures = 0
+        for _ in range(_ROUNDS):
+            start = self._start()
+            size = -(-len(groups) // commits)
+            again: list[G] = []
+            with closing(self._parts(groups, size)) as parts:
+                for part in parts:
+                    outcome = self._attempt(start, part)
+                    if not isinstance(outcome, IcecombError):
+                        again += outcome
+                        continue
+                    failures += 1
+                    if failures > self._grouping.max_failed_commits:
+                        raise outcome
+            groups = self._planned_again(again)
+            if not groups:
+                return
+        self._give_up(groups)
+
+    def _parts(self, groups: Sequence[G], size: int) -> Generator[list[R], None, None]:
+        """Rewritten groups, so many at a time; those that fail are counted and left out."""
+        waiting: list[R] = []
+        try:
+            with closing(self._written(groups)) as outcomes:
+                for group, outcome in outcomes:
+                    try:
+                        waiting.append(outcome.result())
+                    except OperationCancelledError:
+                        raise
+                    except (IcecombError, OSError) as error:
+                        self._fail([group], f"not rewritten: {error}")
+                    if len(waiting) >= size:
+                        part, waiting = waiting, []
+                        yield part
+            if waiting:
+                part, waiting = waiting, []
+                yield part
+        finally:
+            for one in waiting:
+                one.discard(self._table.io)
+
+    def _attempt(self, start: RewriteStart, part: list[R]) -> list[G] | IcecombError:
+        """What `_commit` gives, or why nothing was committed."""
+        try:
+            return self._commit(start, part)
+        except (CommitStateUnknownError, OperationCancelledError):
+            raise
+        except IcecombError as error:
+            self._fail([one.group for one in part], f"not committed: {error.message}")
+            return error
+
+    def _fail(self, groups: Sequence[RewriteGroup[Any]], why: str) -> None:
+        self.failed_files += sum(len(group.tasks) for group in groups)
+        self._progress.say(f"{self._name}: {len(groups)} groups were {why}")
+
+    def _commit(self, start: RewriteStart, done: list[R]) -> list[G]:
+        """Commit groups; gives those back that have to be rewritten again.
+
+        Whatever is not committed is discarded.
+        """
+        again: list[G] = []
+        left = done
+        while left:
+            try:
+                self._table.commit(self.replacement(start, left))
+            except GroupConflictError as error:
+                conflicting = [one for at, one in enumerate(left) if at in error.groups]
+                left = [one for at, one in enumerate(left) if at not in error.groups]
+                for one in conflicting:
+                    one.discard(self._table.io)
+                    again.append(one.group)  # type: ignore[arg-type]  # it was made of a G
+                self._progress.say(f"{self._name}: {error.message}")
+                continue
+            except CommitStateUnknownError:
+                raise
+            except IcecombError:
+                for one in left:
+                    one.discard(self._table.io)
+                raise
+            for one in left:
+                one.release()
+            self.rewritten += left
+            break
+        return again
+
+    def _planned_again(self, groups: Sequence[G]) -> list[G]:
+        if not groups:
+            return []
+        self._table.refresh()
+        return self.plan_again(groups)
+
+    def _give_up(self, groups: Sequence[G]) -> None:
+        if self._grouping.max_commits is None and not self.rewritten:
+            raise CommitFailedError(
+                f"{self._name}: others changed the files each time that they were rewritten",
+                hint="try again later, or in smaller groups: max-file-group-size-bytes",
+                table=self._name,
+            )
+        self.failed_files += sum(len(group.tasks) for group in groups)
+
+    def _start(self) -> RewriteStart:
+        return RewriteStart.of(self._table.metadata, self._branch)
+
+    def _written(self, groups: Sequence[G]) -> Generator[tuple[G, Future[R]], None, None]:
+        """The groups with what became of them, as they are done; the files are the caller's."""
+        rewrite = self.rewriter(groups)
+        cores = os.cpu_count() or 1
+        jobs = max(min(self._grouping.concurrent, cores, _SIDE_BY_SIDE, len(groups)), 1)
+        workers = max(min(8, cores) // jobs, 1)
+        files = sum(len(group.tasks) for group in groups)
+        waiting = list(reversed(groups))
+        running: dict[Future[R], G] = {}
+        with (
+            self._progress.task(f"rewriting {self._name}", files, "files") as advance,
+            ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
+        ):
+            try:
+                while waiting or running:
+                    while waiting and len(running) < jobs:
+                        group = waiting.pop()
+                        self._numbers += 1
+                        context = copy_context()
+                        future = pool.submit(context.run, rewrite, self._numbers, group, workers)
+                        running[future] = group
+                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        group = running.pop(future)
+                        advance(len(group.tasks))
+                        yield group, future
+            finally:
+                for future in running:
+                    with suppress(BaseException):
+                        future.result().discard(self._table.io)

@@ -1,0 +1,168 @@
+"""Other tables whose files lie in a table's folder: found by their metadata and in the catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from icecomb.catalog.progress import SILENT, each
+from icecomb.catalog.version_name import version_of
+from icecomb.format.errors import CorruptFileError, FileMissingError, ValidationError
+from icecomb.format.operation.location_keys import Spelling
+from icecomb.format.spec.metadata_file import read_metadata, read_metadata_json
+
+if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.folder_listing import FolderListing
+    from icecomb.catalog.table import Table
+    from icecomb.format.operation.reachable_files import ReachableFiles
+    from icecomb.format.storage.file_io import FileIO
+
+_METADATA: Final = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Other tables in a folder.
+
+    Attributes:
+        folders: Below these everything is theirs; with what is known of the table.
+        metadata_files: Metadata files of other tables in folders of this one.
+    """
+
+    folders: dict[str, str]
+    metadata_files: tuple[str, ...]
+
+
+def find_neighbours(
+    table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
+) -> Neighbours:
+    """Find the other tables in a folder; what their metadata reaches is made reachable, too.
+
+    Args:
+        table: The table that is looked after.
+        root: The folder.
+        listing: What lies in it.
+        reachable: What the table reaches.
+        spelling: How locations are read.
+
+    Raises:
+        ValidationError: A table of another format has the table's own folder.
+        FileMissingError, CorruptFileError: The metadata of a table that the catalog has in this
+            folder cannot be read: it is unknown which files are its own.
+    """
+    own = _plain(spelling, [table.location().rstrip("/")])
+    folders = dict(listing.others)
+    for folder, what in listing.others.items():
+        _check_not_own(table, own, spelling, folder, what)
+    for entry in table.catalog.entries_below(root):
+        if entry.identifier == table.name():
+            continue
+        name = ".".join(entry.identifier)
+        if entry.metadata_location is None:
+            _check_not_own(table, own, spelling, entry.location, f"table {name}")
+        else:
+            metadata = read_metadata(table.io, entry.metadata_location)
+            reachable.add_table(metadata, entry.metadata_location)
+        if _plain(spelling, [entry.location.rstrip("/")]) != own:
+            folders[entry.location.rstrip("/")] = f"table {name}"
+    foreign = _foreign_metadata(table, listing.metadata_files, reachable, spelling)
+    shared = []
+    for location, uuid in foreign.items():
+        folder = location.rpartition("/")[0]
+        above, _, last = folder.rpartition("/")
+        inner = above if last == _METADATA else folder
+        if _plain(spelling, [inner]) == own:
+            shared.append(location)
+        else:
+            folders[inner] = f"a table with the uuid {uuid}"
+    return Neighbours(folders, tuple(shared))
+
+
+def _foreign_metadata(
+    table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
+) -> dict[str, str]:
+    """Metadata files of other tables by their uuid, with what the newest of each reaches."""
+    own = _plain(spelling, [table.location().rstrip("/")])
+    own_uuid = str(table.metadata.table_uuid)
+    is_numbered = version_of(table.metadata_location) is not None
+    found: dict[str, str] = {}
+    newest: dict[str, tuple[int, str]] = {}
+
+    def look(location: str) -> dict[str, Any] | None:
+        return _facts(table.io, location)
+
+    unknown = _to_look_at(table, files, reachable, spelling)
+    for location, facts in zip(
+        unknown, each(SILENT, "look at", "files", unknown, look), strict=True
+    ):
+        if facts is None:
+            continue
+        uuid, place = facts.get("table-uuid"), facts.get("location")
+        if uuid is None and isinstance(place, str):
+            # metadata of format version 1 may have no uuid: its location tells whose it is
+            uuid = own_uuid if _plain(spelling, [place.rstrip("/")]) == own else place
+        if uuid == own_uuid and (is_numbered or version_of(location) is None):
+            continue
+        # numbered files beside those of a catalog are a file-system table that it was made from
+        found[location] = str(uuid)
+        changed = facts.get("last-updated-ms")
+        age = (changed if isinstance(changed, int) else 0, location)
+        newest[str(uuid)] = max(newest.get(str(uuid), age), age)
+    for _, location in newest.values():
+        with suppress(FileMissingError, CorruptFileError):
+            reachable.add_table(read_metadata(table.io, location), location, damaged=True)
+    return found
+
+
+def _to_look_at(
+    table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
+) -> list[str]:
+    """Metadata files that are not reached: all of own folders, of others the youngest."""
+    if not files:
+        return []
+    locations = pa.array(list(files), pa.string())
+    needed, _ = reachable.sort(spelling.keys(locations))
+    folders = {f"{table.location().rstrip('/')}/{_METADATA}"}
+    by_folder: dict[str, list[str]] = {}
+    for file, is_needed in zip(files, needed.tolist(), strict=True):
+        folder = file.rpartition("/")[0]
+        if is_needed:
+            folders.add(folder)
+        else:
+            by_folder.setdefault(folder, []).append(file)
+    own = set(_plain(spelling, sorted(folders)))
+    found: list[str] = []
+    for folder, inside in by_folder.items():
+        is_own = not own.isdisjoint(_plain(spelling, [folder]))
+        found += inside if is_own else [max(inside, key=lambda file: (files[file], file))]
+    return found
+
+
+def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
+    """What a metadata file says; None if it is none, or gone."""
+    try:
+        found = json.loads(read_metadata_json(io, location))
+    except (ValueError, FileMissingError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what: str) -> None:
+    if _plain(spelling, [folder.rstrip("/")]) == own:
+        name = ".".join(table.name())
+        raise ValidationError(
+            f"Orphan files of {name} cannot be told: its folder is that of {what}, too: {folder}",
+            hint="its files are not known here: give one of the two tables a folder of its own",
+            table=name,
+            path=folder,
+        )
+
+
+def _plain(spelling: Spelling, locations: list[str]) -> list[int]:
+    found: list[int] = spelling.keys(pa.array(locations, pa.string())).whole.tolist()
+    return found

@@ -1,0 +1,341 @@
+"""Files in a table's folder that no metadata refers to are found, and deleted or set aside.
+
+What is in doubt stays. Metadata is read before the folder is listed, and looked at again before
+each batch of files goes. Files that belong together by the uuid in their names are as old as the
+youngest of them: a job that has run for days still writes some.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.catalog.maintenance.deletion import delete_files
+from icecomb.catalog.maintenance.folder_listing import FolderListing, file_batch, is_hidden
+from icecomb.catalog.maintenance.neighbours import find_neighbours
+from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine
+from icecomb.catalog.progress import SILENT, each
+from icecomb.catalog.version_name import version_of
+from icecomb.format.argument import MAX_LONG, any_text, checked_int
+from icecomb.format.errors import (
+    FileMissingError,
+    ValidationError,
+)
+from icecomb.format.operation.location_keys import Spelling
+from icecomb.format.operation.reachable_files import ReachableFiles
+from icecomb.format.spec.table_property import GC_ENABLED
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.operation.location_keys import Rows
+    from icecomb.format.storage.file_io import FileIO
+
+DAY_MS: Final = 86_400_000
+DEFAULT_AGE_MS: Final = 3 * DAY_MS
+MODES: Final = ("ERROR", "IGNORE", "DELETE")
+_BATCH: Final = 1000
+_UUID: Final = r"(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$"
+_NEVER: Final = (
+    rf"/(?:_icecomb_migration|{FOLDER}|_icecomb_waiting)/"
+    r"|/icecomb-gc-[^/]*\.parquet$|/version-hint\.text$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanFiles:
+    """Files that nothing refers to.
+
+    Attributes:
+        orphan_file_location: Where they are, or were.
+        deleted_files_count: How many were deleted, or set aside.
+        failed_files: Those that are still there, as they could not be.
+        other_tables: Folders and metadata files of other tables that were passed over, each with
+            what is known of the table.
+        quarantine: The folder that they were moved to, if so.
+    """
+
+    orphan_file_location: tuple[str, ...]
+    deleted_files_count: int = 0
+    failed_files: tuple[str, ...] = ()
+    other_tables: Mapping[str, str] | None = None
+    quarantine: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanSearch:
+    """What is looked for, and what is done with it; see `Maintenance.remove_orphan_files`."""
+
+    older_than_ms: int
+    location: str | None = None
+    dry_run: bool = True
+    max_concurrent_deletes: int | None = None
+    files: Iterable[tuple[str, int | None]] | None = None
+    equal_schemes: Mapping[str, str] | None = None
+    equal_authorities: Mapping[str, str] | None = None
+    prefix_mismatch_mode: str = "ERROR"
+    quarantine: bool = False
+
+
+def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
+    """The time that orphans are older than, milliseconds since the epoch; three days ago.
+
+    Raises:
+        ValidationError: It is less than a day ago, and that is not allowed for.
+    """
+    now_ms = int(time.time() * 1000)
+    if older_than is None:
+        return now_ms - DEFAULT_AGE_MS
+    limit = milliseconds(older_than)
+    if limit > now_ms - DAY_MS and not any_age:
+        raise ValidationError(
+            "Cannot remove orphan files that are younger than 24 hours: a writer that is under way "
+            "may be about to commit them",
+            hint="choose an earlier time; any_age=True (--any-age) allows it where nobody writes",
+        )
+    return limit
+
+
+def milliseconds(when: datetime | int) -> int:
+    """A time (one without zone is UTC), or milliseconds since the epoch.
+
+    Raises:
+        ValidationError: It is neither.
+    """
+    if isinstance(when, datetime):
+        aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+        return int(aware.timestamp() * 1000)
+    return checked_int("time in milliseconds, or a datetime,", when, 0, MAX_LONG)
+
+
+def named_files(
+    files: Iterable[str | tuple[str, datetime | int | None]],
+) -> Iterator[tuple[str, int | None]]:
+    """Paths and times of files, from whoever lists them.
+
+    Raises:
+        ValidationError: Something is no path, or no time.
+    """
+    for each_file in files:
+        location, time_of = (each_file, None) if isinstance(each_file, str) else each_file
+        yield (
+            any_text("path of a file", location),
+            None if time_of is None else milliseconds(time_of),
+        )
+
+
+def remove_orphan_files(table: Table, search: OrphanSearch) -> OrphanFiles:
+    """See `Maintenance.remove_orphan_files`."""
+    table.refresh()
+    _check(table, search)
+    root = (search.location or table.location()).rstrip("/")
+    found = _Orphans(table, root, search)
+    locations = found.find()
+    if search.dry_run or not locations:
+        return OrphanFiles(tuple(locations), other_tables=found.other_tables)
+    quarantine = None
+    if search.quarantine:
+        quarantine = Quarantine(table.io, table.location(), root, time.time())
+    gone: list[str] = []
+    failed: list[str] = []
+    for start in range(0, len(locations), _BATCH):
+        batch = found.still_orphans(locations[start : start + _BATCH])
+        if quarantine is None:
+            left = delete_files(table.io, batch, search.max_concurrent_deletes)
+        else:
+            left = quarantine.take(batch, search.max_concurrent_deletes)
+        failed += left
+        gone += batch
+    return OrphanFiles(
+        tuple(gone),
+        len(gone) - len(failed),
+        tuple(failed),
+        found.other_tables,
+        None if quarantine is None else quarantine.folder,
+    )
+
+
+class _Orphans:
+    """The orphans of one table below one folder."""
+
+    def __init__(self, table: Table, root: str, search: OrphanSearch) -> None:
+        self._table = table
+        self._root = root
+        self._search = search
+        self._spelling = Spelling(
+            table.io.properties, search.equal_schemes, search.equal_authorities
+        )
+        self._reachable = ReachableFiles(table.io, self._spelling)
+        self._seen: set[str] = set()
+        self._others: list[str] = []
+        self.other_tables: dict[str, str] = {}
+
+    def find(self) -> list[str]:
+        """Look for them."""
+        self._read_metadata()
+        listing = FolderListing(is_hidden(self._table.specs().values()))
+        if self._search.files is None:
+            listing.walk(self._table.io, self._root)
+        else:
+            listing.name(self._search.files)
+        self._check_newest(listing)
+        neighbours = find_neighbours(
+            self._table, self._root, listing, self._reachable, self._spelling
+        )
+        self.other_tables |= neighbours.folders
+        self._others = self._spelling.paths(pa.array(list(neighbours.folders), pa.string()))
+        self.other_tables |= dict.fromkeys(
+            neighbours.metadata_files, "the metadata of another table"
+        )
+        self._reachable.add(list(neighbours.metadata_files))
+        unreached = [self._unreached(batch) for batch in listing.batches()]
+        if self._search.files is not None:
+            unreached = [self._looked_at(batch) for batch in unreached]
+        return self._old(unreached)
+
+    def still_orphans(self, batch: list[str]) -> list[str]:
+        """Those of some orphans that the table, as it is now, does not reach either.
+
+        Raises:
+            IcecombError: The metadata of now cannot be read; nothing more is deleted.
+        """
+        self._table.refresh()
+        _check(self._table, self._search)
+        self._read_metadata()
+        rows = file_batch(batch, [0] * len(batch))
+        left: list[str] = self._unreached(rows).column("location").to_pylist()
+        return left
+
+    def _read_metadata(self) -> None:
+        location = self._table.metadata_location
+        if location not in self._seen:
+            self._reachable.add_table(self._table.metadata, location)
+            self._seen.add(location)
+
+    def _check_newest(self, listing: FolderListing) -> None:
+        """Refuse to begin where the folder has a newer version than the one that was read."""
+        at = version_of(self._table.metadata_location)
+        folder = self._table.metadata_location.rpartition("/")[0]
+        if at is None:
+            return
+        found = [
+            (version, file)
+            for file in listing.metadata_files
+            if file.rpartition("/")[0] == folder and (version := version_of(file)) is not None
+        ]
+        newest = max(found, default=(at, ""))
+        if newest[0] <= at:
+            return
+        self._table.refresh()
+        self._read_metadata()
+        now = version_of(self._table.metadata_location)
+        if now is None or now < newest[0]:
+            raise ValidationError(
+                f"Table {'.'.join(self._table.name())} was read at version {at}, but its folder "
+                f"has {newest[1]}: it is unknown which files that one needs",
+                hint="a version between them is missing: look at the metadata folder; nothing was "
+                "deleted",
+                path=newest[1],
+            )
+
+    def _unreached(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The files of a listing that nothing refers to, whatever their age."""
+        locations = batch.column("location")
+        keys = self._spelling.keys(locations)
+        needed, doubtful = self._reachable.sort(keys)
+        mode = self._search.prefix_mismatch_mode
+        if mode == "ERROR" and doubtful.any():
+            names, rows = keys.prefixes
+            found = sorted({names[row] for row in rows[doubtful].tolist()})
+            example = locations.filter(pa.array(doubtful))[0].as_py()
+            raise ValidationError(
+                "It is unknown whether some files are orphans: metadata names files of the same "
+                f"path under another scheme or authority than {', '.join(found)}, as {example}",
+                hint="say which are the same by equal_schemes and equal_authorities; "
+                "prefix_mismatch_mode IGNORE leaves such files, DELETE takes them for orphans",
+                path=example,
+            )
+        kept = needed | doubtful if mode == "IGNORE" else needed
+        kept = kept | self._protected(locations)
+        return batch.filter(pa.array(~kept))
+
+    def _protected(self, locations: pa.Array) -> Rows:
+        """Files that are never orphans, and those in folders of other tables."""
+        found: Rows = pc.match_substring_regex(locations, _NEVER).to_numpy(zero_copy_only=False)
+        if not self._others:
+            return found
+        paths = pa.array(self._spelling.paths(locations), pa.string())
+        for folder in self._others:
+            inside = pc.starts_with(paths, pattern=f"{folder}/")
+            found = found | inside.to_numpy(zero_copy_only=False)
+        return found
+
+    def _old(self, batches: list[pa.RecordBatch]) -> list[str]:
+        """Those that are old enough, also by the files that were written together with them."""
+        limit = self._search.older_than_ms
+        young: list[pa.Array] = []
+        old: list[tuple[pa.Array, pa.Array]] = []
+        for batch in batches:
+            times = batch.column("mtime_ms")
+            names = batch.column("location")
+            uuids = pc.struct_field(pc.extract_regex(names, _UUID), "uuid")
+            is_old = pc.less(times, limit)
+            young.append(pc.unique(uuids.filter(pc.invert(is_old)).drop_null()))
+            old.append((names.filter(is_old), uuids.filter(is_old)))
+        under_way = pa.concat_arrays(young) if young else pa.array([], pa.string())
+        found: list[str] = []
+        for names, uuids in old:
+            busy = pc.and_(pc.is_valid(uuids), pc.is_in(uuids, value_set=under_way))
+            found += names.filter(pc.invert(busy)).to_pylist()
+        return found
+
+    def _looked_at(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Files that were named: only those in the folder, as in Iceberg, all with a time."""
+        (root,) = self._spelling.paths(pa.array([self._root]))
+        paths = self._spelling.paths(batch.column("location"))
+        inside = pa.array([path.startswith(f"{root}/") for path in paths], pa.bool_())
+        batch = batch.filter(inside)
+        known = pc.is_valid(batch.column("mtime_ms"))
+        missing = batch.filter(pc.invert(known)).column("location").to_pylist()
+        found = [(at, when) for at, when in _times(self._table.io, missing) if when is not None]
+        asked = file_batch([at for at, _ in found], [when for _, when in found])
+        table = pa.Table.from_batches([batch.filter(known), asked])
+        return table.combine_chunks().to_batches()[0] if table.num_rows else asked
+
+
+def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]:
+    """When files were changed last; None for those that are not there."""
+
+    def look(location: str) -> tuple[str, int | None]:
+        try:
+            found = (s.mtime_ms for s in io.list(location) if s.location == location)
+            return location, next(found, None)
+        except FileMissingError:
+            return location, None
+
+    yield from each(SILENT, "look at", "files", locations, look)
+
+
+def _check(table: Table, search: OrphanSearch) -> None:
+    """Refuse what must not be cleaned up, or cannot be understood."""
+    name = ".".join(table.name())
+    table._pointer.check_writable(table.metadata)  # noqa: SLF001 - nor may its files be deleted
+    if not GC_ENABLED.of(table.properties):
+        raise ValidationError(
+            f"Cannot remove orphan files of {name}: files of this table may belong to others, too "
+            f"({GC_ENABLED.key} is false)",
+            hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
+            table=name,
+        )
+    if search.prefix_mismatch_mode not in MODES:
+        raise ValidationError(
+            f"There is no prefix_mismatch_mode {search.prefix_mismatch_mode!r}",
+            hint=f"it is one of {', '.join(MODES)}",
+        )
+    if search.max_concurrent_deletes is not None:
+        checked_int("max_concurrent_deletes", search.max_concurrent_deletes, 1)

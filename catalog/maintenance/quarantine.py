@@ -1,0 +1,153 @@
+"""Files set aside instead of deleted: they can be put back until the quarantine is emptied."""
+
+from __future__ import annotations
+
+import datetime as dt
+import posixpath
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.maintenance.deletion import delete_files
+from icecomb.catalog.progress import SILENT, THREADS, each
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    IcecombError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_io import FileIO
+
+FOLDER: Final = "_icecomb_quarantine"
+_NAME: Final = "%Y-%m-%dT%H%M%SZ"
+_RUN: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+_COPY_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EmptiedQuarantine:
+    """What became of a quarantine.
+
+    Attributes:
+        deleted_files_count: Files that were deleted; of a dry run, that would be.
+        deleted_bytes_count: Their bytes.
+        kept_files_count: Files that are not old enough.
+        failed_files: Files that could not be deleted.
+    """
+
+    deleted_files_count: int
+    deleted_bytes_count: int
+    kept_files_count: int
+    failed_files: tuple[str, ...] = ()
+
+
+class Quarantine:
+    """Where files of one run are put: `<table>/_icecomb_quarantine/<date>/<their path>`.
+
+    Args:
+        io: Where the files are.
+        table: The table's folder.
+        root: The folder below which the files are; the rest of their paths is kept.
+        now: The time of the run, seconds since the epoch.
+    """
+
+    def __init__(self, io: FileIO, table: str, root: str, now: float) -> None:
+        self._io = io
+        self._root = root.rstrip("/")
+        date = dt.datetime.fromtimestamp(now, dt.timezone.utc).strftime(_NAME)
+        self.folder = f"{table.rstrip('/')}/{FOLDER}/{date}"
+
+    def take(self, locations: Sequence[str], threads: int | None = None) -> list[str]:
+        """Move files in; those that are gone already are passed over.
+
+        Returns:
+            Those that could not be moved; they are where they were.
+        """
+
+        def move(location: str) -> str | None:
+            try:
+                self._move(location, self.place_of(location))
+            except FileMissingError:
+                return None
+            except (IcecombError, OSError):
+                return location
+            return None
+
+        moved = each(SILENT, "move", "files", locations, move, threads or THREADS)
+        return [location for location in moved if location is not None]
+
+    def place_of(self, location: str) -> str:
+        """Where a file is put."""
+        if location.startswith(f"{self._root}/"):
+            inner = location[len(self._root) + 1 :]
+        else:
+            inner = f"elsewhere/{re.sub(r'[^A-Za-z0-9._=/-]', '_', location).lstrip('/')}"
+        return posixpath.join(self.folder, inner)
+
+    def _move(self, location: str, target: str) -> None:
+        try:
+            self._io.rename(location, target)
+        except FileExistsAlreadyError:
+            raise
+        except (UnsupportedError, FileIOError):
+            # another storage, or one without renames: the copy is whole before the file goes
+            self._copy(location, target)
+            self._io.delete(location)
+
+    def _copy(self, location: str, target: str) -> None:
+        size = self._io.size(location)
+        with self._io.open_input(location) as source, self._io.create_stream(target) as out:
+            shutil.copyfileobj(source, out, _COPY_BYTES)
+        if (copied := self._io.size(target)) != size:
+            with suppress(IcecombError):
+                self._io.delete(target)
+            raise FileIOError(
+                f"{location} was copied to {target} with {copied} of its {size} bytes",
+                hint="the file is where it was; look at the space that is left",
+                path=location,
+            )
+
+
+def empty_quarantine(
+    io: FileIO, table: str, older_than_ms: int, *, dry_run: bool
+) -> EmptiedQuarantine:
+    """Delete what runs before a time put into a table's quarantine.
+
+    Args:
+        io: Where it is.
+        table: The table's folder.
+        older_than_ms: Milliseconds since the epoch; the date of a run's folder counts.
+        dry_run: Only count.
+    """
+    root = f"{table.rstrip('/')}/{FOLDER}"
+    due: dict[str, int] = {}
+    kept = 0
+    for run in io.entries(root).folders:
+        if not _RUN.fullmatch(run):
+            continue  # not ours
+        date = dt.datetime.strptime(run, _NAME).replace(tzinfo=dt.timezone.utc)
+        files = list(io.list(f"{root}/{run}"))
+        if date.timestamp() * 1000 >= older_than_ms:
+            kept += len(files)
+            continue
+        due.update((file.location, file.size) for file in files)
+    failed: list[str] = []
+    if not dry_run:
+        failed = delete_files(io, list(due))
+        _delete_empty(io, root)
+    for location in failed:
+        del due[location]
+    return EmptiedQuarantine(len(due), sum(due.values()), kept, tuple(failed))
+
+
+def _delete_empty(io: FileIO, folder: str) -> None:
+    for name in io.entries(folder).folders:
+        _delete_empty(io, f"{folder}/{name}")
+    with suppress(FileMissingError):
+        io.delete_folder(folder)

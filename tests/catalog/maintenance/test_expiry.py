@@ -1,0 +1,311 @@
+"""What an expiry deletes: never what the table needs by then, and it says what it did."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icecomb.catalog import Table, load_catalog
+from icecomb.catalog.maintenance.expiry import ExpiredFiles
+from icecomb.format.errors import FileIOError, ValidationError
+from icecomb.format.operation import expire as expiring
+from icecomb.format.operation.expire import ExpireSnapshots
+from icecomb.format.operation.garbage_list import Deleted, collect_left
+
+LATER = 4_102_444_800_000
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Any:
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    return lake
+
+
+@pytest.fixture
+def table(lake: Any) -> Table:
+    """Its first file is needed by snapshots only that expire."""
+    made = lake.create_table("db.t", numbers().schema)
+    made.append(numbers(1))
+    made.overwrite(numbers(2))
+    return made
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+def first_file(table: Table) -> str:
+    scan = table.scan(snapshot_id=table.snapshots()[0].snapshot_id)
+    (path,) = [task.file.file_path for task in scan.plan_files()]
+    return str(path)
+
+
+def lists(table: Table) -> list[Path]:
+    return list(Path(table.location()).rglob("icecomb-gc-*"))
+
+
+def applies(monkeypatch: Any, look: Callable[[], Any] = lambda: None) -> list[int]:
+    """Counts the attempts; after each, before it is committed, something is done."""
+    apply = ExpireSnapshots.apply
+    calls: list[int] = []
+
+    def applied(self: Any, base: Any) -> Any:
+        changes = apply(self, base)
+        calls.append(1)
+        look()
+        return changes
+
+    monkeypatch.setattr(ExpireSnapshots, "apply", applied)
+    return calls
+
+
+def test_the_list_is_there_before_the_commit_and_gone_afterwards(
+    table: Table, monkeypatch: Any
+) -> None:
+    expected = first_file(table)
+    seen: list[Any] = []
+
+    def look() -> None:
+        (path,) = lists(table)
+        seen.extend(pq.read_table(path).to_pylist())
+
+    applies(monkeypatch, look)
+    done = table.maintenance.expire_snapshots(older_than=LATER)
+    assert {"location": expected, "kind": "data_files"} in seen
+    assert len(seen) == sum(
+        (
+            done.deleted_data_files_count,
+            done.deleted_manifest_files_count,
+            done.deleted_manifest_lists_count,
+        )
+    )
+    assert lists(table) == []
+
+
+def raced(table: Table, lake: Any, meanwhile: Callable[[Table], Any]) -> Any:
+    """An expiry whose first attempt is overtaken by another commit."""
+    expire = table.expire_snapshots().older_than(LATER)
+    expire.apply(table.metadata)
+    assert len(lists(table)) == 1
+    meanwhile(lake.load_table("db.t"))
+    expire.commit()
+    assert lists(table) == []
+    return expire.result
+
+
+def test_a_lost_race_reads_nothing_twice_and_spares_what_others_took(
+    table: Table, lake: Any, monkeypatch: Any
+) -> None:
+    taken = first_file(table)
+    searches: list[int] = []
+    search = expiring.unreachable_files
+
+    def counted(*given: Any) -> Any:
+        searches.append(1)
+        return search(*given)
+
+    monkeypatch.setattr(expiring, "unreachable_files", counted)
+    head = table.current_snapshot().snapshot_id
+
+    def meanwhile(other: Table) -> None:
+        with other.manage_snapshots() as manage:
+            manage.create_tag(head, "head")
+        other.add_files([taken])
+
+    result = raced(table, lake, meanwhile)
+    assert len(searches) == 1
+    assert len(result.files.manifest_lists) == 1
+    assert taken not in result.files.files
+    assert ids(table) == [1, 2]
+    assert table.scan(ref="head").to_arrow()["id"].to_pylist() == [2]
+
+
+def test_what_others_take_after_the_commit_is_spared(
+    table: Table, lake: Any, monkeypatch: Any
+) -> None:
+    taken = first_file(table)
+    clean = ExpireSnapshots._cleaned
+
+    def cleaned(self: Any, *given: Any) -> Any:
+        lake.load_table("db.t").add_files([taken])
+        return clean(self, *given)
+
+    monkeypatch.setattr(ExpireSnapshots, "_cleaned", cleaned)
+    assert table.maintenance.expire_snapshots(older_than=LATER).deleted_data_files_count == 0
+    assert ids(table) == [1, 2]
+
+
+def test_a_rollback_meanwhile_keeps_its_snapshot(table: Table, lake: Any) -> None:
+    first = table.snapshots()[0].snapshot_id
+
+    def roll_back(other: Table) -> None:
+        with other.manage_snapshots() as manage:
+            manage.rollback_to_snapshot(first)
+
+    assert first not in raced(table, lake, roll_back).snapshot_ids
+    assert ids(table) == [1]
+
+
+def test_a_branch_that_is_made_meanwhile_keeps_its_snapshot(table: Table, lake: Any) -> None:
+    first = table.snapshots()[0].snapshot_id
+
+    def branch(other: Table) -> None:
+        with other.manage_snapshots() as manage:
+            manage.create_branch(first, "side")
+
+    raced(table, lake, branch)
+    assert ids(table) == [2]
+    assert table.scan(ref="side").to_arrow()["id"].to_pylist() == [1]
+
+
+def test_an_expiry_that_is_refused_leaves_no_list(table: Table, lake: Any) -> None:
+    def forbid(other: Table) -> None:
+        with other.update_properties() as update:
+            update.set("gc.enabled", "false")
+
+    with pytest.raises(ValidationError, match=r"gc\.enabled"):
+        raced(table, lake, forbid)
+    assert lists(table) == []
+    assert len(table.refresh().snapshots()) > 1
+
+
+def test_a_file_that_cannot_be_deleted_is_not_counted_and_the_next_run_deletes_it(
+    table: Table, monkeypatch: Any
+) -> None:
+    stuck = first_file(table)
+    unlink = os.unlink
+
+    def failing(path: Any, **given: Any) -> None:
+        if str(path) == stuck:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("icecomb.format.storage.local.os.unlink", failing)
+        expire = table.expire_snapshots().older_than(LATER)
+        expire.commit()
+        assert expire.result.failed == (stuck,)
+        assert stuck not in expire.result.files.files
+        assert stuck in (expire.result.problem or "")
+    (path,) = lists(table)
+    assert table.maintenance.expire_snapshots(older_than=LATER) == ExpiredFiles()
+    assert Path(stuck).exists(), "the list is young: its run may be under way"
+    os.utime(path, (time.time() - 3600,) * 2)
+    again = table.maintenance.expire_snapshots(older_than=LATER)
+    assert again == ExpiredFiles(deleted_data_files_count=1)
+    assert not Path(stuck).exists()
+    assert lists(table) == []
+    assert ids(table) == [2]
+
+
+def test_a_failure_is_an_error_that_names_it(table: Table, monkeypatch: Any) -> None:
+    unlink = os.unlink
+
+    def failing(path: Any, **given: Any) -> None:
+        if "/data/" in str(path):
+            raise PermissionError(13, "Permission denied")
+        unlink(path, **given)
+
+    monkeypatch.setattr("icecomb.format.storage.local.os.unlink", failing)
+    with pytest.raises(FileIOError, match="Not all files could be deleted"):
+        table.maintenance.expire_snapshots(older_than=LATER)
+    monkeypatch.undo()
+    assert ids(table) == [2]
+
+
+def test_a_list_of_files_that_are_needed_deletes_none(table: Table, monkeypatch: Any) -> None:
+    # the run died before its commit
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        applies(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots(older_than=LATER)
+    (path,) = lists(table)
+    os.utime(path, (time.time() - 3600,) * 2)
+    before = [s.snapshot_id for s in table.refresh().snapshots()]
+    assert table.maintenance.expire_snapshots() == ExpiredFiles()
+    assert lists(table) == []
+    assert [s.snapshot_id for s in table.refresh().snapshots()] == before
+    for snapshot in table.snapshots():
+        table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+
+
+def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
+    lake: Any, table: Table, monkeypatch: Any
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        applies(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots(older_than=LATER)
+    (path,) = lists(table)
+    os.utime(path, (time.time() - 3600,) * 2)
+    other = lake.create_table("db.other", numbers().schema)
+    other.append(numbers(1))
+    folder = {"write.metadata.path": str(Path(table.location()) / "metadata")}
+    assert collect_left(other.io, replace(other.metadata, properties=folder)) == Deleted()
+    assert lists(table) == [path]
+    for snapshot in table.refresh().snapshots():
+        table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+
+
+def test_a_damaged_list_is_removed_and_other_files_are_left_alone(table: Table) -> None:
+    folder = Path(table.location()) / "metadata"
+    damaged = folder / "icecomb-gc-00000000-0000-0000-0000-000000000000.parquet"
+    other = folder / "icecomb-gc-notes.parquet"
+    for path in (damaged, other):
+        path.write_bytes(b"PAR1")
+        os.utime(path, (time.time() - 3600,) * 2)
+    table.maintenance.expire_snapshots()
+    assert not damaged.exists()
+    assert other.exists()
+
+
+def test_a_transaction_that_is_given_up_leaves_no_list(table: Table) -> None:
+    transaction = table.transaction()
+    with transaction.expire_snapshots() as expire:
+        expire.older_than(LATER)
+    assert len(lists(table)) == 1
+    transaction.abandon()
+    assert lists(table) == []
+    with table.transaction() as transaction:
+        transaction.append(numbers(3))
+        with transaction.expire_snapshots() as expire:
+            expire.older_than(LATER)
+    assert ids(table) == [2, 3]
+    assert lists(table) == []
+    assert len(table.snapshots()) == 1
+
+
+def test_what_is_gone_is_counted_where_nobody_can_look_for_what_is_left(
+    table: Table, monkeypatch: Any
+) -> None:
+    def failing(*_: Any) -> None:
+        raise FileIOError("the folder cannot be listed", hint="none")
+
+    monkeypatch.setattr("icecomb.format.storage.local.LocalFileSystem.entries", failing)
+    gone = first_file(table)
+    expire = table.expire_snapshots().older_than(LATER)
+    expire.commit()
+    assert expire.result is not None
+    assert expire.result.files.data_files == (gone,)
+    assert "cannot be listed" in (expire.result.problem or "")
+    assert not Path(gone).exists()
+    assert ids(table) == [2]

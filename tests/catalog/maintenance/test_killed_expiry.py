@@ -1,0 +1,180 @@
+"""Expiry and clean-up that are killed before and after every change of the storage.
+
+The table is readable at every moment, nothing that it reaches is gone, and the next run removes
+what the killed one left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import Table, load_catalog
+from icecomb.format.storage import local
+
+CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
+LATER = 4_102_444_800_000
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def open_lake(folder: Path) -> Any:
+    return load_catalog("lake", type="hadoop", warehouse=str(folder))
+
+
+def killed(act: Callable[[], None], fatal: int) -> bool:
+    """Do something in a process that is killed at its ``fatal``-th step; whether it came to that."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _watch(fatal)
+            act()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    return os.WIFSIGNALED(status)
+
+
+def _watch(fatal: int) -> None:
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        if count > fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in CHANGES:
+        change = getattr(os, name)
+
+        def watched(*args: Any, change: Any = change, **given: Any) -> Any:
+            step()
+            found = change(*args, **given)
+            step()
+            return found
+
+        setattr(local.os, name, watched)
+
+
+def readable(table: Table) -> list[list[int]]:
+    """The rows of all snapshots."""
+    return [
+        sorted(table.scan(snapshot_id=s.snapshot_id).to_arrow()["id"].to_pylist())
+        for s in table.snapshots()
+    ]
+
+
+def age_lists(folder: Path) -> None:
+    for path in folder.rglob("icecomb-gc-*.parquet"):
+        os.utime(path, (time.time() - 3600,) * 2)
+
+
+def made(folder: Path) -> Path:
+    """A table most of whose files only old snapshots need."""
+    lake = open_lake(folder)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", numbers().schema)
+    table.append(numbers(1, 2))
+    table.overwrite(numbers(3))
+    with table.update_properties() as update:
+        update.set("write.delete.mode", "merge-on-read")
+    table.append(numbers(4, 5))
+    table.delete("id = 4")
+    table.overwrite(numbers(6))
+    table.append(numbers(7))
+    return folder
+
+
+def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
+    template = made(tmp_path / "template")
+    expected = open_lake(template).load_table("db.t")
+    rows, wanted = readable(expected), len(expected.snapshots())
+    fatal = finished = 0
+    while not finished:
+        shutil.copytree(template, tmp_path / "lake")
+        # the locations in metadata are those of the template
+        template.rename(tmp_path / "aside")
+        (tmp_path / "lake").rename(template)
+        try:
+
+            def expire() -> None:
+                table = open_lake(template).load_table("db.t")
+                table.maintenance.expire_snapshots(older_than=LATER)
+
+            finished = not killed(expire, fatal)
+            table = open_lake(template).load_table("db.t")
+            assert len(table.snapshots()) in {1, wanted}
+            assert readable(table) == rows[-len(table.snapshots()) :]
+            left = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
+            age_lists(template)
+            table.maintenance.expire_snapshots(older_than=LATER)
+            assert readable(table.refresh()) == rows[-1:]
+            assert not list(template.rglob("icecomb-gc-*"))
+            still = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
+            # metadata that never became the table's is all that is left
+            assert set(still.orphan_file_location) <= set(left.orphan_file_location)
+            assert all(
+                "/data/" not in path and ".avro" not in path for path in still.orphan_file_location
+            ), (fatal, still)
+        finally:
+            shutil.rmtree(template)
+            (tmp_path / "aside").rename(template)
+        fatal += 1
+    assert fatal > 30
+
+
+def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
+    template = made(tmp_path / "lake")
+    table = open_lake(template).load_table("db.t")
+    rows = readable(table)
+    folder = Path(table.location())
+    for quarantine in (False, True):
+        fatal, finished = 0, False
+        while not finished:
+            orphans = [folder / "data" / f"left-{n}.parquet" for n in range(3)]
+            for path in orphans:
+                path.write_bytes(b"left")
+
+            def remove(*, quarantine: bool = quarantine) -> None:
+                open_lake(template).load_table("db.t").maintenance.remove_orphan_files(
+                    older_than=LATER, any_age=True, dry_run=False, quarantine=quarantine
+                )
+
+            finished = not killed(remove, fatal)
+            assert readable(open_lake(template).load_table("db.t")) == rows
+            if quarantine:
+                kept = {path.name for path in (folder / "_icecomb_quarantine").rglob("left-*")}
+                assert kept | {p.name for p in orphans if p.exists()} == {p.name for p in orphans}
+            remove()
+            assert not any(path.exists() for path in orphans)
+            shutil.rmtree(folder / "_icecomb_quarantine", ignore_errors=True)
+            fatal += 1
+        assert fatal > 5
+
+
+@pytest.mark.parametrize("times", [2, 4])
+def test_expiries_at_once_do_each_other_no_harm(tmp_path: Path, times: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    lake = open_lake(made(tmp_path / "lake"))
+    tables = [lake.load_table("db.t") for _ in range(times)]
+
+    def expire(table: Table) -> Any:
+        return table.maintenance.expire_snapshots(older_than=LATER)
+
+    with ThreadPoolExecutor(times) as pool:
+        results = list(pool.map(expire, tables))
+    assert max(result.deleted_data_files_count for result in results) == 3
+    table = lake.load_table("db.t")
+    assert readable(table) == [[6, 7]]
+    assert not list(tmp_path.rglob("icecomb-gc-*"))

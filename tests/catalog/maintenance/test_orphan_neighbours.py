@@ -1,0 +1,146 @@
+"""Orphan files of tables of a metastore: what other entries have in the folder stays."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.format.errors import ValidationError
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def folder(table: Any) -> Path:
+    return Path("/" + table.location().removeprefix("file:").lstrip("/"))
+
+
+def left(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"left")
+    return str(path)
+
+
+def age(place: Path) -> None:
+    then = time.time() - 7 * 86_400
+    for path in place.rglob("*"):
+        if path.is_file():
+            os.utime(path, (then, then))
+
+
+@pytest.fixture
+def table(catalog: Any, namespace: str) -> Any:
+    made = catalog.create_table(f"{namespace}.orphans", numbers().schema)
+    made.append(numbers(1))
+    yield made
+    catalog.drop_table(made.name())
+
+
+def hive_table(catalog: Any, namespace: str, name: str, location: str) -> None:
+    storage = StorageDescriptor(columns=(FieldSchema("a", "int"),), location=location)
+    catalog.client.create_table(
+        HiveTable(
+            namespace,
+            name,
+            storage=storage,
+            table_type="EXTERNAL_TABLE",
+            parameters={"EXTERNAL": "TRUE"},
+        )
+    )
+
+
+def test_orphans_go_and_old_metadata_files_of_the_log_stay(table: Any) -> None:
+    for value in range(2, 5):
+        table.append(numbers(value))
+    orphan = left(folder(table) / "data" / "left.parquet")
+    age(folder(table))
+    done = table.maintenance.remove_orphan_files(dry_run=False)
+    assert [
+        path.removeprefix("file:").replace("//", "/") for path in done.orphan_file_location
+    ] == [orphan]
+    assert not Path(orphan).exists()
+    assert table.refresh().scan().to_arrow().num_rows == 4
+    assert all(Path(folder(table) / "metadata").glob("*.metadata.json"))
+    assert len(list((folder(table) / "metadata").glob("*.metadata.json"))) == 5
+
+
+@pytest.mark.parametrize("spelled", ["file:{}", "file://{}", "{}"])
+def test_the_rows_of_a_hive_table_further_down_stay(
+    table: Any, catalog: Any, namespace: str, spelled: str
+) -> None:
+    theirs = left(folder(table) / "below" / "000000_0")
+    hive_table(catalog, namespace, "below", spelled.format(folder(table) / "below"))
+    try:
+        age(folder(table))
+        done = table.maintenance.remove_orphan_files(dry_run=False)
+        assert done.orphan_file_location == ()
+        assert list(done.other_tables.values()) == [f"table {namespace}.below"]
+        assert Path(theirs).exists()
+    finally:
+        catalog.client.drop_table(namespace, "below")
+
+
+def test_a_hive_table_with_the_same_folder_is_refused(
+    table: Any, catalog: Any, namespace: str
+) -> None:
+    theirs = left(folder(table) / "000000_0")
+    hive_table(catalog, namespace, "same", f"file:{folder(table)}/")
+    try:
+        age(folder(table))
+        with pytest.raises(ValidationError, match=rf"folder is that of table {namespace}\.same"):
+            table.maintenance.remove_orphan_files(dry_run=False)
+        assert Path(theirs).exists()
+    finally:
+        catalog.client.drop_table(namespace, "same")
+
+
+def test_the_files_of_an_iceberg_table_with_the_same_folder_stay(
+    table: Any, catalog: Any, namespace: str
+) -> None:
+    other = catalog.create_table(
+        f"{namespace}.twin", numbers().schema, location=table.location(), properties={}
+    )
+    try:
+        other.append(numbers(8))
+        orphan = left(folder(table) / "data" / "left.parquet")
+        age(folder(table))
+        for one in (table, other):
+            done = one.maintenance.remove_orphan_files(dry_run=False)
+            assert len(done.orphan_file_location) == (one is table)
+        assert not Path(orphan).exists()
+        assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
+        assert other.refresh().scan().to_arrow()["id"].to_pylist() == [8]
+    finally:
+        catalog.drop_table(other.name())
+
+
+def test_a_file_system_table_that_was_registered_keeps_what_it_wrote_since(
+    catalog: Any, namespace: str, tmp_path: Path
+) -> None:
+    from icecomb.catalog import load_catalog
+
+    lake = load_catalog("lake", type="hadoop", warehouse=f"file:{tmp_path}")
+    lake.create_namespace("db")
+    numbered = lake.create_table("db.t", numbers().schema)
+    numbered.append(numbers(1))
+    registered = catalog.register_table(f"{namespace}.registered", numbered.metadata_location)
+    try:
+        numbered.append(numbers(2))
+        age(tmp_path)
+        with pytest.raises(ValidationError, match="but its folder has"):
+            registered.maintenance.remove_orphan_files(dry_run=False)
+        registered.append(numbers(3))
+        age(tmp_path)
+        done = registered.maintenance.remove_orphan_files(dry_run=False)
+        assert done.orphan_file_location == ()
+        assert numbered.refresh().scan().to_arrow().num_rows == 2
+        assert registered.refresh().scan().to_arrow().num_rows == 2
+    finally:
+        catalog.drop_table(registered.name())
