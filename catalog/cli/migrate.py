@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.migration_report import show_comparison, show_outcomes, verdict_of
-from icecomb.catalog.cli.output import JsonOutput, TextOutput
-from icecomb.catalog.cli.plan_report import FORMS, show_csv, show_documents, show_plan
+from icecomb.catalog.cli.plan_report import show_plan, show_plans
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.batch import Result, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
@@ -24,7 +24,13 @@ from icecomb.catalog.migrate.selection import (
     select,
     was_migrated,
 )
-from icecomb.catalog.progress import THREADS
+from icecomb.catalog.progress import threads_each
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.catalog.migrate.snapshotting import Snapshotted
+
+_T = TypeVar("_T")
 
 _choices = (
     click.option(
@@ -46,6 +52,12 @@ _choices = (
         multiple=True,
         help="Go on in spite of this: " + "; ".join(f"{k}: {v}" for k, v in ACCEPTABLE.items()),
     ),
+    click.option(
+        "--interop",
+        metavar="ENGINES",
+        help="The engines that are to use the table, with commas between: hive, spark, trino, "
+        "impala; all by default.",
+    ),
 )
 
 
@@ -58,11 +70,55 @@ def _with_names(command: Any) -> Any:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """The tables that a command is given, and how it goes through several of them."""
+
+    tables: tuple[str, ...]
+    everything: bool
+    jobs: int
+    stop_on_error: bool
+
+    def select(
+        self,
+        application: Application,
+        wanted: Callable[[HiveTable], bool],
+        *,
+        changing: bool = False,
+    ) -> Selection:
+        """The tables that are there; of patterns, those that are wanted."""
+        names = _names(self.tables, everything=self.everything, changing=changing)
+        return select(application.metastore().client, names, wanted)
+
+    def run(self, application: Application, chosen: Selection, work: Work, what: str) -> int:
+        """Do it to all, and show what became of each; the exit code."""
+        outcomes = run_batch(
+            application.progress,
+            what,
+            chosen.places,
+            work,
+            self.jobs,
+            stop_on_error=self.stop_on_error,
+        )
+        return show_outcomes(application, outcomes)
+
+
 def _with_many(command: Any) -> Any:
+    @wraps(command)
+    def given(
+        *others: Any,
+        tables: tuple[str, ...],
+        everything: bool,
+        jobs: int,
+        stop_on_error: bool,
+        **more: Any,
+    ) -> Any:
+        return command(*others, many=_Many(tables, everything, jobs, stop_on_error), **more)
+
     stop = click.option(
         "--stop-on-error", is_flag=True, help="Begin with no more tables once one did not do well."
     )
-    return _with_names(_with_jobs(4)(stop(command)))
+    return _with_names(_with_jobs(4)(stop(given)))
 
 
 def _with_jobs(count: int) -> Callable[[Any], Any]:
@@ -76,9 +132,15 @@ def _with_jobs(count: int) -> Callable[[Any], Any]:
 
 
 def _with_choices(command: Any) -> Any:
+    @wraps(command)
+    def chosen(
+        *others: Any, timestamp: str, time_zone: str, accept: tuple[str, ...], **more: Any
+    ) -> Any:
+        return command(*others, choices=migration.Choices(timestamp, time_zone, accept), **more)
+
     for option in reversed(_choices):
-        command = option(command)
-    return command
+        chosen = option(chosen)
+    return chosen
 
 
 @click.group()
@@ -105,22 +167,17 @@ def migrate() -> None:
     help="Read so many footers of a table only, evenly spread; 200 say how long apply takes.",
 )
 @_with_jobs(8)
-@click.option(
-    "--output", "form", type=click.Choice(FORMS), help="As the option of icecomb itself, or csv."
-)
 @click.pass_obj
 def plan(
     application: Application,
     tables: tuple[str, ...],
-    timestamp: str,
-    time_zone: str,
-    accept: tuple[str, ...],
     *,
+    choices: migration.Choices,
+    interop: str | None,
     everything: bool,
     quick: bool,
     sample: int | None,
     jobs: int,
-    form: str | None,
 ) -> int:
     """Say what would be done and list every blocker at once; nothing is changed.
 
@@ -131,17 +188,14 @@ def plan(
     """
     if quick and sample is not None:
         raise click.UsageError("--quick reads no footer, --sample some: give one of them")
-    form = form or ("json" if application.json else "text")
-    application.output = JsonOutput() if form == "json" else TextOutput()
     catalog = application.metastore()
-    choices = migration.Choices(timestamp, time_zone, accept)
     chosen = select(catalog.client, _names(tables, everything=everything), is_hive_table)
-    looks: dict[str, Any] = {"footers": not quick, "sample": sample}
-    if not chosen.many and form != "csv":
+    looks: dict[str, Any] = {"footers": not quick, "sample": sample, "interop": interop}
+    if not chosen.many and (application.text or application.json):
         found = migration.plan(
             catalog, chosen.places[0], choices, progress=application.progress, **looks
         )
-        if form == "json":
+        if application.json:
             application.output.facts(found.to_json())
         else:
             show_plan(application.output, found)
@@ -151,9 +205,7 @@ def plan(
     plans = migration.plan_many(
         catalog, chosen.places, choices, jobs=jobs, progress=application.progress, **looks
     )
-    if form == "csv":
-        return BLOCKED if show_csv(plans) else OK
-    return show_documents(application, plans)
+    return show_plans(application, plans)
 
 
 @migrate.command()
@@ -170,14 +222,10 @@ def plan(
 @click.pass_obj
 def apply(
     application: Application,
-    tables: tuple[str, ...],
-    timestamp: str,
-    time_zone: str,
-    accept: tuple[str, ...],
     *,
-    everything: bool,
-    jobs: int,
-    stop_on_error: bool,
+    many: _Many,
+    choices: migration.Choices,
+    interop: str | None,
     dry_run: bool,
     target: str | None,
     location: str | None,
@@ -190,40 +238,41 @@ def apply(
     With --as the Hive table stays, and a second table has the same files as they are now. Neither
     deletes a file of the other, as long as the Hive table is external.
     """
-    from icecomb.catalog.migrate.applying import MigrationBlockedError
-
-    catalog = application.metastore()
-    choices = migration.Choices(timestamp, time_zone, accept)
-    names = _names(tables, everything=everything, changing=True)
     if location is not None and target is None:
         raise click.UsageError("--location is the folder of the table that --as makes")
+    catalog, progress = application.metastore(), application.progress
     if dry_run:
-        chosen = select(catalog.client, names, is_hive_table)
+        chosen = many.select(application, is_hive_table, changing=True)
         if target is not None:
             catalog.entries.check_free(_free_name(chosen, target))
         plans = migration.plan_many(
-            catalog, chosen.places, choices, jobs=jobs, progress=application.progress
+            catalog, chosen.places, choices, jobs=many.jobs, interop=interop, progress=progress
         )
-        code = show_documents(application, plans)
+        code = show_plans(application, plans)
         application.warn("dry run: leave --dry-run out to do it")
         return code
-    chosen = select(catalog.client, names, lambda one: is_hive_table(one) or was_migrated(one))
+    chosen = many.select(
+        application, lambda one: is_hive_table(one) or was_migrated(one), changing=True
+    )
     if target is not None:
         _free_name(chosen, target)
-        return _apply_as(application, chosen.places[0], target, choices, location)
+        make = partial(migration.snapshot, catalog, chosen.places[0], target, choices)
+        made = _unless_blocked(
+            application, partial(make, location=location, interop=interop, progress=progress)
+        )
+        return BLOCKED if made is None else _show_second(application, chosen.places[0], made)
     if chosen.many:
-        threads = max(2, 2 * THREADS // jobs)
+        threads = threads_each(many.jobs)
 
         def work(place: tuple[str, str]) -> Result:
-            done = migration.apply(catalog, place, choices, parallelism=threads)
+            done = migration.apply(catalog, place, choices, interop=interop, parallelism=threads)
             detail = f"{done.rows:,} rows in {done.files:,} files"
             return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
 
-        return _run(application, chosen, work, "applying", jobs, stop_on_error=stop_on_error)
-    try:
-        done = migration.apply(catalog, chosen.places[0], choices, progress=application.progress)
-    except MigrationBlockedError as error:
-        application.complain(error)
+        return many.run(application, chosen, work, "applying")
+    turn = partial(migration.apply, catalog, chosen.places[0], choices)
+    done = _unless_blocked(application, partial(turn, interop=interop, progress=progress))
+    if done is None:
         return BLOCKED
     application.output.facts(done.to_json())
     if done.already:
@@ -237,29 +286,20 @@ def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
     return database_and_table(target)
 
 
-def _apply_as(
-    application: Application,
-    source: tuple[str, str],
-    target: str,
-    choices: migration.Choices,
-    location: str | None,
-) -> int:
+def _unless_blocked(application: Application, work: Callable[[], _T]) -> _T | None:
+    """What it gives; None if it is blocked, which is said."""
     from icecomb.catalog.migrate.applying import MigrationBlockedError
 
     try:
-        made = migration.snapshot(
-            application.catalog(),
-            source,
-            target,
-            choices,
-            location=location,
-            progress=application.progress,
-        )
+        return work()
     except MigrationBlockedError as error:
         application.complain(error)
-        return BLOCKED
+        return None
+
+
+def _show_second(application: Application, source: tuple[str, str], made: Snapshotted) -> int:
     facts = {"source": ".".join(source), **made.to_json()}
-    if not application.json:
+    if application.text:
         del facts["findings"]
     application.output.facts(facts)
     for finding in made.findings:
@@ -271,27 +311,20 @@ def _apply_as(
 @migrate.command()
 @_with_many
 @click.pass_obj
-def verify(
-    application: Application,
-    tables: tuple[str, ...],
-    *,
-    everything: bool,
-    jobs: int,
-    stop_on_error: bool,
-) -> int:
+def verify(application: Application, *, many: _Many) -> int:
     """Compare tables with what Hive would read, value by value. Exit code 3 if one differs.
 
     Patterns mean tables that a migration made.
     """
     catalog = application.metastore()
-    chosen = select(catalog.client, _names(tables, everything=everything), was_migrated)
+    chosen = many.select(application, was_migrated)
     if chosen.many:
 
         def work(place: tuple[str, str]) -> Result:
             found = migration.verify(catalog, place)
             return Result(found.to_json(), verdict_of(found), found.difference_count == 0)
 
-        return _run(application, chosen, work, "comparing", jobs, stop_on_error=stop_on_error)
+        return many.run(application, chosen, work, "comparing")
     found = migration.verify(catalog, chosen.places[0], progress=application.progress)
     show_comparison(application, found)
     return BLOCKED if found.difference_count else OK
@@ -304,16 +337,7 @@ def verify(
     "--allow-data-loss", is_flag=True, help="Also when rows were written since the migration."
 )
 @click.pass_obj
-def revert(
-    application: Application,
-    tables: tuple[str, ...],
-    *,
-    everything: bool,
-    jobs: int,
-    stop_on_error: bool,
-    yes: bool,
-    allow_data_loss: bool,
-) -> int:
+def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss: bool) -> int:
     """Give the exact old Hive tables back: a dry run unless --yes.
 
     Patterns mean tables that a migration made, and those with what a crash left of one.
@@ -322,8 +346,7 @@ def revert(
     from icecomb.catalog.migrate.reverting import RevertBlockedError
 
     catalog = application.metastore()
-    names = _names(tables, everything=everything, changing=True)
-    chosen = select(catalog.client, names, partial(has_way_back, catalog))
+    chosen = many.select(application, partial(has_way_back, catalog), changing=True)
     options: dict[str, Any] = {"dry_run": not yes, "allow_data_loss": allow_data_loss}
     if chosen.many:
 
@@ -331,7 +354,7 @@ def revert(
             found = migration.revert(catalog, place, **options)
             return Result(found.to_json(), found.summary, allow_data_loss or not found.loses_data)
 
-        code = _run(application, chosen, work, "reverting", jobs, stop_on_error=stop_on_error)
+        code = many.run(application, chosen, work, "reverting")
         if not yes:
             application.warn("dry run: add --yes to do it")
         return code
@@ -355,23 +378,13 @@ def revert(
 @_with_many
 @click.option("--yes", is_flag=True, help="Do it; there is no way back then.")
 @click.pass_obj
-def finalize(
-    application: Application,
-    tables: tuple[str, ...],
-    *,
-    everything: bool,
-    jobs: int,
-    stop_on_error: bool,
-    yes: bool,
-) -> int:
+def finalize(application: Application, *, many: _Many, yes: bool) -> int:
     """Give up the way back, so that maintenance may remove old files: a dry run unless --yes.
 
     Patterns mean tables that a migration made.
     """
     catalog = application.metastore()
-    chosen = select(
-        catalog.client, _names(tables, everything=everything, changing=True), was_migrated
-    )
+    chosen = many.select(application, was_migrated, changing=True)
 
     def work(place: tuple[str, str]) -> Result:
         migration.finalize(catalog, place, dry_run=not yes)
@@ -385,7 +398,7 @@ def finalize(
         return Result({**facts, "would": would}, f"would be finalized: {'; '.join(would)}")
 
     if chosen.many:
-        code = _run(application, chosen, work, "finalizing", jobs, stop_on_error=stop_on_error)
+        code = many.run(application, chosen, work, "finalizing")
     else:
         application.output.facts(work(chosen.places[0]).facts)
         code = OK
@@ -397,42 +410,19 @@ def finalize(
 @migrate.command()
 @_with_many
 @click.pass_obj
-def status(
-    application: Application,
-    tables: tuple[str, ...],
-    *,
-    everything: bool,
-    jobs: int,
-    stop_on_error: bool,
-) -> int:
+def status(application: Application, *, many: _Many) -> int:
     """Say where the migration of tables stands. Patterns mean all tables but views."""
     catalog = application.metastore()
-    names = _names(tables, everything=everything)
-    chosen = select(catalog.client, names, lambda one: not one.is_view)
+    chosen = many.select(application, lambda one: not one.is_view)
     if chosen.many:
 
         def work(place: tuple[str, str]) -> Result:
             found = migration.status(catalog, place)
             return Result(found, found["state"])
 
-        return _run(application, chosen, work, "looking", jobs, stop_on_error=stop_on_error)
+        return many.run(application, chosen, work, "looking")
     application.output.facts(migration.status(catalog, chosen.places[0]))
     return OK
-
-
-def _run(
-    application: Application,
-    chosen: Selection,
-    work: Work,
-    what: str,
-    jobs: int,
-    *,
-    stop_on_error: bool,
-) -> int:
-    outcomes = run_batch(
-        application.progress, what, chosen.places, work, jobs, stop_on_error=stop_on_error
-    )
-    return show_outcomes(application, outcomes)
 
 
 def _names(tables: tuple[str, ...], *, everything: bool, changing: bool = False) -> tuple[str, ...]:

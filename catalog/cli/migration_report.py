@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.cli.application import BLOCKED, ERROR, OK, UNKNOWN_COMMIT, Application
 from icecomb.catalog.migrate.batch import Fate, Outcome
@@ -33,9 +33,14 @@ def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
     if application.json:
         tables = [one.to_json() for one in found]
         application.output.facts({"summary": counts, "tables": tables})
+        return next((_CODES[fate] for fate in Fate if counted[fate]), OK)
+    columns = ["table", "outcome", "seconds", "detail"]
+    rows = [[one.table, one.fate, f"{one.seconds:.1f}", one.detail] for one in found]
+    if not application.text:
+        hinted = [[*row, one.hint] for row, one in zip(rows, found, strict=True)]
+        application.output.table([*columns, "hint"], hinted)
     else:
-        rows = [[one.table, one.fate, f"{one.seconds:.1f}", one.detail] for one in found]
-        application.output.table(["table", "outcome", "seconds", "detail"], rows)
+        application.output.table(columns, rows)
         hints = dict.fromkeys(one.hint for one in found if one.hint)
         application.output.lines([f"  hint: {hint}" for hint in hints])
         said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
@@ -49,6 +54,9 @@ def show_comparison(application: Application, found: Comparison) -> None:
         application.output.facts(found.to_json())
         return
     output = application.output
+    if not application.text:
+        output.table(["what", "name", "figure", "hive", "iceberg"], _figures(found))
+        return
     output.table(
         ["partition", "rows in Hive", "rows in Iceberg"],
         [[name or "(all)", *counts] for name, counts in found.partitions.items()],
@@ -67,6 +75,18 @@ def show_comparison(application: Application, found: Comparison) -> None:
     if more > 0:
         output.lines([f"and {more} more"])
     output.lines([verdict_of(found)])
+
+
+def _figures(found: Comparison) -> Iterator[list[Any]]:
+    """Everything that was compared, as one list."""
+    yield ["table", None, "rows", found.hive.rows, found.iceberg.rows]
+    for name, counts in found.partitions.items():
+        yield ["partition", name, "rows", *counts]
+    for name, digest in found.hive.columns.items():
+        other = found.iceberg.columns[name].to_json()
+        for figure, value in digest.to_json().items():
+            yield ["column", name, figure, value, other[figure]]
+    yield from (["difference", one, None, None, None] for one in found.differences)
 
 
 def verdict_of(found: Comparison) -> str:

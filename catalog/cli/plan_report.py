@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output import Output, finding_lines
 from icecomb.catalog.cli.progress import duration
-from icecomb.catalog.cli.terminal import write_line
 from icecomb.catalog.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from icecomb.catalog.migrate.migration_plan import MigrationPlan
 
-FORMS: Final = ("text", "json", "csv")
 _COUNTS: Final = ("partitions", "files", "bytes", "rows", "seconds")
 _FINDING: Final = ("severity", "code", "finding", "places", "remedy")
 _SERIOUS: Final = (Severity.BLOCKER, Severity.WARNING)
@@ -59,13 +55,34 @@ def show_plan(output: Output, plan: MigrationPlan) -> None:
     output.lines(finding_lines(plan.findings))
 
 
-def show_plans(output: Output, plans: Iterable[MigrationPlan]) -> bool:
-    """A line a table, then what stands in the way of how many, for people.
+def show_plans(application: Application, plans: Iterable[MigrationPlan]) -> int:
+    """Many tables in the form that was asked for.
+
+    Text has a line a table, and then what stands in the way of how many. CSV has a line a finding,
+    as soon as it is known; a table without one has a line, too.
 
     Returns:
-        Whether one is blocked.
+        The exit code: 3 if one is blocked.
     """
-    rows = [_row(plan) for plan in plans]
+    blocked = False
+
+    def seen() -> Iterator[MigrationPlan]:
+        nonlocal blocked
+        for plan in plans:
+            blocked |= plan.verdict != "ready"
+            yield plan
+
+    if application.json:
+        application.output.documents(plan.to_json() for plan in seen())
+    elif application.text:
+        _show_rows(application.output, [_row(plan) for plan in seen()])
+    else:
+        lines = (line for plan in seen() for line in _findings(_row(plan)))
+        application.output.table(["table", "verdict", *_COUNTS, *_FINDING], lines)
+    return BLOCKED if blocked else OK
+
+
+def _show_rows(output: Output, rows: Sequence[_Row]) -> None:
     output.table(
         ["table", "verdict", *_COUNTS, "blockers", "warnings"],
         [
@@ -81,34 +98,13 @@ def show_plans(output: Output, plans: Iterable[MigrationPlan]) -> bool:
     )
     output.lines(_grouped(rows))
     output.lines(["", _total(rows)])
-    return any(row.verdict != "ready" for row in rows)
 
 
-def show_documents(application: Application, plans: Iterable[MigrationPlan]) -> int:
-    """Many tables in the form that was asked for, and the exit code."""
-    if not application.json:
-        return BLOCKED if show_plans(application.output, plans) else OK
-    documents = [one.to_json() for one in plans]
-    application.output.documents(documents)
-    return BLOCKED if any(one["blocked"] for one in documents) else OK
-
-
-def show_csv(plans: Iterable[MigrationPlan]) -> bool:
-    """A line a finding, for programs, as soon as it is known; a table without one has a line, too.
-
-    Returns:
-        Whether a table is blocked.
-    """
-    blocked = False
-    _write(["table", "verdict", *_COUNTS, *_FINDING])
-    for plan in plans:
-        row = _row(plan)
-        blocked |= row.verdict != "ready"
-        for f in row.findings:
-            _write([*row.cells, f.severity, f.code, f.message, "; ".join(f.places), f.remedy])
-        if not row.findings:
-            _write([*row.cells, *("" for _ in _FINDING)])
-    return blocked
+def _findings(row: _Row) -> Iterator[list[Any]]:
+    for f in row.findings:
+        yield [*row.cells, f.severity, f.code, f.message, "; ".join(f.places), f.remedy]
+    if not row.findings:
+        yield [*row.cells, *(None for _ in _FINDING)]
 
 
 def _row(plan: MigrationPlan) -> _Row:
@@ -145,9 +141,3 @@ def _total(rows: Sequence[_Row]) -> str:
     if known and None not in known:
         text += f"; to apply the ready ones one by one takes about {duration(sum(known))}"
     return text
-
-
-def _write(cells: Sequence[Any]) -> None:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    write_line(line.getvalue())

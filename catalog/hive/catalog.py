@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.catalog.catalog import Catalog, Name
 from icecomb.catalog.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
 from icecomb.catalog.commit import check_commit_allowed
 from icecomb.catalog.definition import Draft, TableDefinition
 from icecomb.catalog.hive.entries import Entries, unknown
+from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.namespace import (
     altered_database,
     namespace_properties,
@@ -22,7 +23,13 @@ from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings, current_user
 from icecomb.catalog.hive.views import HiveViews
-from icecomb.catalog.identifier import Identifier, database_and_table, database_of
+from icecomb.catalog.identifier import (
+    AbandonedLock,
+    Entry,
+    Identifier,
+    database_and_table,
+    database_of,
+)
 from icecomb.catalog.pointer import Committed, Conflict, MetadataVersion
 from icecomb.catalog.table import Table
 from icecomb.format.errors import (
@@ -30,10 +37,12 @@ from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,
     FileMissingError,
+    NoSuchNamespaceError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -53,6 +62,8 @@ class HiveCatalog(Catalog):
     Raises:
         ConfigurationError: there is no ``uri``, or a property makes no sense.
     """
+
+    has_levels: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -136,6 +147,28 @@ class HiveCatalog(Catalog):
     def load_pointer(self, identifier: Name) -> str:
         """See `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
+
+    def entries_below(self, folder: str) -> Iterator[Entry]:
+        """See `Catalog.entries_below`: all entries of the metastore are looked at."""
+        (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
+        for database in self.client.databases():
+            with suppress(NoSuchNamespaceError):
+                found = self.client.tables(database, self.client.table_names(database))
+                places = [(one.storage.location or "").rstrip("/") for one in found]
+                paths = plain_paths(places, self.io.properties)
+                for one, place, path in zip(found, places, paths, strict=True):
+                    if place and not one.is_view and f"{path}/".startswith(f"{root}/"):
+                        metadata = one.metadata_location if one.is_iceberg else None
+                        yield Entry((one.database, one.name), place, metadata)
+
+    def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:
+        """See `Catalog.abandoned_locks`; those on whole databases belong to no table."""
+        place = (None, None) if identifier is None else database_and_table(identifier)
+        rows = [row for row in self.client.locks(*place) if row.table is not None]
+        return [
+            AbandonedLock((row.database, row.table or ""), row.lock_id, describe_holder(row))
+            for row in abandoned_locks(self.client, rows)
+        ]
 
     def refuses_late(self, identifier: Name, *, told: bool) -> bool:
         """See `Catalog.refuses_late`: a metastore with HIVE-26882 does, if it is told."""

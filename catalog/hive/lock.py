@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,7 @@ from icecomb.catalog.catalog_property import (
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
+from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
@@ -40,6 +41,8 @@ _GROWTH: Final = 0.1
 """A waiter polls after a tenth of the time waited: late by a tenth at most, and ever rarer."""
 _SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
 """Pauses between tries to release a lock in the background: eleven minutes in all."""
+_SILENT_S: Final = 600.0
+"""Iceberg's writers send a heartbeat at least every four minutes."""
 _AGENT: Final = re.compile(r"icecomb-[0-9a-f-]+-pid(?P<pid>\d+)")
 
 
@@ -324,6 +327,17 @@ def is_gone(row: LockRow) -> bool:
     except (OSError, OverflowError):
         return False
     return False
+
+
+def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow]:
+    """Those of some locks whose holder has ended on this host, or is silent for so long."""
+    allowed_s = max(lock_expiry_s(client) or 0.0, _SILENT_S)
+    heard_ms = time.time() * 1000 - allowed_s * 1000
+    return [
+        row
+        for row in rows
+        if is_gone(row) or (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
+    ]
 
 
 def describe_age(milliseconds: float) -> str:

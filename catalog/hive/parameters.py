@@ -164,6 +164,14 @@ def storage_of(schema: Schema, location: str, *, by_hive: bool = False) -> Stora
     return replace(template, columns=hive_columns(schema), location=location)
 
 
+def is_read_by_handler(entry: HiveTable) -> bool:
+    """Whether an entry has Iceberg's storage handler and formats, by which Hive reads."""
+    storage = entry.storage
+    formats = (storage.input_format, storage.output_format, storage.serde)
+    wanted = (_HIVE_ENGINE.input_format, _HIVE_ENGINE.output_format, _HIVE_ENGINE.serde)
+    return entry.parameters.get("storage_handler") == _STORAGE_HANDLER and formats == wanted
+
+
 def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[str, str]:
     """A parameter that describes what it points at; nothing if it is above the size limit."""
     limit = PARAMETER_SIZE.of(settings)

@@ -158,6 +158,7 @@ def stale_parameters(
     old, new = dict(entry.parameters), dict(wanted.parameters)
     if entry.storage.location != wanted.storage.location:
         old["(location)"], new["(location)"] = str(entry.storage.location), metadata.location
+    old["(formats)"], new["(formats)"] = _formats(entry), _formats(wanted)
     columns = [
         ", ".join(f"{one.name} {one.type}" for one in side.storage.columns)
         for side in (entry, wanted)
@@ -168,6 +169,13 @@ def stale_parameters(
         for key in sorted(old.keys() | new.keys())
         if not _same(key, old.get(key), new.get(key))
     }
+
+
+def _formats(entry: HiveTable) -> str:
+    storage = entry.storage
+    return ", ".join(
+        str(one) for one in (storage.input_format, storage.output_format, storage.serde)
+    )
 
 
 def _same(key: str, old: str | None, new: str | None) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import CHECK_AND_PUT, LOCK_ENABLED, URI
 from icecomb.catalog.finding import Finding, Severity
 from icecomb.catalog.hive.entry_change import NO_LOCKS_HINT
-from icecomb.catalog.hive.lock import describe_holder, is_gone
+from icecomb.catalog.hive.lock import abandoned_locks, describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UNEXPLAINED
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
@@ -26,8 +26,6 @@ _TYPE_CHANGES: Final = (
     "metastore.disallow.incompatible.col.type.changes",
 )
 _CALLS: Final = 3
-_SILENT_S: Final = 600.0
-"""Iceberg's writers send a heartbeat at least every four minutes."""
 
 
 def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterator[Finding]:
@@ -48,17 +46,6 @@ def examine_server(catalog: HiveCatalog, database: str | None = None) -> Iterato
     yield _pointer_check(catalog, names[0] if names else "default")
     yield _column_check(catalog)
     yield from _locks(catalog, names[0] if names else "default")
-
-
-def abandoned_locks(catalog: HiveCatalog, rows: Iterable[LockRow]) -> list[LockRow]:
-    """Those of some locks whose holder has ended on this host, or is silent for so long."""
-    allowed_s = max(lock_expiry_s(catalog.client) or 0.0, _SILENT_S)
-    heard_ms = time.time() * 1000 - allowed_s * 1000
-    return [
-        row
-        for row in rows
-        if is_gone(row) or (row.last_heartbeat_ms or row.acquired_ms or heard_ms) < heard_ms
-    ]
 
 
 def abandoned_lock(row: LockRow) -> Finding:
@@ -174,7 +161,7 @@ def _locks(catalog: HiveCatalog, database: str) -> Iterator[Finding]:
     subject = "locks"
     try:
         rows = catalog.client.locks()
-        abandoned = abandoned_locks(catalog, rows)
+        abandoned = abandoned_locks(catalog.client, rows)
         expiry = lock_expiry_s(catalog.client)
     except IcecombError as error:
         needed = LOCK_ENABLED.of(catalog.properties)

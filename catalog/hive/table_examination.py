@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog_property import LOCK_ENABLED
 from icecomb.catalog.finding import Finding, Severity
-from icecomb.catalog.hive.lock import describe_holder
+from icecomb.catalog.hive.engine import examine_engines
+from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.metadata_files import (
     TrailFile,
     find_recovery,
@@ -17,7 +18,6 @@ from icecomb.catalog.hive.metadata_files import (
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.repair import stale_parameters
-from icecomb.catalog.hive.server_examination import abandoned_locks
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockState
 from icecomb.catalog.identifier import database_and_table
 from icecomb.format.errors import IcecombError, MetastoreError
@@ -54,6 +54,7 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         yield from _kind(entry)
         yield from _lock_mode(catalog, entry, metadata)
         yield from _stale(catalog, entry, metadata)
+        yield from examine_engines(entry, metadata)
 
 
 def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Finding:
@@ -221,7 +222,7 @@ def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
     """Who has the lock now; of holders that must be dead the metastore's examination tells."""
     try:
         rows = catalog.client.locks(entry.database, entry.name)
-        abandoned = abandoned_locks(catalog, rows)
+        abandoned = abandoned_locks(catalog.client, rows)
     except MetastoreError:
         return
     for row in [row for row in rows if row not in abandoned][:_SHOWN]:

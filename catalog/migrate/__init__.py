@@ -55,6 +55,7 @@ def plan(
     *,
     footers: bool = True,
     sample: int | None = None,
+    interop: str | Iterable[str] | None = None,
     progress: Progress = SILENT,
 ) -> MigrationPlan:
     """What migrating a table would do, and everything that stands in the way. Nothing is changed.
@@ -65,17 +66,20 @@ def plan(
         choices: how to convert, and what to accept.
         footers: whether to look into files, not only at the metastore and the folders.
         sample: into how many files, evenly spread; default all.
+        interop: see `apply`; the finding ``readers`` says what follows from it.
         progress: told of partitions and files looked at.
 
     Raises:
         NoSuchTableError: there is no such table.
+        ConfigurationError, ValidationError: of ``interop``, see `apply`.
     """
     from icecomb.catalog.hive.catalog import on_metastore
+    from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.migrate.planner import Looks, Planner
 
     place = database_and_table(identifier)
-    looks = Looks(choices, footers, _sample(sample))
+    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
     return Planner(on_metastore(catalog), looks).plan(place, progress)
 
 
@@ -87,6 +91,7 @@ def plan_many(
     footers: bool = True,
     sample: int | None = None,
     jobs: int = 8,
+    interop: str | Iterable[str] | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[MigrationPlan]:
     """The plans of many tables, several made at a time, in the order of the names.
@@ -102,20 +107,22 @@ def plan_many(
         footers: whether to look into files, not only at the metastore and the folders.
         sample: into how many files of a table, evenly spread; default all.
         jobs: how many tables are looked at at once.
+        interop: see `apply`; the finding ``readers`` says what follows from it.
         progress: told of each table.
 
     Raises:
+        ConfigurationError: there is no such engine.
         NoSuchNamespaceError, NoSuchTableError: a pattern matches nothing; before the first plan.
     """
     from icecomb.catalog.hive.catalog import on_metastore
+    from icecomb.catalog.hive.engine import engine_names
     from icecomb.catalog.migrate.planner import Looks, Planner
     from icecomb.catalog.migrate.selection import is_hive_table, select
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
     places = select(metastore.client, names, is_hive_table).places
-    return Planner(metastore, Looks(choices, footers, _sample(sample))).plans(
-        places, jobs, progress
-    )
+    looks = Looks(choices, footers, _sample(sample), engine_names(interop))
+    return Planner(metastore, looks).plans(places, jobs, progress)
 
 
 def apply(
@@ -124,6 +131,7 @@ def apply(
     choices: Choices = _DEFAULTS,
     *,
     properties: Mapping[str, str] | None = None,
+    interop: str | Iterable[str] | None = None,
     parallelism: int = THREADS,
     progress: Progress = SILENT,
 ) -> Migrated:
@@ -134,18 +142,25 @@ def apply(
         identifier: "db.table".
         choices: how to convert, and what to accept.
         properties: of the Iceberg table, beside those of the Hive table.
+        interop: the engines that are to use the table by its name, of "hive", "spark", "trino" and
+            "impala"; default all, but "hive" and "impala" where table or catalog say
+            ``engine.hive.enabled=false``. They get what they need, and their names are kept in the
+            table's property ``icecomb.interop``.
         parallelism: how many folders or footers are read at once.
         progress: told of partitions and files.
 
     Raises:
         MigrationBlockedError: the plan has blockers; nothing was changed.
         MigrationError: it is an Iceberg table of other origin, or it kept changing.
+        ConfigurationError: ``interop`` names what is no engine.
+        ValidationError: ``interop`` names one that the table's properties exclude.
         CommitStateUnknownError: the metastore's answer was lost; look with `status`.
     """
     from icecomb.catalog.migrate.applying import Takeover
 
     threads = checked_int("parallelism", parallelism, 1)
-    return Takeover(_workplace(catalog, identifier, progress), properties, threads).run(choices)
+    place = _workplace(catalog, identifier, progress)
+    return Takeover(place, properties, threads, interop).run(choices)
 
 
 def snapshot(
@@ -156,6 +171,7 @@ def snapshot(
     *,
     location: str | None = None,
     properties: Mapping[str, str] | None = None,
+    interop: str | Iterable[str] | None = None,
     parallelism: int = THREADS,
     progress: Progress = SILENT,
 ) -> Snapshotted:
@@ -171,6 +187,7 @@ def snapshot(
         choices: how to convert, and what to accept.
         location: the new table's folder; default below its namespace's.
         properties: of the new table, beside those of the Hive table.
+        interop: see `apply`.
         parallelism: how many folders or footers are read at once.
         progress: told of partitions and files.
 
@@ -184,7 +201,7 @@ def snapshot(
 
     place = _workplace(catalog, identifier, progress)
     threads = checked_int("parallelism", parallelism, 1)
-    return make_snapshot(place, target, choices, location, properties, threads)
+    return make_snapshot(place, target, choices, location, properties, threads, interop)
 
 
 def verify(

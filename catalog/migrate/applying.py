@@ -1,7 +1,8 @@
 """Applying a migration: record, write metadata, turn the entry, take Hive's parts away.
 
 Whatever the moment of a crash, running apply again goes on: before the turn it starts over (nothing
-but metadata files was written, and they are removed), after it only what is left is done.
+but metadata files was written, and they are removed; footers that were read are kept), after it
+only what is left is done.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.choices import Choices
@@ -42,6 +44,7 @@ from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.table_property import (
     GC_ENABLED,
+    INTEROP,
     NAME_MAPPING,
     RESERVED_PROPERTIES,
     check_no_entry_properties,
@@ -97,6 +100,10 @@ class Takeover:
         place: where.
         properties: of the Iceberg table, beside those of the Hive table.
         threads: how many folders or footers are read at once.
+        interop: the engines that are to use the table; see `engine_properties`.
+
+    Raises:
+        ConfigurationError: there is no such engine.
     """
 
     def __init__(
@@ -104,10 +111,12 @@ class Takeover:
         place: Workplace,
         properties: Mapping[str, str] | None = None,
         threads: int = THREADS,
+        interop: str | Iterable[str] | None = None,
     ) -> None:
         self._place = place
         self._properties = given_properties(properties)
         self._threads = threads
+        self._interop = engine_names(interop)
 
     def run(self, choices: Choices) -> Migrated:
         """Do it, or go on with what a crash left.
@@ -119,7 +128,7 @@ class Takeover:
             CommitStateUnknownError: it is not known whether the entry was turned, or turned and
                 tidied up; nothing was deleted.
         """
-        for _ in range(ROUNDS):
+        for attempt in range(1, ROUNDS + 1):
             begun = time.monotonic()
             table = self._place.entry.load()
             journals = self._place.journals(table)
@@ -135,6 +144,7 @@ class Takeover:
                 plan = self._plan(table, partitions, choices)
                 if plan.blockers:
                     raise MigrationBlockedError(plan)
+                self._wanted_properties(table)
                 # A mode that the metastore does not allow is found before anything is written.
                 self._place.entry.change.is_locked(table.parameters)
                 try:
@@ -146,7 +156,8 @@ class Takeover:
                         f"{table.full_name} was changed meanwhile: starting over"
                     )
             # Two that run at once would each take the other for what a crash left, in every round.
-            time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
+            if attempt < ROUNDS:
+                time.sleep(random.uniform(0, time.monotonic() - begun))  # noqa: S311 - tells two apart
         raise keeps_changing(self._place)
 
     def _plan(
@@ -159,6 +170,7 @@ class Takeover:
             choices,
             self._place.progress,
             threads=self._threads,
+            kept=self._place.footers(table, table.storage.location),
         )
 
     def _take_over(
@@ -220,6 +232,11 @@ class Takeover:
             self._place.entry.turn_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         HiveParts(self._place, journal, self._threads).take_away()
+        self._place.forget_footers(journal.table.storage.location)
+
+    def _wanted_properties(self, table: HiveTable) -> dict[str, str]:
+        given = {**iceberg_properties(table.parameters), **self._properties}
+        return {**given, **engine_properties(self._interop, given, self._place.settings)}
 
     def _write_metadata(
         self, table: HiveTable, plan: MigrationPlan, unique: str
@@ -230,16 +247,11 @@ class Takeover:
 
         mapping, last_column_id = file_mapping(plan)
         # A way back needs the old files: nobody may delete them before `migrate finalize`.
-        properties = {
-            **iceberg_properties(table.parameters),
-            **self._properties,
-            "migrated": "true",
-        }
+        properties = {**self._wanted_properties(table), "migrated": "true"}
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         append = FastAppend(self._place.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
         append.commit_uuid = unique
-        for file in plan.data_files:
-            append.append_data_file(file)
+        append.append_encoded_files(plan.encoded)
         metadata = update_table_metadata(base, append.apply(base).updates)
         location = new_metadata_location(metadata, None, unique)
         write_metadata(self._place.io, metadata, location)
@@ -309,17 +321,14 @@ class Takeover:
             # What the run before asked for, and was not answered, could undo what is done now.
             self._place.fence(journal, table)
             HiveParts(self._place, journal, self._threads).take_away()
+        self._place.forget_footers(journal.table.storage.location)
         return replace(_migrated(table.full_name, journal), already=already)
 
 
 def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:
     """The name mapping for a plan's files, and the highest id of table and files."""
-    footers = [file.footer for file in plan.files if file.footer is not None]
-    return with_unread(
-        mapping_of(plan.schema, [footer.spellings for footer in footers]),
-        (field for footer in footers for field in footer.unread),
-        plan.schema.highest_field_id,
-    )
+    mapping = mapping_of(plan.schema, plan.spellings)
+    return with_unread(mapping, plan.unread, plan.schema.highest_field_id)
 
 
 def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
@@ -330,6 +339,11 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     """
     given = property_texts("property", properties)
     check_no_entry_properties(given)
+    if INTEROP.key in given:
+        raise ValidationError(
+            f"Property {INTEROP} is set by the migration itself",
+            hint="name the engines with interop=, or --interop",
+        )
     if taken := sorted(given.keys() & {NAME_MAPPING.key, "migrated", "snapshot", GC_ENABLED.key}):
         raise ValidationError(
             f"Property {taken[0]} is set by the migration itself",

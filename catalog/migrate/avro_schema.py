@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.migrate.source import provider_of, said_of
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.storage.file_io import FileIO
 
 LITERAL: Final = "avro.schema.literal"
 URL: Final = "avro.schema.url"
-_NONE: Final = "none"
+NONE: Final = "none"
 """What Hive takes for no schema (AvroSerdeUtils.SCHEMA_NONE)."""
 _SERDE: Final = "avro"
 
@@ -55,11 +56,12 @@ def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
     Raises:
         ValidationError: it cannot be had, or is no record.
     """
-    said = {**table.storage.serde_parameters, **table.parameters}
-    literal, url = said.get(LITERAL, ""), said.get(URL, "")
-    if literal and literal != _NONE:
-        return _parsed(literal, LITERAL)
-    if url and url != _NONE:
+    declared = avro_declaration(table)
+    if declared is None:
+        return None
+    where, said = declared
+    if where == URL:
+        url = said
         if url.lower().startswith(("http:", "https:")):
             raise ValidationError(f"{URL} is {url}", hint=f"put the schema into {LITERAL}")
         try:
@@ -69,7 +71,14 @@ def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
                 f"{URL} cannot be read: {str(error).splitlines()[0]}",
                 hint=f"put the schema into {LITERAL}",
             ) from error
-    return None
+    return _parsed(said, where)
+
+
+def avro_declaration(entry: HiveTable | HivePartition) -> tuple[str, str] | None:
+    """Where an entry says a schema, `LITERAL` before `URL`, and what it says there; None if not."""
+    said = said_of(entry)
+    found = ((key, said.get(key, "")) for key in (LITERAL, URL))
+    return next(((key, text) for key, text in found if text and text != NONE), None)
 
 
 def reading_schema(declared: AvroSchema | None, table: HiveTable) -> AvroSchema | None:
@@ -78,7 +87,7 @@ def reading_schema(declared: AvroSchema | None, table: HiveTable) -> AvroSchema 
         return declared
     if _SERDE not in (table.storage.serde or "").lower():
         return None
-    if table.parameters.get("spark.sql.sources.provider", "hive").lower() == _SERDE:
+    if provider_of(table) == _SERDE:
         return None
     fields = ({"name": c.name.lower(), "default": None} for c in table.storage.columns)
     return AvroSchema(tuple(fields))

@@ -15,12 +15,14 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.kept_footers import FooterFolder, forget_footers
 from icecomb.catalog.pointer import Committed, Unknown
 from icecomb.catalog.progress import Progress
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
     FileMissingError,
+    IcecombError,
     MigrationError,
 )
 from icecomb.format.storage.file_io import FileIO
@@ -98,6 +100,28 @@ class Workplace:
         if table.partition_keys:
             for page in self.client.partitions.pages(table.database, table.name):
                 yield from page
+
+    def footers(
+        self, table: HiveTable, target: str | None, beside: str | None = None
+    ) -> FooterFolder:
+        """Where footers of the table's files are kept.
+
+        Args:
+            table: the Hive table.
+            target: beside which folder new ones are kept; None for nowhere.
+            beside: another folder beside which some may lie.
+        """
+        locations = [one for one in (table.storage.location, beside) if one]
+        return FooterFolder(self.io, locations, self.progress, target)
+
+    def forget_footers(self, location: str | None) -> None:
+        """Remove the footers that are kept beside a folder: they have served.
+
+        Args:
+            location: the folder.
+        """
+        with suppress(IcecombError):  # in nobody's way: the next step of a migration tries again
+            forget_footers(self.io, location or "")
 
     def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
         """Hold the metastore's exclusive lock on the table, as a commit does.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.source import classes_of, format_of
 
 
 def copy_name(table: HiveTable) -> str:
@@ -19,8 +20,45 @@ def copy_statement(table: HiveTable) -> str:
     return f"CREATE TABLE {target} USING parquet{parted} AS SELECT * FROM {source}"  # noqa: S608 - printed
 
 
+def acid_copy_statements(table: HiveTable) -> list[str]:
+    """Statements for Hive, which alone can read a transactional table.
+
+    The copy is external: some distributions of Hive 3 make every other table transactional.
+    """
+    target = f"{_quoted(table.database)}.{_quoted(f'{table.name}_external')}"
+    columns = ", ".join(f"{_quoted(one.name)} {one.type}" for one in table.storage.columns)
+    keys = ", ".join(f"{_quoted(one.name)} {one.type}" for one in table.partition_keys)
+    names = ", ".join(_quoted(one.name) for one in table.partition_keys)
+    source = f"{_quoted(table.database)}.{_quoted(table.name)}"
+    insert = f"INSERT INTO TABLE {target}" + (f" PARTITION ({names})" if names else "")
+    return [
+        f"CREATE EXTERNAL TABLE {target} ({columns})"
+        + (f" PARTITIONED BY ({keys})" if keys else "")
+        + " STORED AS ORC",
+        *(["SET hive.exec.dynamic.partition.mode=nonstrict"] if keys else []),
+        f"{insert} SELECT * FROM {source}",  # noqa: S608 - printed
+    ]
+
+
+def acid_copy_remedy(table: HiveTable) -> str:
+    """The remedy of a transactional table."""
+    statements = "; ".join(acid_copy_statements(table))
+    return f"copy it in Hive: {statements}; then migrate {table.database}.{table.name}_external"
+
+
 def copy_remedy(table: HiveTable) -> str:
-    """The remedy of a table whose rows must be copied."""
+    """The remedy of a table whose rows must be copied.
+
+    Spark reads by its own Parquet and ORC readers whatever has a SerDe of such a name, every file
+    of it (RelationConversions): what others' classes leave out would be in the copy.
+    """
+    serde = (table.storage.serde or "").lower()
+    if format_of(table.storage) is None and ("parquet" in serde or "orc" in serde):
+        return (
+            f"copy it by what knows these classes ({classes_of(table.storage)}), as Hive does, or "
+            "Hudi's own source in Spark, and migrate the copy: Spark's reader of Hive tables would "
+            "take every file"
+        )
     return (
         f"copy it: run {copy_statement(table)} in Spark, then migrate "
         f"{table.database}.{copy_name(table)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from icecomb.catalog.catalog_property import PARAMETER_SIZE
@@ -85,7 +85,7 @@ def _statistics(table: HiveTable) -> Iterable[Finding]:
         yield lost_statistics("the table", ())
 
 
-def lost_statistics(what: str, places: tuple[str, ...]) -> Finding:
+def lost_statistics(what: str, places: Collection[str]) -> Finding:
     """The finding of column statistics that go."""
     return warning(
         "statistics-lost",

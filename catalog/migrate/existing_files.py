@@ -7,14 +7,19 @@ from typing import Any
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.context import Workplace
+from icecomb.catalog.migrate.obstacle import FORMATS
 from icecomb.catalog.migrate.source import (
+    classes_of,
+    format_of,
+    is_transactional,
     null_name,
     orc_by_position,
     parquet_by_position,
     partition_name,
     table_place,
 )
-from icecomb.catalog.migrate.source_files import Place, list_places, shared_folders
+from icecomb.catalog.migrate.source_files import Place, list_place, list_places, shared_folders
+from icecomb.catalog.migrate.spark_source import spark_findings
 from icecomb.catalog.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import path_values, value_of_text
@@ -36,7 +41,7 @@ def files_of_folder(
     Raises:
         ValidationError: There is no such folder, or no file that is meant.
     """
-    (found,) = list_places(io, [Place("", folder, ())], SILENT)
+    found = list_place(io, Place("", folder, ()), by_folders=True)
     if not found.exists:
         raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
     files: dict[str, Mapping[str, Any]] = {
@@ -71,15 +76,16 @@ def files_of_hive_table(
             hint="INSERT INTO ... SELECT copies its rows",
         )
     elsewhere = source.is_view or source.parameters.get("storage_handler")
-    changed = source.parameters.get("transactional", "").lower() == "true"
-    if not source.storage.location or elsewhere or changed:
+    if not source.storage.location or elsewhere or is_transactional(source):
         raise ValidationError(
             f"The rows of {name} are not simply in files: it is a view, transactional, or kept "
             "elsewhere",
             hint="INSERT INTO ... SELECT copies its rows",
         )
-    if _by_position(source):
-        raise _positions(name)
+    if wrong := _read_otherwise(name, source):
+        raise wrong
+    for finding in spark_findings(source, workplace.io.properties):
+        raise ValidationError(f"{name}: {finding.message}", hint=finding.remedy)
     if source.partition_keys:
         places, values = _partitions(workplace, source, schema, wanted)
     elif wanted:
@@ -113,22 +119,22 @@ def _partitions(
     """The folders of the partitions that are meant, and the values of each.
 
     Raises:
-        ValidationError: None is meant, or of one Hive finds the columns by position, or it has no
+        ValidationError: None is meant, or one is read by Hive by other rules, or it has no
             folder, or shares it with another one.
     """
     name = source.full_name
     every: list[Place] = []
     values: list[Mapping[str, Any]] = []
-    positional: list[bool] = []
+    wrong: list[ValidationError | None] = []
     for partition in workplace.partitions(source):
         every.append(Place(partition_name(source, partition), partition.storage.location or "", ()))
         values.append(_given(source, partition.values))
-        positional.append(_by_position(partition))
+        wrong.append(_read_otherwise(f"partition {every[-1].name} of {name}", partition))
     meant = [at for at, given in enumerate(values) if _matches(schema, given, wanted, name)]
     if wanted and not meant:
         raise _no_partition(name, wanted)
-    if ordered := [every[at].name for at in meant if positional[at]]:
-        raise _positions(f"partition {ordered[0]} of {name}")
+    if errors := [error for at in meant if (error := wrong[at])]:
+        raise errors[0]
     if homeless := [every[at].name for at in meant if not every[at].location]:
         raise ValidationError(
             f"The metastore has no folder of partition {homeless[0]} of {name}",
@@ -147,15 +153,19 @@ def _partitions(
     return [every[at] for at in meant], [values[at] for at in meant]
 
 
-def _by_position(entry: HiveTable | HivePartition) -> bool:
-    return orc_by_position(entry) or parquet_by_position(entry)
-
-
-def _positions(what: str) -> ValidationError:
-    return ValidationError(
-        f"Hive finds the columns of {what} by position, whatever their names in its files",
-        hint="INSERT INTO ... SELECT copies its rows",
-    )
+def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationError | None:
+    """The error where Hive reads the files of an entry by other rules; None if it does not."""
+    if format_of(entry.storage) is None:
+        return ValidationError(
+            f"The files of {what} are not simply {FORMATS} ({classes_of(entry.storage)})",
+            hint="copy its rows by what knows these classes: INSERT INTO ... SELECT",
+        )
+    if orc_by_position(entry) or parquet_by_position(entry):
+        return ValidationError(
+            f"Hive finds the columns of {what} by position, whatever their names in its files",
+            hint="INSERT INTO ... SELECT copies its rows",
+        )
+    return None
 
 
 def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.place_list import DigestSet, digest
 from icecomb.format.errors import CorruptFileError, FileMissingError, MigrationError
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _SHOWN: Final = 3
+_PAGE: Final = 10_000
 
 
 class FileHistory:
@@ -41,8 +44,16 @@ class FileHistory:
         prepared = journal.step(Step.PREPARED) or {}
         self._first: int | None = prepared.get("snapshot-id")
         self._first_location: str | None = prepared.get("metadata-location")
-        self.old = self._old()
+        self._migrated = self._migrated_snapshot()
+        try:
+            self._kept = self._digests(self.old())
+        except (FileMissingError, CorruptFileError) as error:
+            raise self._untold(error.message) from error
+
+    def old(self) -> Iterator[str]:
         """The data files of the migration."""
+        if self._migrated is not None:
+            yield from _files(self._io, self._migrated, set())
 
     def since(self, folders: Iterable[str], *, deep: bool) -> list[str]:
         """The files written since that Hive's readers would see.
@@ -55,44 +66,56 @@ class FileHistory:
             MigrationError: there are files of which nothing tells when they came.
         """
         places = [folder.rstrip("/") for folder in folders]
-        visible, kept = set(self._plain(places)), set(self._plain(self.old))
+        visible = self._digests(places)
+        (root, *_) = self._plain(places[:1]) if deep else ("",)
 
-        def new(names: Iterable[str]) -> list[str]:
-            ordered = sorted(names)
-            return [
-                name
-                for name, plain in zip(ordered, self._plain(ordered), strict=True)
-                if plain not in kept and _is_visible(plain, visible, deep=deep)
-            ]
+        def new(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+            for page, plain in self._pages(names):
+                old = self._kept.among(list(map(digest, plain)))
+                for name, one, is_old in zip(page, plain, old, strict=True):
+                    seen = one.startswith(f"{root}/") if deep else _folder(one) in visible
+                    if seen and not is_old:
+                        yield name, one
 
         snapshots, complete = self._snapshots()
-        named = [self._named(snapshot) for snapshot in snapshots]
-        found = new({name for names in named for name in names or ()})
-        if not complete or None in named:
-            known = set(self._plain(found))
-            strangers = new(self._listed(places))
-            plain = self._plain(strangers)
-            self._check(
-                [name for name, one in zip(strangers, plain, strict=True) if one not in known]
-            )
-        return found
+        found: dict[str, str] = {}
+        read: set[str] = set()
 
-    def _named(self, snapshot: Snapshot) -> list[str] | None:
-        try:
-            return _files(self._io, snapshot)
-        except (FileMissingError, CorruptFileError):
-            return None
+        def take(snapshot: Snapshot) -> bool:
+            try:
+                found.update(new(_files(self._io, snapshot, read)))
+            except (FileMissingError, CorruptFileError):
+                return False
+            return True
 
-    def _old(self) -> list[str]:
+        taken = [take(snapshot) for snapshot in snapshots]
+        complete = complete and all(taken)
+        if not complete:
+            known = set(found.values())
+            strangers = dict(new(self._listed(places)))
+            self._check(sorted(name for name, plain in strangers.items() if plain not in known))
+        return sorted(found)
+
+    def _digests(self, locations: Iterable[str]) -> DigestSet:
+        plain = (one for _, some in self._pages(locations) for one in some)
+        return DigestSet(b"".join(map(digest, plain)))
+
+    def _pages(self, locations: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
+        """Locations by the thousands, each page with their one spelling."""
+        left = iter(locations)
+        while page := list(islice(left, _PAGE)):
+            yield page, self._plain(page)
+
+    def _migrated_snapshot(self) -> Snapshot | None:
         if self._first is None:
-            return []
+            return None
         try:
             snapshot = self._metadata.snapshot_by_id(self._first) or self._of_first_file()
-            if snapshot is not None:
-                return _files(self._io, snapshot)
         except (FileMissingError, CorruptFileError) as error:
             raise self._untold(error.message) from error
-        raise self._untold(f"{self._first_location} does not have it")
+        if snapshot is None:
+            raise self._untold(f"{self._first_location} does not have it")
+        return snapshot
 
     def _of_first_file(self) -> Snapshot | None:
         from icecomb.format.spec.metadata_file import read_metadata
@@ -161,18 +184,22 @@ class FileHistory:
         )
 
 
-def _files(io: FileIO, snapshot: Snapshot) -> list[str]:
-    """All data and delete files that a snapshot's manifests name, the deleted ones as well."""
+def _files(io: FileIO, snapshot: Snapshot, read: set[str]) -> Iterator[str]:
+    """All data and delete files that a snapshot's manifests name, the deleted ones as well.
+
+    Args:
+        io: Reads manifests.
+        snapshot: The snapshot.
+        read: Manifests that were read before, which are passed over.
+    """
     from icecomb.format.manifests.manifest_list import read_manifests
 
-    return [
-        entry.data_file.file_path
-        for manifest in read_manifests(io, snapshot)
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=False)
-    ]
+    for manifest in read_manifests(io, snapshot):
+        if manifest.manifest_path not in read:
+            for entry in manifest.fetch_manifest_entry(io, discard_deleted=False):
+                yield entry.data_file.file_path
+            read.add(manifest.manifest_path)
 
 
-def _is_visible(location: str, folders: set[str], *, deep: bool) -> bool:
-    if deep:
-        return any(location.startswith(f"{folder}/") for folder in folders)
-    return location.rpartition("/")[0] in folders
+def _folder(location: str) -> str:
+    return location.rpartition("/")[0]

@@ -68,7 +68,12 @@ def finalize(place: Workplace, *, dry_run: bool = False) -> None:
         with place.noting_unanswered(journal, table):
             loaded.commit(_AllowPurge())
     if not journal.finalized:
-        journal.record(Step.FINALIZED)
+        # Of a revert at the same time one comes first: it looks under the lock, too.
+        with place.locked(table):
+            if journal.step(Step.REVERTING) is not None:
+                raise being_reverted(table)
+            journal.record(Step.FINALIZED)
+    place.forget_footers(journal.table.storage.location)
 
 
 class _AllowPurge:

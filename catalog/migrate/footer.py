@@ -7,8 +7,11 @@ into the table's name mapping, without which a reader that respects case would s
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.avro_schema import AvroSchema
@@ -96,8 +99,28 @@ class FooterReader:
         self._positions = positions
         self._avro = avro
         config = MetricsConfig.from_properties(properties, schema)
+        self._config = config
         self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
+
+    def identity(self, spec: PartitionSpec) -> str:
+        """What stands for all that a footer is read by, besides the file and its place.
+
+        Args:
+            spec: the table's partition spec to be.
+        """
+        modes = sorted((number, str(mode)) for number, mode in self._config.modes.items())
+        said = (
+            version("icecomb"),
+            self._schema.to_json(),
+            spec.to_json(),
+            str(self._config.default),
+            modes,
+            list(self._positions),
+            None if self._avro is None else list(self._avro.fields),
+        )
+        text = json.dumps(said, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def read(
         self,

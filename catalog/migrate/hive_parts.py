@@ -18,6 +18,7 @@ from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.context import Workplace, being_reverted
 from icecomb.catalog.migrate.journal import Journal, Step
+from icecomb.catalog.migrate.place_list import DigestSet, digest
 from icecomb.catalog.migrate.source_files import Place, list_places
 from icecomb.catalog.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
@@ -52,11 +53,12 @@ class HiveParts:
         """
         partitions = self._place.client.partitions
         database, name = self._place.database, self._place.name
-        known = {_identity(one) for one in self._journal.partitions()}
+        known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
+        some = self._journal.partition_count > 0
         with self._place.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
-            for page in partitions.name_pages(database, name, _PAGE) if known else ():
+            for page in partitions.name_pages(database, name, _PAGE) if some else ():
                 with self._turned():
                     self._drop(page, known)
                 advance(len(page))
@@ -122,9 +124,10 @@ class HiveParts:
             with self._place.noting_unanswered(self._journal, self._place.entry.load()):
                 yield lock
 
-    def _drop(self, names: Sequence[str], known: set[tuple[tuple[str, ...], str | None]]) -> None:
+    def _drop(self, names: Sequence[str], known: DigestSet) -> None:
         found = self._place.client.partitions.named(self._place.database, self._place.name, names)
-        if strangers := [one for one in found if _identity(one) not in known]:
+        same = known.among(list(map(_identity, found)))
+        if strangers := [one for one, is_known in zip(found, same, strict=True) if not is_known]:
             self._check_taken_over(strangers)
         self._place.entry.drop_partitions(names)
 
@@ -149,6 +152,32 @@ class HiveParts:
                 )
             with self._place.noting_unanswered(self._journal, table):
                 yield table, lock
+
+    def check_not_moved(self) -> None:
+        """Refuse to give partitions their old folders back where Hive gave them others since.
+
+        Raises:
+            MigrationError: there is one, and its rows would be in no table.
+        """
+        if self._journal.step(Step.CLEANED) is not None:
+            return  # there are none
+        partitions = self._place.client.partitions
+        database, name = self._place.database, self._place.name
+        known = DigestSet(b"".join(digest(repr(one.values)) for one in self._journal.partitions()))
+        homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
+        for page in partitions.name_pages(database, name, _PAGE):
+            found = partitions.named(database, name, page)
+            old = known.among([digest(repr(one.values)) for one in found])
+            same = homes.among(list(map(_home, found)))
+            for one, is_old, is_same in zip(found, old, same, strict=True):
+                if is_old and not is_same:
+                    raise MigrationError(
+                        f"{database}.{name} cannot be reverted: Hive gave partition "
+                        f"{'/'.join(one.values)} the folder {one.storage.location} after the turn",
+                        hint="move its files into its old folder, drop the partition's entry "
+                        "there, then revert again",
+                        table=f"{database}.{name}",
+                    )
 
     def _check_taken_over(self, strangers: Sequence[HivePartition]) -> None:
         """Refuse to drop partitions that were added after the turn: their rows would be lost.
@@ -177,5 +206,15 @@ class HiveParts:
             )
 
 
-def _identity(partition: HivePartition) -> tuple[tuple[str, ...], str | None]:
-    return partition.values, partition.storage.location
+def _identity(partition: HivePartition) -> bytes:
+    """What stands for a partition, and for its rows.
+
+    Hive says in its parameters what it wrote, at least when: rows that came into a known folder are
+    noticed, too. A server may name the same parameters in another order.
+    """
+    said = sorted(partition.parameters.items())
+    return digest(repr((partition.values, partition.storage.location, said)))
+
+
+def _home(partition: HivePartition) -> bytes:
+    return digest(repr((partition.values, partition.storage.location)))

@@ -8,7 +8,8 @@ either.
     journal.json                the table object, exactly, and the choices; written last
     step-<name>.json            one a step, written when it is done (an intent: before it)
 
-Every file is created once, completely or not at all, and never changed.
+Every file is created once, completely or not at all, and never changed. Beside the journals lie
+footers that were read (`kept_footers`), which belong to none of them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ _METADATA_FILE: Final = (
     r".*/(?:\d+-{0}(?:\.gz)?\.metadata\.json(?:\.gz)?|snap--?\d+-\d+-{0}\.avro|{0}-m\d+\.avro)"
 )
 """The names of what a migration writes: files of Hive tables may be Avro, too."""
+_ANY_METADATA_FILE: Final = (
+    r"(?s).*(?:\.(?:json|avro|stats|puffin|text|gz)"
+    r"|/(?:icecomb-gc|partition-stats)-[^/]*\.parquet)"
+)
 
 
 class Step(Enum):
@@ -98,13 +103,18 @@ class Journal:
         """This journal for the name that its table has by now: it goes back under that one."""
         return replace(self, table=replace(self.table, database=database, name=name))
 
-    def metadata_files(self) -> list[str]:
-        """The metadata files that are there of those this migration wrote, without later ones."""
+    def metadata_files(self, *, later: bool = False) -> list[str]:
+        """The metadata files that are there of those this migration wrote.
+
+        Args:
+            later: those of commits since, too, and of other writers.
+        """
         writing = self.step(Step.WRITING)
         if writing is None:
             return []
         # Journals without the uuid were written by older versions.
-        name = re.compile(_METADATA_FILE.replace("{0}", writing.get("unique", _UUID)))
+        of_attempt = _METADATA_FILE.replace("{0}", writing.get("unique", _UUID))
+        name = re.compile(_ANY_METADATA_FILE if later else of_attempt)
         listed = (status.location for status in self.io.list(writing["folder"]))
         existing = set(writing["existing"])
         return [one for one in listed if one not in existing and name.fullmatch(one)]

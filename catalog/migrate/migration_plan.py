@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from icecomb.catalog.finding import blocker
-from icecomb.catalog.migrate.footer import Footer
-from icecomb.catalog.migrate.source_files import Place, PlaceFiles
+from icecomb.catalog.migrate.place_list import SeenPlaces
+from icecomb.catalog.migrate.planned_files import PlannedFiles
 from icecomb.catalog.takeover import TakeoverPlan
-from icecomb.format.errors import IcecombError
-from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.errors import IcecombError, MigrationError
+from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFiles
+from icecomb.format.rows.unread_field import UnreadField
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
-from icecomb.format.storage.file_system import FileStatus
 
 FAILED: Final = "not-planned"
 """The code of the blocker of a table that could not be looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file to be taken over.
-
-    Attributes:
-        place: its partition.
-        status: its location and size.
-        footer: what its footer says; None when footers were not read.
-    """
-
-    place: Place
-    status: FileStatus
-    footer: Footer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +27,20 @@ class MigrationPlan(TakeoverPlan):
     Attributes:
         partitions: how many partitions are taken over.
         files: the files to be taken over.
-        listed: all that was found in the folders of the table.
+        seen: what was found in the folders of the table, for a second look; None without folders.
+        form: what the files are encoded by; None where none was looked at.
+        spellings: the spellings of columns that files have, each once.
+        unread: what files have and the table does not, each once.
         seconds: about how long apply takes, from how long looking took and, where not all footers
             were read, from those that were; None when none was.
     """
 
     partitions: int
-    files: tuple[SourceFile, ...]
-    listed: tuple[PlaceFiles, ...] = ()
+    files: PlannedFiles
+    seen: SeenPlaces | None = None
+    form: DataFileForm | None = None
+    spellings: tuple[Mapping[int, str], ...] = ()
+    unread: tuple[UnreadField, ...] = ()
     seconds: float | None = None
 
     @property
@@ -61,20 +52,23 @@ class MigrationPlan(TakeoverPlan):
     @property
     def rows(self) -> int | None:
         """How many rows the files hold, None when footers were not read."""
-        counts = [_rows(file.footer) for file in self.files]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return self.files.rows
 
     @property
-    def data_files(self) -> Iterator[DataFile]:
-        """The files as manifests will have them, as far as footers were read."""
-        for file in self.files:
-            if file.footer is not None and file.footer.data_file is not None:
-                yield file.footer.data_file
+    def encoded(self) -> EncodedFiles:
+        """The files for manifests.
+
+        Raises:
+            MigrationError: their footers were not read.
+        """
+        if self.form is None:
+            raise MigrationError(f"The files of {self.table} were not read", hint="plan again")
+        return self.files.encoded(self.form)
 
     @property
     def size(self) -> int:
         """How many bytes the files have."""
-        return sum(file.status.size for file in self.files)
+        return self.files.size
 
     def to_json(self) -> dict[str, Any]:
         """The plan for programs."""
@@ -101,8 +95,6 @@ def failed_plan(table: str, error: Exception) -> MigrationPlan:
     else:
         message, remedy = f"{type(error).__name__}: {error}", None
     finding = blocker(FAILED, message, remedy or f"icecomb doctor {table} looks at its entry")
-    return MigrationPlan(table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, ())
-
-
-def _rows(footer: Footer | None) -> int | None:
-    return None if footer is None or footer.data_file is None else footer.data_file.record_count
+    return MigrationPlan(
+        table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, PlannedFiles()
+    )

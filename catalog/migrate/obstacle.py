@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from icecomb.catalog.finding import Finding, blocker, note, warning
+from icecomb.catalog.finding import Finding, Mentions, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.avro_schema import AvroSchema
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.copy_statement import copy_remedy
+from icecomb.catalog.migrate.copy_statement import acid_copy_remedy, copy_remedy
 from icecomb.catalog.migrate.hive_type import CHAR_NOTE
-from icecomb.catalog.migrate.source import format_of, parquet_by_position
+from icecomb.catalog.migrate.source import (
+    classes_of,
+    format_of,
+    is_transactional,
+    parquet_by_position,
+    provider_of,
+)
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.rows.described_file import FileProblem
 
-FORMATS: Final = ("Parquet", "ORC", "Avro")
+_FORMATS: Final = ("Parquet", "ORC", "Avro")
+FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
 """What files may be."""
 NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
 """Findings of tables whose rows are not what is in their folder: there is nothing to look at."""
+_PROJECTED: Final = "projection.enabled"
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FILES: Final = {
     "unknown-format": (
-        f"files are not {', '.join(FORMATS[:-1])} or {FORMATS[-1]}",
+        f"files are not {FORMATS}",
         "remove the file, or rewrite it",
     ),
     "acid-file": (
@@ -85,25 +93,28 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
     if table.is_view:
         yield blocker("view", f"{table.full_name} is a view", "migrate the tables it reads")
         return
-    if parameters.get("transactional", "").lower() == "true":
-        yield blocker(
-            "transactional",
-            f"{table.full_name} is transactional (ACID): its files hold deltas, not rows",
-            "copy it into an external Parquet table first",
-        )
+    if is_transactional(table):
+        yield blocker("transactional", *_transactional(table))
     if handler := parameters.get("storage_handler"):
         yield blocker(
             "storage-handler", f"its rows are kept by {handler}", "copy it into a table first"
         )
-    provider = parameters.get("spark.sql.sources.provider", "hive").lower()
-    if provider not in {"hive", *map(str.lower, FORMATS)}:
+    provider = provider_of(table)
+    if provider not in {"hive", *map(str.lower, _FORMATS)}:
         yield blocker("format", f"it is a Spark table of format {provider}", copy_remedy(table))
-    elif format_of(table.storage.input_format) is None:
+    elif format_of(table.storage) is None:
         yield blocker(
             "format",
-            f"its files are not {', '.join(FORMATS[:-1])} or {FORMATS[-1]} "
-            f"({table.storage.input_format or 'none'})",
+            f"its files are not simply {FORMATS} ({classes_of(table.storage)})",
             copy_remedy(table),
+        )
+    if table.partition_keys and parameters.get(_PROJECTED, "").lower() == "true":
+        yield blocker(
+            "projected-partitions",
+            f"Trino and Athena compute its partitions ({_PROJECTED}), whatever the metastore has "
+            "of them",
+            "register them (MSCK REPAIR TABLE, or Trino's system.sync_partition_metadata), then "
+            f"unset {_PROJECTED}",
         )
     if not table.storage.location:
         yield blocker("no-location", "it has no folder", "give the table a location in Hive")
@@ -122,7 +133,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         yield warning("bucketed", "its Hive bucketing will be lost", "accepted")
 
 
-def parquet_positions(partitions: Sequence[str]) -> Finding:
+def parquet_positions(partitions: Collection[str]) -> Finding:
     """The finding that Hive finds columns of Parquet files by position.
 
     Args:
@@ -133,7 +144,7 @@ def parquet_positions(partitions: Sequence[str]) -> Finding:
         "by-position",
         f"{whose} are found by position, not by name (parquet.column.index.access)",
         "rewrite the files with the right column names",
-        tuple(partitions),
+        partitions,
     )
 
 
@@ -168,6 +179,19 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
         )
 
 
+def _transactional(table: HiveTable) -> tuple[str, str]:
+    """What is said of a transactional table, and its remedy."""
+    name = table.full_name
+    if table.parameters.get("transactional_properties", "").lower() == "insert_only":
+        message = (
+            f"{name} is transactional (insert-only): only Hive's transactions tell which of its "
+            "files count"
+        )
+    else:
+        message = f"{name} is transactional (ACID): its files hold deltas, not rows"
+    return message, acid_copy_remedy(table)
+
+
 def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
     """Whether the columns are those of the schema by which Hive reads Avro files."""
     if declared is None:
@@ -186,18 +210,25 @@ def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Itera
         )
 
 
-def file_findings(
-    table: HiveTable, problems: Iterable[tuple[str, FileProblem]]
-) -> Iterable[Finding]:
-    """The problems of files, given with the files' locations, as one finding a kind."""
-    found: dict[str, list[tuple[str, FileProblem]]] = {}
-    for location, problem in problems:
-        found.setdefault(problem.code, []).append((location, problem))
-    for code, pairs in found.items():
-        places = tuple(
-            f"{location}: {(p.column + ': ') if p.column else ''}{p.message}"
-            for location, p in pairs
-        )
-        count = len({location for location, _ in pairs})
-        what, remedy = _FILES[code]
-        yield blocker(code, f"{count} {what}", remedy or copy_remedy(table), places)
+class FileProblems:
+    """The problems of files, as one finding a kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Mentions, Mentions]] = {}
+
+    def add(self, location: str, problems: Iterable[FileProblem]) -> None:
+        """Take notice of one file's."""
+        codes = set()
+        for problem in problems:
+            files, places = self._found.setdefault(problem.code, (Mentions(), Mentions()))
+            column = f"{problem.column}: " if problem.column else ""
+            places.add(f"{location}: {column}{problem.message}")
+            if problem.code not in codes:
+                codes.add(problem.code)
+                files.add(location)
+
+    def findings(self, table: HiveTable) -> Iterable[Finding]:
+        """What was noticed."""
+        for code, (files, places) in self._found.items():
+            what, remedy = _FILES[code]
+            yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)

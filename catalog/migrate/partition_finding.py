@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from icecomb.catalog.finding import Finding, blocker, note, warning
+from icecomb.catalog.finding import Finding, Mentions, blocker, note, warning
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
+from icecomb.catalog.migrate.avro_schema import URL, avro_declaration
+from icecomb.catalog.migrate.copy_statement import copy_remedy
 from icecomb.catalog.migrate.entry_finding import COLUMN_STATISTICS, lost_statistics
 from icecomb.catalog.migrate.obstacle import parquet_positions
-from icecomb.catalog.migrate.source import parquet_by_position
+from icecomb.catalog.migrate.source import format_of, parquet_by_position
+from icecomb.format.manifests.manifest import FileFormat
 
 
 class PartitionNotes:
@@ -23,23 +26,29 @@ class PartitionNotes:
         self._columns = _plain(table.storage.columns)
         self._by_position = parquet_by_position(table)
         self._formats: Counter[str] = Counter()
-        self._schemas: list[str] = []
-        self._analyzed: list[str] = []
-        self._positions: list[str] = []
-        self._homeless: list[str] = []
+        self._schemas = Mentions()
+        self._analyzed = Mentions()
+        self._positions = Mentions()
+        self._homeless = Mentions()
+        self._table = table
+        self._avro = avro_declaration(table)
+        self._avro_differs = Mentions()
 
     def look(self, name: str, partition: HivePartition) -> None:
         """Take notice of one partition."""
         storage = partition.storage
         self._formats[_format(storage.input_format)] += 1
         if _plain(storage.columns) != self._columns:
-            self._schemas.append(name)
+            self._schemas.add(name)
         if COLUMN_STATISTICS in partition.parameters.get("COLUMN_STATS_ACCURATE", ""):
-            self._analyzed.append(name)
+            self._analyzed.add(name)
         if parquet_by_position(partition) and not self._by_position:
-            self._positions.append(name)
+            self._positions.add(name)
         if not storage.location:
-            self._homeless.append(name)
+            self._homeless.add(name)
+        declared = avro_declaration(partition)
+        if declared and declared != self._avro and format_of(storage) is FileFormat.AVRO:
+            self._avro_differs.add(name)
 
     def findings(self) -> Iterable[Finding]:
         """What was noticed."""
@@ -48,7 +57,15 @@ class PartitionNotes:
                 "partition-location",
                 f"{len(self._homeless)} partitions have no folder in the metastore",
                 "ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop them there",
-                tuple(self._homeless),
+                self._homeless,
+            )
+        if self._avro_differs:
+            yield blocker(
+                "avro-schema",
+                f"{len(self._avro_differs)} partitions have an Avro schema of their own, by which "
+                "Hive reads their files",
+                self._avro_remedy(),
+                self._avro_differs,
             )
         if self._positions:
             yield parquet_positions(self._positions)
@@ -67,20 +84,26 @@ class PartitionNotes:
                 f"{len(self._schemas)} partitions have other columns than the table",
                 "Iceberg reads all files by the table's columns, where Hive shows null for what "
                 "the partition's entry lacks: compare, or ALTER TABLE ... CASCADE first",
-                tuple(self._schemas),
+                self._schemas,
             )
         if self._analyzed:
             many = f"of {len(self._analyzed)} partitions each" if len(self._analyzed) > 1 else ""
-            yield lost_statistics(many or "a partition", tuple(self._analyzed))
+            yield lost_statistics(many or "a partition", self._analyzed)
+
+    def _avro_remedy(self) -> str:
+        if self._avro is None:
+            return copy_remedy(self._table)
+        key, said = self._avro
+        pair = f"'{key}'='{said}'" if key == URL else f"'{key}'='...'"
+        return f"ALTER TABLE ... PARTITION (...) SET SERDEPROPERTIES ({pair}) in Hive, as the table"
 
 
-def outside_findings(inside: Iterable[tuple[str, bool]]) -> Iterable[Finding]:
+def outside_findings(names: Collection[str]) -> Iterable[Finding]:
     """What is said of partitions that are not below the table's folder.
 
     Args:
-        inside: The name of each partition, and whether it is.
+        names: Theirs.
     """
-    names = tuple(name for name, below in inside if not below)
     if names:
         yield note(
             "outside-folder",

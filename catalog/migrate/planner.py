@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.finding import Finding, note
@@ -14,11 +15,12 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.entry_finding import replication_findings
 from icecomb.catalog.migrate.migration_plan import MigrationPlan, failed_plan
+from icecomb.catalog.migrate.neighbour import Neighbours
 from icecomb.catalog.migrate.obstacle import NOT_IN_FILES
 from icecomb.catalog.migrate.planning import plan_source
 from icecomb.catalog.migrate.reader import reader_finding
 from icecomb.catalog.migrate.view_reference import ViewReferences
-from icecomb.catalog.progress import SILENT, THREADS, Progress, each
+from icecomb.catalog.progress import SILENT, THREADS, Progress, each, threads_each
 from icecomb.format.errors import IcecombError, MetastoreError
 
 if TYPE_CHECKING:
@@ -36,11 +38,13 @@ class Looks:
         choices: How to convert, and what to accept.
         footers: Whether to look into files.
         sample: Into how many of a table's files; None for all.
+        interop: The engines that are to use the tables; see `engine_properties`.
     """
 
     choices: Choices
     footers: bool = True
     sample: int | None = None
+    interop: tuple[str, ...] | None = None
 
 
 class Planner:
@@ -55,6 +59,8 @@ class Planner:
         self._catalog = catalog
         self._looks = looks
         self._databases: dict[str, HiveDatabase | None] = {}
+        self._neighbours: dict[str, Neighbours] = {}
+        self._looking = Lock()
         self._views: ViewReferences | None = None
         self._unseen: tuple[Finding, ...] = ()
         try:
@@ -85,6 +91,7 @@ class Planner:
             footers=looks.footers,
             sample=looks.sample,
             threads=threads,
+            kept=work.footers(table, None),
         )
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):
             return found
@@ -94,7 +101,7 @@ class Planner:
         self, places: Sequence[tuple[str, str]], jobs: int, progress: Progress
     ) -> Iterator[MigrationPlan]:
         """The plans of many tables, in their order; one that cannot be made says so itself."""
-        threads = max(2, 2 * THREADS // jobs)
+        threads = threads_each(jobs)
         work = partial(self._attempt, threads)
         yield from each(progress, "planning", "tables", places, work, jobs, ahead=2 * jobs)
 
@@ -107,9 +114,26 @@ class Planner:
             return failed_plan(".".join(place), error)
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
-        yield reader_finding(table, self._catalog.properties)
+        yield reader_finding(table, self._catalog.properties, self._looks.interop)
         yield from replication_findings(table, self._database(table.database))
         yield from self._views.findings(table) if self._views else self._unseen
+        try:
+            neighbours = self._neighbours_of(table.database)
+        except UnreachableError:
+            raise
+        except MetastoreError as error:
+            said = f"whether other tables share its folder is unknown: {error.message}"
+            yield note("folders-not-read", said, "look at the locations of tables yourself")
+        else:
+            yield from neighbours.findings(table)
+
+    def _neighbours_of(self, database: str) -> Neighbours:
+        client = self._catalog.client
+        with self._looking:  # very many entries: fetched once
+            if database not in self._neighbours:
+                entries = client.tables(database, client.table_names(database))
+                self._neighbours[database] = Neighbours(entries, self._catalog.io.properties)
+            return self._neighbours[database]
 
     def _database(self, name: str) -> HiveDatabase | None:
         if name not in self._databases:

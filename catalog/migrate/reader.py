@@ -6,24 +6,32 @@ from collections.abc import Mapping
 
 from icecomb.catalog.catalog_property import ENGINE_ENABLED
 from icecomb.catalog.finding import Finding, note
+from icecomb.catalog.hive.engine import engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.format.spec.table_property import HIVE_ENGINE
 
 
-def reader_finding(table: HiveTable, settings: Mapping[str, str]) -> Finding:
+def reader_finding(
+    table: HiveTable, settings: Mapping[str, str], interop: tuple[str, ...] | None
+) -> Finding:
     """What changes for those who read and write the table by its name.
 
     Args:
         table: The Hive table.
         settings: The catalog's properties.
+        interop: The engines that are to use it; see `engine_properties`.
+
+    Raises:
+        ValidationError: The table's properties exclude one of them.
     """
     name = table.full_name
-    by_hive = HIVE_ENGINE.of(table.parameters, default=ENGINE_ENABLED.of(settings))
+    needed = engine_properties(interop, table.parameters, settings)
+    by_hive = HIVE_ENGINE.of({**table.parameters, **needed}, default=ENGINE_ENABLED.of(settings))
     hive = (
-        "as before, with Iceberg's storage handler (iceberg-hive-runtime) on its class path"
+        "as before from version 4 on, older ones with iceberg-hive-runtime; Impala as before"
         if by_hive
-        else "not at all; engine.hive.enabled=true, a property of the catalog or of the table, "
-        "lets Hive with iceberg-hive-runtime read it"
+        else "not at all, nor older Impalas; apply --interop hive,impala lets them (Hive before 4 "
+        "with iceberg-hive-runtime on its class path)"
     )
     return note(
         "readers",
@@ -31,7 +39,12 @@ def reader_finding(table: HiveTable, settings: Mapping[str, str]) -> Finding:
         "`icecomb spark-conf --session-catalog` keeps the name for Spark; docs/migration.md",
         (
             f"Spark with icecomb's or Iceberg's session catalog: {name} as before",
-            f"Spark without it: {name} fails; the table is <catalog>.{name} in an Iceberg catalog",
+            f"Spark without it: {name} fails; the table is <catalog>.{name} in an Iceberg catalog"
+            + (
+                f". Any: SHOW TABLE EXTENDED of {table.database}, as Hive reads it"
+                if by_hive
+                else ""
+            ),
             f"Hive: {hive}",
             "Trino, Flink, PyIceberg: in an Iceberg catalog on this metastore",
             "views and jobs that name it: as the engine that runs them",

@@ -6,8 +6,7 @@ migration where Hive's readers would see them, are set aside in the journal's fo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,9 +23,11 @@ from icecomb.catalog.migrate.journal import Journal, Step
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.storage.location import plain_paths, plain_texts
 
 _MARKER: Final = "icecomb-reverted:"
-_METADATA_FILE: Final = re.compile(r".*\.(json|avro|stats|puffin|text|gz)")
+_FOLDERS: Final = 100
+"""Folders whose files are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,8 @@ class Reversal:
 
         Raises:
             RevertBlockedError: data would be lost and that is not allowed.
-            MigrationError: there is nothing to go back to, the way back was given up, or nothing
-                tells which files are the Hive table's.
+            MigrationError: there is nothing to go back to, the way back was given up, nothing
+                tells which files are the Hive table's, or Hive moved a partition after the turn.
             CommitFailedError: somebody committed meanwhile; the Iceberg table stays.
             CommitStateUnknownError: an answer was lost; nothing was set aside.
         """
@@ -141,8 +142,14 @@ class Reversal:
             if plan.loses_data and not allow_data_loss:
                 raise RevertBlockedError(plan)
         old, pointer = journal.table, table.metadata_location or ""
-        journal.record(Step.REVERTING, pointer=pointer, added=added)
+        # Of a finalize at the same time one comes first: it looks under the lock, too.
+        self._check_within_reach(table, journal, added)
         parts = HiveParts(self._place, journal)
+        with self._place.locked(table):
+            self._check_way_back(table, journal)
+            if table.partition_keys:
+                parts.check_not_moved()
+            journal.record(Step.REVERTING, pointer=pointer, added=added)
         parts.give_back(pointer)
         with parts.pointing_at(pointer) as lock:
             parts.check_given_back()
@@ -173,6 +180,24 @@ class Reversal:
         )
         return plan, history.since(folders, deep=not old.partition_keys)
 
+    def _check_within_reach(self, table: HiveTable, journal: Journal, added: list[str]) -> None:
+        """Refuse where files could not be set aside after the turn: Hive would read them, too."""
+        storage, *storages = self._storages([journal.location, *added])
+        pairs = zip(added, storages, strict=True)
+        far = [name for name, one in pairs if one != storage and self._place.io.exists(name)]
+        if far:
+            raise MigrationError(
+                f"{table.full_name} cannot be reverted: {len(far)} files that were added since lie "
+                f"where Hive reads them, on other storage than the journal: {far[0]}",
+                hint="move them away, then revert again",
+                table=table.full_name,
+            )
+
+    def _storages(self, locations: list[str]) -> list[str]:
+        settings = self._place.io.properties
+        pairs = zip(plain_texts(locations, settings), plain_paths(locations, settings), strict=True)
+        return [text.removesuffix(path) for text, path in pairs]
+
     def _check_unanswered(self, table: HiveTable, journal: Journal) -> None:
         """What a metastore does not refuse when it arrives late must be too late."""
         asked = journal.step(Step.UNANSWERED)
@@ -192,13 +217,18 @@ class Reversal:
                 hint=f"no journal lies in {table.storage.location}/_icecomb_migration",
                 table=table.full_name,
             )
-        if journal.finalized:
+        self._check_way_back(table, journal)
+        return journal
+
+    def _check_way_back(self, table: HiveTable, journal: Journal) -> None:
+        # A revert that began goes on, as every other step says: without locks it and a finalize
+        # may both have been recorded.
+        if journal.finalized and journal.step(Step.REVERTING) is None:
             raise MigrationError(
                 f"The migration of {table.full_name} was finalized: there is no way back",
                 hint="copy the rows into a new Hive table",
                 table=table.full_name,
             )
-        return journal
 
     def _plan(
         self, table: HiveTable, journal: Journal, metadata: TableMetadata, history: FileHistory
@@ -213,14 +243,16 @@ class Reversal:
             tuple(sorted(lost, key=lambda snapshot: snapshot.timestamp_ms)),
             _fact(journal, "rows"),
             int(total) if total is not None else None,
-            tuple(self._missing(history.old)),
+            tuple(self._missing(history.old())),
         )
 
-    def _missing(self, locations: list[str]) -> Iterator[str]:
+    def _missing(self, locations: Iterable[str]) -> Iterator[str]:
         listed: dict[str, set[str]] = {}
         for location in locations:
             folder = location.rpartition("/")[0]
             if folder not in listed:
+                if len(listed) >= _FOLDERS:  # files of one folder follow each other
+                    listed.clear()
                 listed[folder] = {status.location for status in self._place.io.list(folder)}
             if location not in listed[folder]:
                 yield location
@@ -245,33 +277,29 @@ class Reversal:
 
     def _set_aside(self, journal: Journal, old: HiveTable) -> None:
         location = (old.storage.location or "").rstrip("/")
-        for name in (journal.step(Step.REVERTING) or {"added": []})["added"]:
+        added = (journal.step(Step.REVERTING) or {"added": []})["added"]
+        # Not the locations: HDFS has no names with a colon.
+        home, *paths = plain_paths([location, *added], self._place.io.properties)
+        for name, path in zip(added, paths, strict=True):
             if self._place.io.exists(name):
-                inner = name[len(location) + 1 :] if name.startswith(location) else name.lstrip("/")
-                self._place.io.rename(name, f"{journal.location}/added/{inner}")
+                inside = path.startswith(f"{home}/")
+                inner = f"added/{path[len(home) + 1 :]}" if inside else f"elsewhere{path}"
+                self._place.io.rename(name, f"{journal.location}/{inner}")
             self._remove_emptied(name, location)
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
-            for location in self._metadata_files(journal, folder, set(writing["existing"])):
+            # Before a turn was asked for, what others wrote is no commit of its.
+            turned = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
+            for location in journal.metadata_files(later=turned is not None):
                 name = location[len(folder) + 1 :]
                 self._place.io.rename(location, f"{journal.location}/metadata/{name}")
             remove_empty_folder(self._place.io, folder)
+        self._place.forget_footers(old.storage.location)
         journal.record(Step.REVERTED)
-
-    def _metadata_files(self, journal: Journal, folder: str, existing: set[str]) -> list[str]:
-        if journal.step(Step.SWAPPED) is None and journal.step(Step.REVERTING) is None:
-            # It never was an Iceberg table: what others wrote is no commit of its.
-            return journal.metadata_files()
-        listed = [status.location for status in self._place.io.list(folder)]
-        return [
-            location
-            for location in listed
-            if location not in existing and _METADATA_FILE.fullmatch(location[len(folder) + 1 :])
-        ]
 
     def _remove_emptied(self, name: str, location: str) -> None:
         folder = name.rpartition("/")[0]
-        while folder.startswith(f"{location}/data"):
+        while f"{folder}/".startswith(f"{location}/data/"):
             remove_empty_folder(self._place.io, folder)
             folder = folder.rpartition("/")[0]
 

@@ -6,14 +6,14 @@ moments would have rows that were never together, and files that are gone.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.partition_pages import PartitionPages
-from icecomb.catalog.migrate.source_files import PlaceFiles, list_places
+from icecomb.catalog.migrate.source_files import look_into
+from icecomb.catalog.progress import workers
 from icecomb.format.errors import MigrationError
 
 ROUNDS: Final = 3
@@ -36,14 +36,17 @@ def is_unchanged(
         partitions: What the metastore said of them.
         threads: How many folders are read at once.
     """
-    if place.entry.load() != table or not partitions.is_current():
+    if place.entry.load() != table:
         return False
-    places = [found.place for found in plan.listed]
-    listed = list_places(place.io, places, place.progress, threads)
-    own = f"{plan.location.rstrip('/')}/metadata/"
-    return [_without(own, found) for found in listed] == [
-        _without(own, found) for found in plan.listed
-    ]
+    seen = plan.seen
+    if seen is None:
+        return partitions.is_current()
+    # Others wait for the lock: storage is asked while the metastore answers. The metastore's calls
+    # stay in this thread, which holds to the server that has the lock.
+    listed = look_into(place.io, seen.places, place.progress, threads)
+    with workers(1) as other:
+        same = other.submit(seen.are, listed)
+        return partitions.is_current() and same.result()
 
 
 def keeps_changing(place: Workplace) -> MigrationError:
@@ -54,8 +57,3 @@ def keeps_changing(place: Workplace) -> MigrationError:
         hint="stop its writers, then try again",
         table=name,
     )
-
-
-def _without(folder: str, found: PlaceFiles) -> PlaceFiles:
-    nested = (status for status in found.nested if not status.location.startswith(folder))
-    return replace(found, nested=tuple(nested))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table, parts_of
 from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.name_pattern import name_pattern
 from icecomb.format.errors import NoSuchTableError
 
 if TYPE_CHECKING:
@@ -110,17 +110,13 @@ def _pattern(name: str | tuple[str, ...]) -> tuple[str, str] | None:
 def _matching(client: HiveClient, pattern: tuple[str, str]) -> Iterator[HiveTable]:
     databases = [pattern[0]]
     if "*" in pattern[0]:
-        databases = sorted(filter(_regex(pattern[0]).fullmatch, client.databases()))
+        databases = sorted(filter(name_pattern(pattern[0]).fullmatch, client.databases()))
     for database in databases:
         listed = client.table_names(database)
-        names = sorted(filter(_regex(pattern[1]).fullmatch, listed))
+        names = sorted(filter(name_pattern(pattern[1]).fullmatch, listed))
         for start in range(0, len(names), _PAGE):
             page = client.tables(database, names[start : start + _PAGE])
             yield from sorted(page, key=lambda entry: entry.name)
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
 def _nothing(

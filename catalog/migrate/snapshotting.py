@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icecomb.catalog.finding import Finding, warning
+from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.applying import (
@@ -65,9 +66,11 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
     location: str | None,
     properties: Mapping[str, str] | None,
     threads: int,
+    interop: str | Iterable[str] | None = None,
 ) -> Snapshotted:
     """See `icecomb.catalog.migrate.snapshot`."""
-    given = given_properties(properties)
+    given, engines = given_properties(properties), engine_names(interop)
+    home = _home(place, target, location)
     for _ in range(ROUNDS):
         table = place.entry.load()
         if table.is_iceberg:
@@ -76,15 +79,26 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
                 hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
                 table=table.full_name,
             )
+        wanted = {**iceberg_properties(table.parameters), **given}
+        wanted |= engine_properties(engines, wanted, place.settings)
+        if table.storage.location:
+            _check_apart(place, table.storage.location, home)
         with PartitionPages(place.client.partitions, table) as partitions:
             plan = plan_source(
-                place.io, table, partitions.read(), choices, place.progress, threads=threads
+                place.io,
+                table,
+                partitions.read(),
+                choices,
+                place.progress,
+                threads=threads,
+                kept=place.footers(table, home, home),
             )
             if plan.blockers:
                 raise MigrationBlockedError(plan)
-            with _begun(place, target, table, plan, given, location) as transaction:
+            with _begun(place, target, plan, wanted, location) as transaction:
                 if is_unchanged(place, table, plan, partitions, threads):
                     made = transaction.commit_transaction()
+                    place.forget_footers(home)
                     return Snapshotted(
                         ".".join(made.name()),
                         made.metadata_location,
@@ -97,26 +111,34 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
     raise keeps_changing(place)
 
 
-def _begun(  # noqa: PLR0917 - what a plan and a user say
+def _begun(
     place: Workplace,
     target: str | tuple[str, ...],
-    table: HiveTable,
     plan: MigrationPlan,
-    given: Mapping[str, str],
+    wanted: Mapping[str, str],
     location: str | None,
 ) -> CreateTableTransaction:
     """The new table with its files, which nobody sees yet."""
     mapping, last_column_id = file_mapping(plan)
-    wanted = {**iceberg_properties(table.parameters), **given, "snapshot": "true"}
     definition = replace(
-        plan.definition(wanted, mapping, last_column_id), location=location and location.rstrip("/")
+        plan.definition({**wanted, "snapshot": "true"}, mapping, last_column_id),
+        location=location and location.rstrip("/"),
     )
     draft = place.catalog.draft(database_and_table(target), definition)
-    _check_apart(place, plan.location, draft.metadata.location)
     append = FastAppend(place.io, {"icecomb.snapshot-of": f"hive:{plan.table}"})
-    for file in plan.data_files:
-        append.append_data_file(file)
+    append.append_encoded_files(plan.encoded)
     return CreateTableTransaction(draft).commit(append)
+
+
+def _home(place: Workplace, target: str | tuple[str, ...], location: str | None) -> str:
+    """The new table's folder.
+
+    Raises:
+        TableAlreadyExistsError: The name is taken.
+    """
+    entries, name = place.catalog.entries, database_and_table(target)
+    entries.check_free(name)
+    return location.rstrip("/") if location else entries.default_location(name)
 
 
 def _owner_findings(table: HiveTable) -> Iterable[Finding]:

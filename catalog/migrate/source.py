@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from dataclasses import replace
+from typing import Final
+
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
 from icecomb.catalog.migrate.partition_value import DEFAULT_PARTITION, partition_values
 from icecomb.catalog.migrate.source_files import Place
 from icecomb.catalog.migrate.source_schema import SourceSchema
 from icecomb.format.manifests.manifest import FileFormat
 
-_FORMATS = {
-    "parquet": FileFormat.PARQUET,
-    "orcinputformat": FileFormat.ORC,
-    "avrocontainerinputformat": FileFormat.AVRO,
+_FORMATS: Final = {
+    "MapredParquetInputFormat": FileFormat.PARQUET,
+    "DeprecatedParquetInputFormat": FileFormat.PARQUET,
+    "ParquetInputFormat": FileFormat.PARQUET,
+    "OrcInputFormat": FileFormat.ORC,
+    "AvroContainerInputFormat": FileFormat.AVRO,
 }
-_NULL_NAME = "hive.exec.default.partition.name"
+"""Classes that read every file of a folder: others, as Hudi's for Parquet, know which count."""
+_SERDES: Final = {
+    "ParquetHiveSerDe": FileFormat.PARQUET,
+    "OrcSerde": FileFormat.ORC,
+    "AvroSerDe": FileFormat.AVRO,
+}
+"""Classes that show rows as they are in the files."""
+_NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
 def table_place(table: HiveTable) -> Place:
@@ -67,13 +79,44 @@ def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
     return _says(entry, "parquet.column.index.access")
 
 
-def format_of(input_format: str | None) -> FileFormat | None:
-    """What Hive takes files of this input format for; None for what Iceberg does not have."""
-    name = (input_format or "").rpartition(".")[2].lower()
-    return next((kind for text, kind in _FORMATS.items() if text in name), None)
+def format_of(storage: StorageDescriptor) -> FileFormat | None:
+    """What Hive takes an entry's files for, read as they are.
+
+    None for what Iceberg does not have, and where a class of others has a say: only that knows
+    which files count, or what their rows are.
+    """
+    kind = _FORMATS.get(_class(storage.input_format))
+    serde = _class(storage.serde)
+    return kind if not serde or _SERDES.get(serde) is kind else None
+
+
+def classes_of(storage: StorageDescriptor) -> str:
+    """By which classes Hive reads an entry's files, for messages."""
+    given = [one for one in (storage.input_format, storage.serde) if one]
+    plain = format_of(replace(storage, serde=None)) is not None
+    return ", ".join(given if plain else given[:1]) or "none"
+
+
+def said_of(entry: HiveTable | HivePartition) -> dict[str, str]:
+    """The parameters of an entry, with those of its SerDe below them."""
+    return {**entry.storage.serde_parameters, **entry.parameters}
+
+
+def is_transactional(table: HiveTable) -> bool:
+    """Whether Hive's transactions tell which of its files count; Hive takes the key in any case."""
+    pairs = ((key.lower(), value.lower()) for key, value in table.parameters.items())
+    return ("transactional", "true") in pairs
+
+
+def provider_of(table: HiveTable) -> str:
+    """By which source Spark reads a table: ``hive`` for Hive's own."""
+    return table.parameters.get("spark.sql.sources.provider", "hive").lower()
+
+
+def _class(name: str | None) -> str:
+    return (name or "").rpartition(".")[2]
 
 
 def _says(entry: HiveTable | HivePartition, key: str) -> bool:
     """Whether a parameter, or else one of the SerDe's, is true."""
-    said = {**entry.storage.serde_parameters, **entry.parameters}
-    return said.get(key, "").lower() == "true"
+    return said_of(entry).get(key, "").lower() == "true"

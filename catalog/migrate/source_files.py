@@ -6,15 +6,18 @@ registered as partitions belong to nobody. Empty files hold no rows and no foote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from icecomb.catalog.progress import THREADS, Progress, each
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
+
+AHEAD: Final = 256
+"""Answers of storage that may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,15 @@ class Place:
         name: how Hive names the partition, for messages; "" for an unpartitioned table.
         location: the folder, as the metastore has it.
         values: the partition tuple in Iceberg's internal values.
+        readable: whether its files are of a format that is taken over.
+        positional: whether its entry says that Hive finds columns of ORC files by position.
     """
 
     name: str
     location: str
     values: tuple[Any, ...]
+    readable: bool = True
+    positional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,19 @@ def list_places(
     Raises:
         FileIOError: a folder cannot be listed.
     """
-    work = partial(_list_place, io)
-    return list(each(progress, "listing", "partitions", list(places), work, threads))
+    return list(look_into(io, list(places), progress, threads))
+
+
+def look_into(
+    io: FileIO, places: Sequence[Place], progress: Progress, threads: int = THREADS
+) -> Iterator[PlaceFiles]:
+    """The same, of any number of places: not many answers wait for whoever takes them.
+
+    Raises:
+        FileIOError: a folder cannot be listed.
+    """
+    work = partial(list_place, io)
+    return each(progress, "listing", "partitions", places, work, threads, ahead=AHEAD)
 
 
 def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
@@ -79,7 +97,18 @@ def plain_folders(io: FileIO, folders: Iterable[str]) -> list[str]:
     return plain_texts((folder.rstrip("/") or "/" for folder in folders), io.properties)
 
 
-def _list_place(io: FileIO, place: Place) -> PlaceFiles:
+def list_place(io: FileIO, place: Place, *, by_folders: bool = False) -> PlaceFiles:
+    """What is in one place.
+
+    Args:
+        io: lists it.
+        place: the place.
+        by_folders: whether folders below say values, in which case ``_year=2024`` is none that is
+            hidden (Spark, HadoopFSUtils.shouldFilterOutPathName).
+
+    Raises:
+        FileIOError: its folder cannot be listed.
+    """
     prefix = place.location.rstrip("/") + "/"
     files: list[FileStatus] = []
     nested: list[FileStatus] = []
@@ -88,7 +117,8 @@ def _list_place(io: FileIO, place: Place) -> PlaceFiles:
     for status in io.list(place.location):
         anything = True
         below = status.location[len(prefix) :].split("/")
-        if any(part.startswith(("_", ".")) for part in below):
+        hidden = [part for part in below if part.startswith(("_", "."))]
+        if any(part[0] == "." or "=" not in part or not by_folders for part in hidden):
             continue
         if status.size == 0:
             empty += 1

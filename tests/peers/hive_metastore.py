@@ -59,6 +59,7 @@ class HiveMetastore:
         settings: Further settings of `metastore-site.xml`.
         core: Settings of `core-site.xml`.
         jvm: Further arguments of the JVM.
+        jars: Further jars on its class path.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class HiveMetastore:
         settings: Mapping[str, str] | None = None,
         core: Mapping[str, str] | None = None,
         jvm: Sequence[str] = (),
+        jars: Sequence[Path] = (),
     ) -> None:
         self.version = version
         self.folder = folder
@@ -83,6 +85,7 @@ class HiveMetastore:
         self._settings = settings or {}
         self._core = core or {}
         self._jvm = jvm
+        self._jars = jars
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> HiveMetastore:
@@ -183,7 +186,7 @@ class HiveMetastore:
         fetched = [fetch("commons-collections:commons-collections:3.2.2")]
         if self.version > "4":
             fetched.append(fetch(f"org.apache.hadoop:hadoop-client-minicluster:{hadoop}"))
-        return os.pathsep.join(map(str, (conf, *own, *carried, *fetched)))
+        return os.pathsep.join(map(str, (conf, *own, *carried, *fetched, *self._jars)))
 
 
 class HiveMetastore2(HiveMetastore):

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.catalog import cli
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
 
@@ -27,7 +26,6 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 HOSTILE = ("a b", "50%", "x/y", "k=v", "ü漢", "%2F", "null", "it's", NULL)
 PREFIX = "recipe_"
 PATTERN = f"made.{PREFIX}*"
-COPIES = 3
 
 
 def rows_of(*ids: int) -> pa.Table:
@@ -45,29 +43,25 @@ FORMATS = ((PARQUET, pq.write_table), (ORC, orc.write_table), (AVRO, write_avro)
 
 
 @pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+def run(icecomb: Any) -> Any:
     """Runs `icecomb --output json migrate ...`: exit code and stdout."""
-
-    def run(*arguments: str) -> tuple[int, str]:
-        capfd.readouterr()
-        code = cli.main(["--uri", metastore.uri, "--output", "json", "migrate", *arguments])
-        return code, capfd.readouterr().out
-
-    return run
+    return lambda *arguments: icecomb("migrate", *arguments, form="json")[:2]
 
 
 @pytest.fixture
-def warehouse(make_hive_table: Any) -> dict[str, tuple[Any, list[tuple[int, str, str | None]]]]:
+def warehouse(
+    make_hive_table: Any, request: pytest.FixtureRequest
+) -> dict[str, tuple[Any, list[tuple[int, str, str | None]]]]:
     """Tables and the rows that they hold: (id, text, key)."""
     made = {}
     columns = {"id": "bigint", "text": "string"}
-    for number in range(COPIES):
+    for number in range(request.config.getoption("--recipe-copies")):
         for storage, write in FORMATS:
             plain = make_hive_table(
                 columns, rows=rows_of(number, 7), storage=storage, write=write, prefix=PREFIX
             )
             made[plain.name] = plain, [(n, f"text {n}", None) for n in (number, 7)]
-            values = HOSTILE[number::COPIES]
+            values = HOSTILE[number % 3 :: 3]
             parted = make_hive_table(
                 columns,
                 {"key": "string", "n": "int"},

@@ -57,6 +57,12 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 _DEFAULT_CATALOG: Final = "hive"
 _REQUEST_CATALOG: Final = 4
+_ABLE: Final = wire.struct_field(3, wire.number_list_field(1, [2]) + b"\0")
+"""ClientCapabilities of a request: INSERT_ONLY_TABLES.
+
+To who does not say it, Hive 3 and later refuse each insert-only transactional table, and each list
+that has one. Entries are only looked at here; who wants such a table's rows is told of its kind.
+"""
 _DATABASE_CATALOG: Final = 8
 _TABLE_CATALOG: Final = 17
 """The fields that name the catalog in requests, databases and tables (Hive 3)."""
@@ -227,7 +233,7 @@ class HiveClient:
             NoSuchTableError: there is none of this name.
         """
         check_possible(database, name)
-        request = wire.string_field(1, database) + wire.string_field(2, name) + b"\0"
+        request = wire.string_field(1, database) + wire.string_field(2, name) + _ABLE + b"\0"
         place = wire.string_field(1, self._catalog.database(database))
         with missing_table(database, name):
             return self._calls.newest(
@@ -248,7 +254,9 @@ class HiveClient:
         found: list[HiveTable] = []
         for start in range(0, len(names), _PAGE):
             listed = wire.string_list_field(2, names[start : start + _PAGE]) + b"\0"
-            request = self._catalog.mark(wire.string_field(1, database) + listed, _REQUEST_CATALOG)
+            request = self._catalog.mark(
+                wire.string_field(1, database) + _ABLE + listed, _REQUEST_CATALOG
+            )
             found += self._calls.newest(
                 Form(
                     "get_table_objects_by_name_req",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _STOP: Final = 0
+_I32: Final = 8
 _STRING: Final = 11
 STRUCT: Final = 12
 _MAP: Final = 13
@@ -102,6 +103,13 @@ def string_list_field(field_id: int, texts: Sequence[str]) -> bytes:
     """A field holding a list of strings."""
     count = len(texts).to_bytes(4, "big")
     return _header(LIST, field_id) + bytes([_STRING]) + count + b"".join(map(_string, texts))
+
+
+def number_list_field(field_id: int, numbers: Sequence[int]) -> bytes:
+    """A field holding a list of 32-bit numbers."""
+    count = len(numbers).to_bytes(4, "big")
+    body = b"".join(number.to_bytes(4, "big", signed=True) for number in numbers)
+    return _header(LIST, field_id) + bytes([_I32]) + count + body
 
 
 def map_field(field_id: int, mapping: dict[str, str]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ class MadeTable:
         """What `icecomb locks break` does after a holder was killed."""
         for row in self.catalog.client.locks(*self.name.split(".")):
             self.catalog.client.unlock(row.lock_id)
+
+
+@pytest.fixture
+def run(icecomb: Any) -> Any:
+    """Runs `icecomb migrate ...`: exit code, stdout, stderr."""
+    return partial(icecomb, "migrate")
 
 
 HiveTableMaker = Callable[..., MadeTable]

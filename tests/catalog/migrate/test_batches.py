@@ -37,13 +37,11 @@ def prefix() -> str:
 
 
 @pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+def run(icecomb: Any) -> Any:
     """Runs `icecomb --output json migrate ...`: exit code, outcomes by table, stderr."""
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
-        capfd.readouterr()
-        code = cli.main(["--uri", metastore.uri, "--output", "json", "migrate", *arguments])
-        out, err = capfd.readouterr()
+        code, out, err = icecomb("migrate", *arguments, form="json")
         tables = json.loads(out)["tables"] if out else []
         return code, {one["table"]: one for one in tables}, err
 

@@ -12,12 +12,13 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.context import Workplace
-from icecomb.catalog.migrate.existing_files import files_of_hive_table
+from icecomb.catalog.migrate.existing_files import files_of_folder, files_of_hive_table
 from icecomb.catalog.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, StringType
-from tests.catalog.migrate.conftest import ORC
+from icecomb.format.storage.file_io import FileIO
+from tests.catalog.migrate.conftest import ORC, PARQUET
 
 
 def numbers(*values: int) -> pa.Table:
@@ -115,3 +116,35 @@ def test_files_of_a_partition_without_a_folder_are_asked_for_nowhere(make_hive_t
     with pytest.raises(ValidationError, match="no folder of partition k=2 of"):
         files_of_hive_table(place_of(table), keyed("k"), {})
     assert len(files_of_hive_table(place_of(table), keyed("k"), {"k": "1"})) == 1
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        replace(PARQUET, input_format="org.apache.hudi.hadoop.HoodieParquetInputFormat"),
+        replace(PARQUET, serde="com.example.MaskingParquetSerDe"),
+    ],
+)
+def test_files_that_count_or_are_read_by_rules_of_others_are_not_added(
+    make_hive_table: Any, storage: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1), storage=storage)
+    with pytest.raises(ValidationError, match="not simply"):
+        files_of_hive_table(place_of(table), keyed("id"), {})
+
+
+def test_what_spark_finds_by_folders_is_not_passed_over(make_hive_table: Any) -> None:
+    by_folders = {"spark.sql.sources.provider": "parquet"}
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, parameters=by_folders)
+    with pytest.raises(ValidationError, match="among the folders"):
+        files_of_hive_table(place_of(table), keyed("k"), {})
+
+
+def test_folders_of_columns_whose_names_begin_with_a_line_are_not_hidden(tmp_path: Path) -> None:
+    visible = ["_year=2024/f", "_year=2024/_k=1/f", "k=1/f"]
+    for name in (*visible, "_year=2024/_SUCCESS", "_temporary/f", ".k=1/f", "_year=1/.f.crc"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    found = files_of_folder(FileIO(), keyed("_year", "_k", "k"), str(tmp_path), {})
+    assert sorted(found) == sorted(f"{tmp_path}/{name}" for name in visible)

@@ -136,3 +136,13 @@ def test_a_file_that_hive_wrote_since_stays_where_snapshots_tell_everything(
     assert go_back(table)
     assert table.state == before
     assert {*files, str(late)} <= table.files().keys()
+
+
+def test_metadata_in_parquet_is_set_aside_too(make_hive_table: Any) -> None:
+    table, before, files = migrated(make_hive_table)
+    folder = table.folder / "metadata"
+    for name in ("icecomb-gc-5a0f5bd2-0000-4000-8000-000000000000", "partition-stats-77-1"):
+        pq.write_table(pa.table({"location": ["x"]}), folder / f"{name}.parquet")
+    assert go_back(table)
+    assert read_by_hive(table) == [1]
+    assert (table.state, table.files()) == (before, files)

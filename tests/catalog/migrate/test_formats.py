@@ -17,7 +17,7 @@ import pytest
 from pyarrow import orc
 
 from icecomb.catalog import migrate
-from icecomb.catalog.hive.thrift.entity import HivePartition
+from icecomb.catalog.hive.thrift.entity import HivePartition, StorageDescriptor
 from icecomb.catalog.migrate.applying import Takeover
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.rows.avro.reader import AvroReader
@@ -403,6 +403,43 @@ def test_avro_files_are_compared_with_the_schema_that_hive_reads_by(
         assert not [key for key in properties if key.startswith("avro.")]
 
 
+@pytest.mark.parametrize("of_table", [None, "the same", "another"])
+def test_a_partition_with_an_avro_schema_of_its_own_blocks(
+    make_hive_table: Any, of_table: str | None
+) -> None:
+    """AvroGenericRecordReader asks the partition's properties, which Hive makes of its SerDe's, too."""
+    own = json.dumps({"type": "record", "name": "r", "fields": [ID]})
+    said = {
+        None: {},
+        "the same": {"avro.schema.literal": own},
+        "another": {"avro.schema.literal": own + " "},
+    }
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"k": "int"},
+        {("1",): None, ("2",): None},
+        storage=AVRO,
+        parameters=said[of_table],
+    )
+    for folder in ("p0", "p1"):
+        (table.folder / folder).mkdir()
+        avro_file(table.folder / folder / "f", ID, rows=({"id": 1},))
+    first = table.partitions[0]
+    storage = replace(first.storage, serde_parameters={"avro.schema.literal": own})
+    table.catalog.client.partitions.alter(*table.name.split("."), [replace(first, storage=storage)])
+    plan = migrate.plan(table.catalog, table.name)
+    if of_table == "the same":
+        assert plan.blockers == ()
+        return
+    [found] = plan.blockers
+    assert (found.code, found.places) == ("avro-schema", ("k=1",))
+    remedy = "SET SERDEPROPERTIES ('avro.schema.literal'=" if of_table else "CREATE TABLE"
+    assert remedy in str(found.remedy)
+    same = replace(first.storage, serde_parameters={"avro.schema.url": "none"})
+    table.catalog.client.partitions.alter(*table.name.split("."), [replace(first, storage=same)])
+    assert migrate.plan(table.catalog, table.name).blockers == ()
+
+
 def test_a_schema_behind_a_location_is_read_or_blocks(make_hive_table: Any) -> None:
     table = make_hive_table({"id": "bigint"}, storage=AVRO)
     avro_file(table.folder / "f", ID, rows=({"id": 1},))
@@ -431,9 +468,9 @@ def test_a_schema_behind_a_location_is_read_or_blocks(make_hive_table: Any) -> N
 
 def test_what_cannot_be_taken_over_says_how_to_copy_it(make_hive_table: Any) -> None:
     text = "org.apache.hadoop.mapred.TextInputFormat"
-
+    lazy = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
     table = make_hive_table(
-        {"id": "bigint"}, {"k": "int"}, storage=replace(PARQUET, input_format=text)
+        {"id": "bigint"}, {"k": "int"}, storage=StorageDescriptor(input_format=text, serde=lazy)
     )
     (found,) = migrate.plan(table.catalog, table.name).blockers
     name = table.name.partition(".")[2]

@@ -14,6 +14,7 @@ import pytest
 from icecomb.catalog import commit_status as fate
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.migrate.folder_journals import FolderJournals
+from icecomb.catalog.migrate.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal import Step
 from icecomb.format.errors import (
     CommitStateUnknownError,
@@ -164,23 +165,24 @@ def test_others_commit_while_partitions_are_dropped(
     assert table.entry.partition_keys == ()
 
 
-@pytest.mark.parametrize("added", ["a partition", "another folder"])
+@pytest.mark.parametrize("added", ["a partition", "another folder", "rows"])
 def test_a_partition_that_hive_adds_after_the_turn_is_not_dropped_unread(
     make_hive_table: Any, proxied: Any, proxy: Any, added: str
 ) -> None:
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, parameters=QUICK)
     (one,) = table.partitions
-    late = table.folder / "late"
-    late.mkdir()
-    pq.write_table(numbers(2), late / "part-0.parquet")
+    late = table.folder / ("p0" if added == "rows" else "late")
+    late.mkdir(exist_ok=True)
 
     def add() -> None:
+        pq.write_table(numbers(2), late / "part-1.parquet")
         client = table.catalog.client
         storage = replace(one.storage, location=f"file:{late}")
         if added == "a partition":
             client.partitions.add([replace(one, values=("2",), storage=storage, wire=None)])
         else:
-            moved = replace(one, storage=storage, wire=None)
+            said = {**one.parameters, "transient_lastDdlTime": "2000000000"}
+            moved = replace(one, storage=storage, parameters=said, wire=None)
             client.partitions.alter("made", table.name.split(".")[1], [moved])
 
     _know(proxied)
@@ -193,10 +195,36 @@ def test_a_partition_that_hive_adds_after_the_turn_is_not_dropped_unread(
         migrate.apply(table.catalog, table.name)
     where = {"k": 2 if added == "a partition" else 1}
     loaded = table.catalog.load_table(table.name)
-    loaded.add_files([f"file:{late}/part-0.parquet"], partition=where)
+    loaded.add_files([f"file:{late}/part-1.parquet"], partition=where)
     assert migrate.apply(table.catalog, table.name).rows == 1
     assert ids(table) == [1, 2]
     assert table.entry.partition_keys == ()
+
+
+def test_a_partition_that_hive_moved_after_the_turn_is_not_given_its_old_folder_back(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {(k,): numbers(int(k)) for k in ("1", "2")}
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
+    before = table.state
+    with monkeypatch.context() as patch:
+        patch.setattr(HiveParts, "take_away", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            migrate.apply(table.catalog, table.name)
+    _, two = table.partitions
+    late = table.folder / "late"
+    late.mkdir()
+    pq.write_table(numbers(3), late / "part-1.parquet")
+    client, place = table.catalog.client, table.name.split(".")
+    moved = replace(two, storage=replace(two.storage, location=f"file:{late}"), wire=None)
+    client.partitions.alter(*place, [moved])
+    with pytest.raises(MigrationError, match="gave partition 2 the folder"):
+        migrate.revert(table.catalog, table.name, dry_run=False)
+    assert [p.storage.location for p in table.partitions][-1] == f"file:{late}"
+    (late / "part-1.parquet").rename(table.folder / "p1" / "part-1.parquet")
+    client.partitions.drop(*place, ["k=2"])
+    migrate.revert(table.catalog, table.name, dry_run=False)
+    assert table.state == before
 
 
 def test_a_partition_without_a_folder_that_comes_after_the_turn_has_no_rows_to_lose(
@@ -263,3 +291,7 @@ def test_a_table_of_lock_free_mode_is_refused_where_the_metastore_does_not_check
 def _know(catalog: Any) -> None:
     """The server is found out about by an alter of its own: before the one that is meant."""
     assert catalog.refuses_late("made.t", told=True)
+
+
+def _interrupted(_: Any) -> None:
+    raise KeyboardInterrupt

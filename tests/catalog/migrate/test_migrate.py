@@ -20,7 +20,7 @@ from icecomb.catalog.migrate.applying import MigrationBlockedError
 from icecomb.catalog.migrate.context import Workplace
 from icecomb.catalog.migrate.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal import FOLDER, Step
-from icecomb.catalog.migrate.reverting import RevertBlockedError
+from icecomb.catalog.migrate.reverting import Reversal, RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -389,6 +389,55 @@ def test_old_files_that_were_added_again_by_other_names_stay_when_going_back(
     migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
     assert table.state == before
     assert files.items() <= table.files().items()
+
+
+def test_files_that_were_added_outside_of_the_folder_are_set_aside_by_their_path(
+    make_hive_table: Any, tmp_path: Path
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1), ("2",): None})
+    beside = Path(f"{table.folder}_x")  # its name begins as the folder's does
+    client, (one, two) = table.catalog.client, table.partitions
+    moved = replace(two.storage, location=f"file:{beside}")
+    client.partitions.alter(*table.name.split("."), [replace(two, storage=moved)])
+    beside.mkdir()
+    migrate.apply(table.catalog, table.name)
+    added = [beside / "f.parquet", table.folder / "p0" / "f.parquet"]
+    for key, path in zip((2, 1), added, strict=True):
+        pq.write_table(numbers(5), path)
+        loaded = table.catalog.load_table(table.name)
+        loaded.add_files([f"file://{path}"], partition={"k": key})
+    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert table.partitions == [one, replace(two, storage=moved)]
+    aside = [path for path in (table.folder / FOLDER).rglob("f.parquet") if path.is_file()]
+    places = sorted(str(path).partition("Z-")[2].partition("/")[2] for path in aside)
+    assert places == ["added/p0/f.parquet", f"elsewhere{beside}/f.parquet"]
+    assert not any(path.exists() for path in added)
+
+
+def test_files_on_other_storage_than_the_journal_are_moved_away_before_a_revert(
+    make_hive_table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+    before = table.state
+    migrate.apply(table.catalog, table.name)
+    path = table.folder / "f.parquet"
+    pq.write_table(numbers(5), path)
+    table.catalog.load_table(table.name).add_files([f"file:{path}"])
+    of = Reversal._storages
+    monkeypatch.setattr(
+        Reversal,
+        "_storages",
+        lambda self, names: [
+            "hdfs://far" if name.endswith("f.parquet") else one
+            for name, one in zip(names, of(self, names), strict=True)
+        ],
+    )
+    with pytest.raises(MigrationError, match="1 files that were added since"):
+        migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert table.entry.is_iceberg
+    path.rename(tmp_path / "away")
+    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    assert table.state == before
 
 
 def test_an_unpartitioned_table_goes_there_and_back(make_hive_table: Any) -> None:

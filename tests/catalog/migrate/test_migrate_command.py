@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 import importlib.util
+import io
 import json
 import shutil
 from pathlib import Path
@@ -10,25 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import cli
-
 KILLED_CALL = "alter_table_with_environment_context"
 
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
-
-
-@pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs `icecomb migrate ...`: exit code, stdout, stderr."""
-
-    def run(*arguments: str, form: str = "text", uri: str = metastore.uri) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = cli.main(["--uri", uri, "--output", form, "migrate", *arguments])
-        return code, *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -63,6 +51,41 @@ def test_the_whole_way_there_and_back_by_commands(make_hive_table: Any, run: Any
     assert run("revert", table.name, "--yes")[0] == 0
     assert table.state == before
     assert "state:       reverted" in run("status", table.name)[1]
+
+
+def test_csv_has_what_json_has(make_hive_table: Any, run: Any) -> None:
+    keys = {("1",): numbers(1, 2), ("2",): numbers(3)}
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, keys)
+    bad = make_hive_table({"id": "bigint", "u": "uniontype<int>"})
+
+    def lines(*words: str) -> list[dict[str, str]]:
+        header, *rows = csv.reader(io.StringIO(run(*words, form="csv")[1]))
+        assert {len(row) for row in rows} == {len(header)}
+        return [dict(zip(header, row, strict=True)) for row in rows]
+
+    (blocker,) = [row for row in lines("plan", bad.name) if row["severity"] == "blocker"]
+    found = json.loads(run("plan", bad.name, form="json")[1])["findings"]
+    assert blocker["code"] in {one["code"] for one in found}
+    assert [row["rows"] for row in lines("apply", table.name)] == ["3"]
+    (status,) = lines("status", table.name)
+    assert status["state"] == json.loads(run("status", table.name, form="json")[1])["state"]
+    compared = json.loads(run("verify", table.name, form="json")[1])
+    figures = {
+        (row["what"], row["name"], row["figure"]): (row["hive"], row["iceberg"])
+        for row in lines("verify", table.name)
+    }
+    expected = {("table", "", "rows"): ("3", "3")}
+    for part in compared["partitions"]:
+        counts = (str(part["hive-rows"]), str(part["iceberg-rows"]))
+        expected["partition", part["partition"], "rows"] = counts
+    for column in compared["columns"]:
+        for figure in ("nulls", "min", "max"):
+            values = (str(column["hive"][figure]), str(column["iceberg"][figure]))
+            expected["column", column["column"], figure] = values
+    assert figures == expected
+    outcomes = lines("verify", table.name, bad.name)
+    assert [row["outcome"] for row in outcomes] == ["done", "failed"]
+    assert outcomes[1]["hint"]
 
 
 def test_a_dry_run_of_finalize_refuses_what_finalize_refuses(

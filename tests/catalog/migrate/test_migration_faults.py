@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
 import pytest
 from migration_faults import MODES, WRITES, World, calls_of, run_case
+from pyarrow import orc
 from thrift_proxy import AWAY
 
 from icecomb.catalog.hive import lock
+from tests.catalog.migrate.conftest import AVRO, ORC
 
 VERBS = ("apply", "revert", "finalize")
 NEXT = ("again", "revert", "append", "expire")
@@ -61,6 +67,33 @@ def _every_fault(metastore: Any, make: Any, mode: str, verb: str) -> tuple[Count
         return said, problems
     finally:
         world.close()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_asked_for_does_not_depend_on_the_format_of_the_files(
+    metastore: Any, make_hive_table: Any, verb: str
+) -> None:
+    """So the faults of Parquet tables, below, are those of ORC and Avro tables."""
+
+    def write_avro(rows: pa.Table, path: Path) -> None:
+        schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+        with path.open("wb") as out:
+            fastavro.writer(out, schema, rows.rename_columns(["id"]).to_pylist())
+
+    found = []
+    for kind in (
+        {},
+        {"storage": ORC, "write": orc.write_table},
+        {"storage": AVRO, "write": write_avro},
+    ):
+        world = World(metastore, partial(make_hive_table, **kind), "checks")
+        try:
+            calls, files = calls_of(world, verb)
+            found.append(([one for one in calls if one in WRITES], files))
+        finally:
+            world.close()
+    assert found[0] == found[1] == found[2]
+    assert found[0][0]
 
 
 @pytest.mark.timeout(1800)

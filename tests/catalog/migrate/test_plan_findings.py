@@ -16,7 +16,9 @@ from icecomb.catalog import migrate
 from icecomb.catalog.finding import Finding
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
-from tests.catalog.migrate.conftest import PARQUET
+from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.obstacle import table_findings
+from tests.catalog.migrate.conftest import ORC, PARQUET
 
 
 def numbers(*values: int) -> pa.Table:
@@ -25,6 +27,111 @@ def numbers(*values: int) -> pa.Table:
 
 def codes(plan: Any) -> set[str]:
     return {finding.code for finding in plan.blockers}
+
+
+@pytest.mark.parametrize(
+    ("provider", "found"),
+    [("parquet", set()), ("ORC", set()), ("hive", set()), ("csv", {"format"})],
+)
+def test_by_which_source_spark_reads_a_table_says_whether_its_files_are_taken_over(
+    make_hive_table: Any, provider: str, found: set[str]
+) -> None:
+    table = make_hive_table(
+        {"id": "bigint"}, rows=numbers(1), parameters={"spark.sql.sources.provider": provider}
+    )
+    assert codes(migrate.plan(table.catalog, table.name)) == found
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"input_format": "org.apache.hudi.hadoop.HoodieParquetInputFormat"}, "Hoodie"),
+        ({"input_format": "com.example.SampledOrcInputFormat"}, "Sampled"),
+        ({"serde": "com.example.MaskingParquetSerDe"}, "Masking"),
+    ],
+)
+@pytest.mark.parametrize("where", ["table", "partition"])
+def test_files_that_classes_of_others_choose_or_read_are_not_taken_as_they_are(
+    make_hive_table: Any, where: str, changed: dict[str, str], named: str
+) -> None:
+    """Hudi keeps old versions of rows in the folder, in files of their own: its class passes them over."""
+    other = replace(PARQUET, **changed)
+    if where == "table":
+        table = make_hive_table({"id": "bigint"}, rows=numbers(1), storage=other)
+    else:
+        table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+        (one,) = table.partitions
+        storage = replace(one.storage, **changed)
+        client = table.catalog.client
+        client.partitions.alter(*table.name.split("."), [replace(one, storage=storage)])
+    plan = migrate.plan(table.catalog, table.name)
+    code = "format" if where == "table" else "partition-format"
+    assert codes(plan) == {code}
+    found = of(plan, code)
+    assert named in found.message + "".join(found.places)
+    assert where == "partition" or "every file" in found.remedy
+
+
+def spark_table(make: Any, serde: dict[str, str], **named: Any) -> Any:
+    parameters = {"spark.sql.sources.provider": "parquet", **named.pop("parameters", {})}
+    storage = replace(PARQUET, serde_parameters=serde)
+    return make({"id": "bigint"}, storage=storage, parameters=parameters, **named)
+
+
+def test_partitions_that_spark_finds_in_folders_are_in_the_way(make_hive_table: Any) -> None:
+    by_metastore = {"spark.sql.partitionProvider": "catalog"}
+    keys = {"keys": {"k": "int"}}
+    table = spark_table(make_hive_table, {}, **keys)
+    (table.folder / "k=1").mkdir()
+    pq.write_table(numbers(1), table.folder / "k=1" / "f.parquet")
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {"spark-partitions"}
+    assert "MSCK REPAIR" in of(plan, "spark-partitions").remedy
+    known = spark_table(make_hive_table, {}, parameters=by_metastore, **keys)
+    assert codes(migrate.plan(known.catalog, known.name)) == set()
+
+
+@pytest.mark.parametrize("key", ["transactional", "TRANSACTIONAL"])
+def test_hive_takes_a_table_for_transactional_whatever_the_case_of_the_key(key: str) -> None:
+    """Metastores that look at it write it in small letters; AcidUtils.isTransactionalTable takes both."""
+    storage = replace(ORC, location="file:/t")
+    for value, found in (("True", {"transactional"}), ("false", set())):
+        table = HiveTable("made", "t", storage=storage, parameters={key: value})
+        assert {finding.code for finding in table_findings(table, Choices())} == found
+
+
+@pytest.mark.parametrize(("keys", "found"), [({"k": "int"}, {"projected-partitions"}), ({}, set())])
+def test_partitions_that_readers_compute_are_in_the_way(
+    make_hive_table: Any, keys: dict[str, str], found: set[str]
+) -> None:
+    table = make_hive_table({"id": "bigint"}, keys, parameters={"projection.enabled": "TRUE"})
+    assert codes(migrate.plan(table.catalog, table.name)) == found
+
+
+@pytest.mark.parametrize(
+    ("serde", "found"),
+    [
+        ({"path": "file:/elsewhere"}, {"spark-location"}),
+        ({"pathglobfilter": "x*"}, {"spark-options"}),
+        ({"modifiedBefore": "2024-01-01T00:00:00"}, {"spark-options"}),
+        ({"positionalFieldMatching": "false", "mergeSchema": "true"}, set()),
+    ],
+)
+def test_files_that_spark_looks_for_elsewhere_or_chooses_are_in_the_way(
+    make_hive_table: Any, serde: dict[str, str], found: set[str]
+) -> None:
+    table = spark_table(make_hive_table, serde, rows=numbers(1))
+    assert codes(migrate.plan(table.catalog, table.name)) == found
+
+
+@pytest.mark.parametrize("start", ["file:", "file://", ""])
+def test_spellings_of_one_folder_are_no_difference(make_hive_table: Any, start: str) -> None:
+    table = spark_table(make_hive_table, {}, rows=numbers(1))
+    entry = table.entry
+    serde = {"path": f"{start}{table.folder}/"}
+    storage = replace(entry.storage, serde_parameters=serde)
+    table.catalog.client.alter_table(*table.name.split("."), replace(entry, storage=storage))
+    assert codes(migrate.plan(table.catalog, table.name)) == set()
 
 
 def test_entry_columns_partitions_and_files_are_all_looked_at_whatever_was_found_before(
@@ -77,13 +184,7 @@ def test_a_partition_key_without_a_type_of_icebergs_leaves_the_files_to_be_looke
 def test_the_deltas_of_a_transactional_table_are_no_findings_of_their_own(
     make_hive_table: Any,
 ) -> None:
-    orc = replace(
-        PARQUET,
-        input_format="org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
-        output_format="org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
-        num_buckets=1,
-        bucket_columns=("id",),
-    )
+    orc = replace(ORC, num_buckets=1, bucket_columns=("id",))
     table = make_hive_table(
         {"id": "bigint"}, rows=numbers(1), parameters={"transactional": "TRUE"}, storage=orc
     )
@@ -298,7 +399,7 @@ def test_the_time_apply_takes_is_said_when_footers_were_read(make_hive_table: An
     sampled = migrate.plan(table.catalog, table.name, sample=4)
     quick = migrate.plan(table.catalog, table.name, footers=False)
     assert (whole.rows, sampled.rows, quick.rows) == (10, None, None)
-    assert sum(file.footer is not None for file in sampled.files) == 4
+    assert sum(file.rows is not None for file in sampled.files) == 4
     assert of(sampled, "files-not-read").message == "4 of 10 footers were read"
     assert whole.seconds is not None
     assert sampled.seconds is not None

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli, migrate
+from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate import planner
@@ -24,18 +24,6 @@ _DATABASES = itertools.count()
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
-
-
-@pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs `icecomb migrate ...`: exit code, stdout, stderr."""
-
-    def run(*arguments: str, form: str = "text") -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = cli.main(["--uri", metastore.uri, "--output", form, "migrate", *arguments])
-        return code, *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ def line_of(finding: Any, who: str) -> str:
 @pytest.mark.parametrize(
     ("by_catalog", "by_table", "readable"),
     [
-        (None, None, False),
+        (None, None, True),
+        ("false", None, False),
         ("true", None, True),
         ("true", "false", False),
         ("false", "true", True),
@@ -49,8 +50,8 @@ def test_what_is_said_of_hive_is_what_the_entry_says_afterwards(
     try:
         finding = readers_of(migrate.plan(catalog, table.name))
         said = line_of(finding, "Hive: ")
-        assert ("iceberg-hive-runtime) on its class path" in said) == readable
-        assert ("not at all; engine.hive.enabled=true" in said) == (not readable)
+        assert ("as before from version 4 on" in said) == readable
+        assert ("not at all, nor older Impalas; apply --interop hive" in said) == (not readable)
         migrate.apply(catalog, table.name)
         assert (table.entry.parameters.get("storage_handler") == HANDLER) == readable
     finally:

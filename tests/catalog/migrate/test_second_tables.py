@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import cli, migrate
+from icecomb.catalog import migrate
 from icecomb.catalog.progress import Silent
 from icecomb.format.errors import MigrationError, ValidationError
 
@@ -24,19 +24,6 @@ EXTERNAL = {"EXTERNAL": "TRUE", "team": "x"}
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
-
-
-@pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs `icecomb migrate ...`: exit code, stdout, stderr."""
-
-    def run(*arguments: str, form: str = "text") -> tuple[int, str, str]:
-        capfd.readouterr()
-        place = ["--uri", metastore.uri, "--warehouse", str(metastore.warehouse)]
-        code = cli.main([*place, "--output", form, "migrate", *arguments])
-        return code, *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli, migrate
+from icecomb.catalog import migrate
 from icecomb.catalog.migrate import applying, reverting
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal import find_journals, start_journal
@@ -78,14 +78,12 @@ def pair(request: pytest.FixtureRequest, make_hive_table: Any) -> Iterator[Pair]
 
 
 @pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+def run(icecomb: Any) -> Any:
     """Runs `icecomb --output json migrate ...`: exit code and outcomes by table."""
 
     def run(*arguments: str) -> tuple[int, dict[str, str]]:
-        capfd.readouterr()
-        code = cli.main(["--uri", metastore.uri, "--output", "json", "migrate", *arguments])
-        tables = json.loads(capfd.readouterr().out)["tables"]
-        return code, {one["table"]: one["outcome"] for one in tables}
+        code, out, _ = icecomb("migrate", *arguments, form="json")
+        return code, {one["table"]: one["outcome"] for one in json.loads(out)["tables"]}
 
     return run
 

@@ -1,0 +1,137 @@
+"""The engines that use one table by one entry of a metastore, and what each of them needs there.
+
+Hive reads an Iceberg table by its entry's storage handler, newer ones without it, too (HIVE-28323).
+Impala tells one by storage handler or input format, newer ones by ``table_type`` as well
+(IcebergTable.isIcebergTable). Spark and Trino look at ``table_type``, which each entry of ours has,
+and all of them read format versions 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from icecomb.catalog.catalog_property import ENGINE_ENABLED
+from icecomb.catalog.finding import Finding, Severity
+from icecomb.catalog.hive.parameters import is_read_by_handler
+from icecomb.format.errors import ConfigurationError, ValidationError
+from icecomb.format.spec.table_property import HIVE_ENGINE, INTEROP
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.format.spec.metadata import TableMetadata
+
+_BY_HANDLER: Final = ("hive", "impala")
+_OTHER_NAMES: Final = ("iceberg.table_identifier", "name", "iceberg.mr.table.identifier")
+"""Parameters by which Impala takes an entry for another table's (IcebergTable.verifyTable)."""
+_ALL: Final = INTEROP.read("hive,spark,trino,impala")
+_CODE: Final = "engines"
+
+
+def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The names of engines, given each for itself or with commas between; None where none are.
+
+    Raises:
+        ConfigurationError: there is no such engine.
+    """
+    if wanted is None:
+        return None
+    return INTEROP.read(wanted if isinstance(wanted, str) else ",".join(wanted))
+
+
+def engine_properties(
+    wanted: str | Iterable[str] | None, properties: Mapping[str, str], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The properties of a table that engines are to use.
+
+    Args:
+        wanted: their names; None for all that the table and the catalog do not exclude.
+        properties: the table's, as far as they are known.
+        settings: the catalog's properties.
+
+    Raises:
+        ConfigurationError: there is no such engine.
+        ValidationError: one is wanted that the table's properties exclude.
+    """
+    engines = engine_names(wanted)
+    chosen = HIVE_ENGINE.of(properties) if HIVE_ENGINE.key in properties else None
+    if engines is None:
+        by_catalog = any(key in settings for key in (ENGINE_ENABLED.key, *ENGINE_ENABLED.also))
+        allowed = chosen
+        if allowed is None:
+            allowed = ENGINE_ENABLED.of(settings) if by_catalog else True
+        engines = tuple(name for name in _ALL if allowed or name not in _BY_HANDLER)
+    else:
+        excluded = [name for name in engines if name in _BY_HANDLER]
+        if chosen is False and excluded:
+            raise ValidationError(
+                f"{HIVE_ENGINE}=false, a property of the table, excludes {' and '.join(excluded)}",
+                hint=f"leave it out, or set {HIVE_ENGINE}=true",
+            )
+    needed = {INTEROP.key: ",".join(engines)}
+    if set(engines) & set(_BY_HANDLER):
+        needed[HIVE_ENGINE.key] = "true"
+    return needed
+
+
+def examine_engines(entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
+    """Whether a table and its entry have what the engines of its property ``icecomb.interop`` need.
+
+    Args:
+        entry: The table's entry.
+        metadata: What it points at.
+    """
+    if INTEROP.key not in metadata.properties:
+        return
+    name = entry.full_name
+    try:
+        engines = INTEROP.of(metadata.properties)
+    except ConfigurationError as error:
+        yield Finding(
+            Severity.PROBLEM,
+            _CODE,
+            error.message,
+            f"{error.hint} {_set(name, INTEROP.key, ','.join(_ALL))}",
+        )
+        return
+    found = list(_missing(entry, metadata, engines))
+    yield from found
+    if not found:
+        said = ", ".join(engines)
+        yield Finding(Severity.OK, _CODE, f"the table has what they need: {said}")
+
+
+def _missing(
+    entry: HiveTable, metadata: TableMetadata, engines: tuple[str, ...]
+) -> Iterator[Finding]:
+    name = entry.full_name
+    by_handler = " and ".join(engine for engine in engines if engine in _BY_HANDLER)
+    # Without the property another writer, whose catalog does not say it, takes the handler away.
+    if by_handler and not HIVE_ENGINE.of(metadata.properties):
+        yield Finding(
+            Severity.PROBLEM,
+            _CODE,
+            f"{by_handler} cannot read it: the table's property {HIVE_ENGINE} is not true",
+            _set(name, HIVE_ENGINE.key, "true"),
+        )
+    elif by_handler and not is_read_by_handler(entry):
+        yield Finding(
+            Severity.PROBLEM,
+            _CODE,
+            f"{by_handler} cannot read it: the entry lacks Iceberg's storage handler or formats",
+            f"icecomb repair {name}",
+        )
+    if "impala" in engines:
+        for key in _OTHER_NAMES:
+            said = entry.parameters.get(key, name)
+            if said.lower() != name.lower():
+                yield Finding(
+                    Severity.PROBLEM,
+                    _CODE,
+                    f"impala takes it for another table: its property {key} is {said!r}",
+                    f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{key}')",
+                )
+
+
+def _set(name: str, key: str, value: str) -> str:
+    return f"ALTER TABLE {name} SET TBLPROPERTIES ('{key}'='{value}')"

@@ -1,0 +1,277 @@
+"""The files in a table's folders and what their tails say, on the local disk, not in memory."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from icecomb.catalog.finding import Finding, Mentions, note
+from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.footer import FooterReader
+from icecomb.catalog.migrate.footer_row import (
+    LISTED,
+    PLANNED,
+    FooterRow,
+    spellings_of,
+    unread_of,
+)
+from icecomb.catalog.migrate.kept_footers import (
+    FEWEST,
+    Asked,
+    FooterFolder,
+    KeptFooters,
+    now_ms,
+)
+from icecomb.catalog.migrate.obstacle import FileProblems
+from icecomb.catalog.migrate.place_list import PartitionBytes, PlaceList, SeenPlaces
+from icecomb.catalog.migrate.planned_files import PlannedFiles
+from icecomb.catalog.migrate.source import orc_by_position
+from icecomb.catalog.migrate.source_files import AHEAD, Place, PlaceFiles
+from icecomb.catalog.migrate.spool import RowWriter, Spool
+from icecomb.catalog.progress import Progress, in_order, workers
+from icecomb.format.manifests.encoded_file import DataFileForm
+from icecomb.format.rows.unread_field import UnreadField
+from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
+from icecomb.format.storage.file_system import FileStatus
+
+
+class Listing:
+    """The files in the folders of places.
+
+    Args:
+        places: the places.
+        own: a folder whose files do not count in a second look.
+
+    Attributes:
+        seen: what was found, for a second look.
+        size: how many bytes the files have.
+        existing: how many places exist.
+    """
+
+    def __init__(self, places: PlaceList, own: str) -> None:
+        self.places = places
+        self.seen = SeenPlaces(places, own)
+        self.size = self.existing = 0
+        self._writer = RowWriter(LISTED)
+        self._hashes = array("q")
+
+    @property
+    def files(self) -> Spool:
+        """The files, as rows."""
+        return self._writer.spool
+
+    def add(self, number: int, found: PlaceFiles, nested: Iterable[FileStatus]) -> None:
+        """Take the files of the next place.
+
+        Args:
+            number: the number of the place.
+            found: what is in it.
+            nested: files in sub-folders that are taken over, too.
+        """
+        self.seen.add(found)
+        if not found.exists:
+            return
+        self.existing += 1
+        for status in (*found.files, *nested):
+            self.size += status.size
+            self._hashes.append(hash(status.location))
+            row = (status.location, status.size, status.mtime_ms, status.file_id, number)
+            self._writer.add(row)
+
+    def failed(self) -> None:
+        """Pass over the next place, which cannot be looked into."""
+        self.seen.skip()
+
+    def close(self) -> None:
+        """All places were looked into."""
+        self._writer.flush()
+
+    def twice(self) -> Mentions:
+        """Files that are in it more than once."""
+        hashes = np.sort(np.frombuffer(self._hashes, np.int64))
+        again = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        found, seen = Mentions(), set()
+        for batch in self.files if again else ():
+            for location in batch.column("path").to_pylist():
+                if hash(location) in again:
+                    if location in seen:
+                        found.add(location)
+                    seen.add(location)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How tails are read.
+
+    Attributes:
+        table: the Hive table.
+        reader: reads one.
+        form: what files are encoded by.
+        packing: how the values of places are kept.
+        folder: where footers are kept; None for nowhere.
+        progress: told of files.
+        threads: how many are read at once.
+    """
+
+    table: HiveTable
+    reader: FooterReader
+    form: DataFileForm
+    packing: PartitionBytes
+    folder: FooterFolder | None
+    progress: Progress
+    threads: int
+
+    def read(self, place: Place, status: FileStatus, *, positional: bool) -> FooterRow:
+        """The tail of a file."""
+        # A partition whose values are wrong has none that a file could contradict.
+        spec = self.form.spec
+        known = spec if len(place.values) == len(spec.fields) else UNPARTITIONED_PARTITION_SPEC
+        footer = self.reader.read(status, known, place.values, positional=positional)
+        return FooterRow.of(footer, self.form)
+
+
+class FooterSurvey:
+    """What the tails of files say.
+
+    Args:
+        reading: how they are read.
+        files: the files, as rows.
+        places: their places.
+    """
+
+    def __init__(self, reading: Reading, files: Spool, places: PlaceList) -> None:
+        self._reading = reading
+        self._files = files
+        self._places = places
+        self._planned: Spool | None = None
+        self._rows: int | None = 0
+        self._spellings: dict[str, None] = {}
+        self._unread: dict[str, None] = {}
+        self._problems = FileProblems()
+        self._notes: list[Finding] = []
+
+    def read(self, most: int, *, readable: bool) -> float | None:
+        """Read tails.
+
+        Args:
+            most: of how many files at most, all over the table.
+            readable: whether the files are of formats that are taken over.
+
+        Returns:
+            About how many seconds reading all of them takes; None if none was read.
+        """
+        total, reading = self._files.rows, self._reading
+        step = -(-total // most) if most else total + 1
+        writer = RowWriter(PLANNED, "record")
+        kept = self._kept(reading, step, readable=readable)
+        started = time.monotonic()
+        chosen = 0
+        try:
+            task = reading.progress.task("reading footers", total // step, "files")
+            with task as advance, workers(reading.threads) as pool:
+                at = 0
+                for batch in self._files:
+                    rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                    asked = self._chosen(rows, -at % step, step) if most and readable else []
+                    at += len(rows)
+                    footers = self._footers(pool, asked, kept)
+                    which = {number: None for number, _, _ in asked}
+                    chosen += len(which)
+                    for number, row in enumerate(rows):
+                        footer = next(footers) if number in which else None
+                        self._take(row, footer, writer)
+                        if footer is not None:
+                            advance(1)
+        finally:
+            if kept is not None:
+                kept.flush()
+        writer.flush()
+        self._planned = writer.spool
+        if readable and step > 1:
+            text = f"{chosen:,} of {total:,} footers were read" if chosen else "no footer was read"
+            remedy = "plan without --sample and --quick reads all, as apply does"
+            self._notes.append(note("files-not-read", text, remedy))
+        return (time.monotonic() - started) * total / chosen if chosen else None
+
+    def planned(self, size: int) -> PlannedFiles:
+        """The files; `size` is how many bytes they have."""
+        spool = self._files if self._planned is None else self._planned
+        rows = self._rows if self._planned is not None or not spool.rows else None
+        return PlannedFiles(self._places, spool, size, rows)
+
+    def findings(self) -> Iterator[Finding]:
+        """What was noticed."""
+        yield from self._problems.findings(self._reading.table)
+        yield from self._notes
+
+    def spellings(self) -> Iterator[Mapping[int, str]]:
+        """The spellings of columns, each once, in the order of files."""
+        return map(spellings_of, self._spellings)
+
+    def unread(self) -> Iterator[UnreadField]:
+        """What files have and the table does not, in the order of files."""
+        for text in self._unread:
+            yield from unread_of(text)
+
+    def _kept(self, reading: Reading, step: int, *, readable: bool) -> KeptFooters | None:
+        if reading.folder is None or not readable or self._files.rows // step < FEWEST:
+            return None
+        return reading.folder.opened(reading.reader.identity(reading.form.spec))
+
+    def _chosen(self, rows: Sequence[Any], first: int, step: int) -> list[tuple[int, Place, Asked]]:
+        """The files of a batch that are read: their numbers in it, with what is asked for."""
+        every = orc_by_position(self._reading.table)
+        chosen: list[tuple[int, Place, Asked]] = []
+        last, known = -1, b""
+        for number in range(first, len(rows), step):
+            *stated, at = rows[number]
+            place = self._places[at]
+            if not place.readable:
+                continue
+            if at != last:
+                positional = b"\1" if every or place.positional else b"\0"
+                last, known = at, positional + self._reading.packing.pack(place.values)
+            chosen.append((number, place, Asked(FileStatus(*stated), known)))
+        return chosen
+
+    def _footers(
+        self, pool: Any, asked: list[tuple[int, Place, Asked]], kept: KeptFooters | None
+    ) -> Iterator[FooterRow]:
+        """The footers of files in their order: those that are kept, and the others read."""
+        files = [one for _, _, one in asked]
+        known = [None] * len(files) if kept is None else kept.find(files)
+        missing = [at for at, footer in enumerate(known) if footer is None]
+
+        def work(at: int) -> tuple[int, FooterRow]:
+            _, place, one = asked[at]
+            begun = now_ms()
+            positional = one.place[:1] == b"\1"
+            return begun, self._reading.read(place, one.status, positional=positional)
+
+        answers = in_order(pool, missing, work, AHEAD)
+        for at, footer in enumerate(known):
+            if footer is None:
+                begun, footer = next(answers)  # noqa: PLW2901 - the one that was missing
+                if kept is not None:
+                    kept.keep(files[at], footer, begun)
+            yield footer
+
+    def _take(self, row: Sequence[Any], footer: FooterRow | None, writer: RowWriter) -> None:
+        if footer is None:
+            self._rows = None
+            writer.add((*row, None, None))
+            return
+        writer.add((*row, footer.record, footer.rows))
+        self._spellings[footer.spellings] = None
+        if footer.unread:
+            self._unread[footer.unread] = None
+        if footer.problems:
+            self._problems.add(row[0], footer.problems)
+        if self._rows is not None:
+            self._rows = None if footer.rows is None else self._rows + footer.rows

@@ -1,0 +1,99 @@
+"""What the tail of a file says as a row of Arrow: for a plan's files, and to be kept for later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from icecomb.catalog.migrate.footer import Footer
+from icecomb.format.manifests.encoded_file import DataFileForm
+from icecomb.format.rows.described_file import FileProblem
+from icecomb.format.rows.read.arrow_projection import FileField
+from icecomb.format.rows.unread_field import UnreadField
+
+_FILE: Final = [
+    ("path", pa.string()),
+    ("size", pa.int64()),
+    ("mtime", pa.int64()),
+    ("file_id", pa.int64()),
+]
+_FOOTER: Final = [("record", pa.binary()), ("rows", pa.int64())]
+LISTED: Final = pa.schema([*_FILE, ("place", pa.int32())])
+"""A file of a listing, and the number of its place."""
+PLANNED: Final = pa.schema([*LISTED, *_FOOTER])
+"""The same with what manifests say of it; null where its tail was not read."""
+KEPT: Final = pa.schema(
+    [
+        *_FILE,
+        ("place", pa.binary()),
+        *_FOOTER,
+        ("spellings", pa.string()),
+        ("unread", pa.string()),
+    ]
+)
+"""A file whatever plan it is of, with what says of its place how it is read."""
+
+
+class FooterRow(NamedTuple):
+    """What the tail of one file says.
+
+    Attributes:
+        record: the file as manifests have it; None when it cannot be taken over.
+        rows: how many rows it has; None when that is so.
+        spellings: the file's own spelling of fields, as text.
+        unread: what the file has and the table does not, as text; empty if that is nothing.
+        problems: why the file cannot be taken over.
+    """
+
+    record: bytes | None
+    rows: int | None
+    spellings: str
+    unread: str
+    problems: tuple[FileProblem, ...] = ()
+
+    @classmethod
+    def of(cls, footer: Footer, form: DataFileForm) -> FooterRow:
+        """A footer as a row."""
+        file = footer.data_file
+        record = None
+        if file is not None and len(file.partition) == len(form.spec.fields):
+            record = form.encode(file).record
+        return cls(
+            record,
+            None if file is None else file.record_count,
+            _text(list(footer.spellings.items())),
+            _text([[one.parent_id, _of_field(one.field)] for one in footer.unread])
+            if footer.unread
+            else "",
+            footer.problems,
+        )
+
+
+def spellings_of(text: str) -> Mapping[int, str]:
+    """Field id to a file's spelling."""
+    return dict(json.loads(text))
+
+
+def unread_of(text: str) -> Iterable[UnreadField]:
+    """What a file has and the table does not: names and ids, not types."""
+    for parent, raw in json.loads(text):
+        yield UnreadField(parent, _to_field(raw))
+
+
+def _of_field(field: FileField) -> list[Any]:
+    inner = [_of_field(child) for child in field.children]
+    return [field.name, pa.types.is_struct(field.arrow_type), field.field_id, field.by_name, inner]
+
+
+def _to_field(raw: list[Any]) -> FileField:
+    name, is_struct, field_id, by_name, inner = raw
+    children = tuple(map(_to_field, inner))
+    kind = pa.struct([(child.name, pa.null()) for child in children]) if is_struct else pa.null()
+    return FileField(name, kind, field_id, children, (), by_name)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

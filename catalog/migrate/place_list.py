@@ -1,0 +1,219 @@
+"""The folders of a table's partitions, any number of them, and what was found in each."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from icecomb.catalog.migrate.source_files import Place, PlaceFiles, plain_folders
+from icecomb.catalog.migrate.spool import ROWS, RowWriter
+from icecomb.format.spec import single_value
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import PrimitiveType
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus
+
+DIGEST: Final = 16
+"""Bytes of a digest: equal ones are of equal texts."""
+_LENGTH: Final = struct.Struct("<i")
+_ROWS: Final = pa.schema(
+    [
+        ("name", pa.string()),
+        ("location", pa.string()),
+        ("values", pa.binary()),
+        ("readable", pa.bool_()),
+        ("positional", pa.bool_()),
+    ]
+)
+
+
+class PartitionBytes:
+    """Partition tuples as bytes, and back.
+
+    Args:
+        spec: The partition spec, identity on each partition column.
+        schema: The table's schema.
+    """
+
+    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+        kinds = (field.field_type for field in spec.partition_type(schema).fields)
+        self._types = [kind for kind in kinds if isinstance(kind, PrimitiveType)]
+
+    def pack(self, values: tuple[Any, ...]) -> bytes:
+        """A tuple as bytes; one without values, where they are wrong, has none."""
+        parts = []
+        for kind, value in zip(self._types, values, strict=False):
+            data = None if value is None else single_value.to_bytes(kind, value)
+            parts.append(_LENGTH.pack(-1 if data is None else len(data)) + (data or b""))
+        return b"".join(parts)
+
+    def unpack(self, packed: bytes) -> tuple[Any, ...]:
+        """The tuple that was packed."""
+        values: list[Any] = []
+        at = 0
+        while at < len(packed):
+            (length,) = _LENGTH.unpack_from(packed, at)
+            at += _LENGTH.size
+            if length < 0:
+                values.append(None)
+                continue
+            values.append(
+                single_value.from_bytes(self._types[len(values)], packed[at : at + length])
+            )
+            at += length
+        return tuple(values)
+
+
+class PlaceList(Sequence[Place]):
+    """The places of a table in their order, on the local disk; the last page read is remembered.
+
+    Args:
+        packing: How values are kept.
+    """
+
+    def __init__(self, packing: PartitionBytes) -> None:
+        self._packing = packing
+        self._writer = RowWriter(_ROWS)
+        self._folders = bytearray()
+        self._page: tuple[int, list[Place]] = (-1, [])
+
+    def extend(self, io: FileIO, places: Sequence[Place]) -> list[str]:
+        """Add places, and say which folders they are, spelled the one way."""
+        plain = plain_folders(io, (place.location for place in places))
+        for place, folder in zip(places, plain, strict=True):
+            packed = self._packing.pack(place.values)
+            row = (place.name, place.location, packed, place.readable, place.positional)
+            self._writer.add(row)
+            self._folders += digest(folder)
+        return plain
+
+    def close(self) -> None:
+        """All places are there."""
+        self._writer.flush()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._folders) // DIGEST
+
+    def __getitem__(self, number: Any) -> Any:
+        """A place, by its number; cheap where numbers ascend."""
+        page = number // ROWS
+        if self._page[0] != page:
+            self._page = (page, self._read(page))
+        return self._page[1][number % ROWS]
+
+    def __iter__(self) -> Iterator[Place]:
+        """All places."""
+        for number in range(self._writer.spool.batches):
+            yield from self._read(number)
+
+    def folders(self) -> DigestSet:
+        """The folders of all places."""
+        return DigestSet(bytes(self._folders))
+
+    def sharing(self, io: FileIO) -> Iterator[tuple[Place, Place]]:
+        """The pairs of places that are one folder, however it is spelled.
+
+        Hive shows the rows of such a folder in both partitions; a file of Iceberg's is in one.
+        """
+        ordered = np.sort(np.frombuffer(bytes(self._folders), f"S{DIGEST}"))
+        twice = {bytes(one) for one in ordered[1:][ordered[1:] == ordered[:-1]]}
+        if not twice:
+            return
+        first: dict[str, Place] = {}
+        for number, place in enumerate(self):
+            one = self._folders[number * DIGEST : (number + 1) * DIGEST].rstrip(b"\0")
+            if bytes(one) in twice:
+                (folder,) = plain_folders(io, [place.location])
+                known = first.setdefault(folder, place)
+                if known is not place:
+                    yield known, place
+
+    def _read(self, page: int) -> list[Place]:
+        names, locations, packed, readable, positional = (
+            column.to_pylist() for column in self._writer.spool.batch(page).columns
+        )
+        values = map(self._packing.unpack, packed)
+        return list(map(Place, names, locations, values, readable, positional))
+
+
+class DigestSet:
+    """Texts by their digests, of which one asks whether they are among them.
+
+    Args:
+        digests: Of each, one after the other.
+    """
+
+    def __init__(self, digests: bytes) -> None:
+        self._ordered = np.sort(np.frombuffer(digests, f"S{DIGEST}"))
+
+    def __contains__(self, text: str) -> bool:
+        """Whether a text is one of them."""
+        return self.among([digest(text)])[0]
+
+    def among(self, digests: Sequence[bytes]) -> Sequence[bool]:
+        """Whether each of these digests is that of one of them."""
+        if not len(self._ordered):
+            return [False] * len(digests)
+        asked = np.array(digests, f"S{DIGEST}")
+        at = np.searchsorted(self._ordered, asked)
+        found: list[bool] = (
+            self._ordered[np.minimum(at, len(self._ordered) - 1)] == asked
+        ).tolist()
+        return found
+
+
+class SeenPlaces:
+    """What was found in each place, so that a second look can tell whether it is the same still.
+
+    Args:
+        places: The places.
+        own: A folder whose files do not count: what the migration itself writes.
+    """
+
+    def __init__(self, places: Sequence[Place], own: str) -> None:
+        self.places = places
+        self._own = own
+        self._digests = bytearray()
+
+    def add(self, found: PlaceFiles) -> None:
+        """Remember the next place."""
+        self._digests += self._digest(found)
+
+    def skip(self) -> None:
+        """Remember nothing of the next place: nothing is found in it that would be the same."""
+        self._digests += bytes(DIGEST)
+
+    def are(self, listed: Iterable[PlaceFiles]) -> bool:
+        """Whether the places are as they were.
+
+        Args:
+            listed: What is found in them now, in the same order.
+        """
+        now = 0
+        for found in listed:
+            if self._digest(found) != self._digests[now : now + DIGEST]:
+                return False
+            now += DIGEST
+        return now == len(self._digests)
+
+    def _digest(self, found: PlaceFiles) -> bytes:
+        nested = [one for one in found.nested if not one.location.startswith(self._own)]
+        said = (found.place.location, found.place.values, found.exists, found.empty)
+        return digest(repr((*said, _stated(found.files), _stated(nested))))
+
+
+def _stated(files: Iterable[FileStatus]) -> list[tuple[object, ...]]:
+    # Files of one size and time may change places, and copies are given old times.
+    return [(one.location, one.size, one.mtime_ms, one.file_id) for one in files]
+
+
+def digest(text: str) -> bytes:
+    """What stands for a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()

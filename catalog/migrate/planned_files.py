@@ -1,0 +1,110 @@
+"""The files of a plan, any number of them, with what their tails say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icecomb.catalog.migrate.footer_row import PLANNED
+from icecomb.catalog.migrate.source_files import Place
+from icecomb.catalog.migrate.spool import Spool
+from icecomb.format.errors import MigrationError
+from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFile
+from icecomb.format.storage.file_system import FileStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to be taken over.
+
+    Attributes:
+        place: its partition.
+        status: its location and size.
+        rows: how many rows its footer says; None when it was not read, or says none.
+    """
+
+    place: Place
+    status: FileStatus
+    rows: int | None = None
+
+
+class PlannedFiles(Collection[SourceFile]):
+    """The files to be taken over; they may be gone through as often as one likes.
+
+    Args:
+        places: the places of the table.
+        spool: the files, as rows.
+        size: how many bytes they have.
+        rows: how many rows they have; None when that is not known of all.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place] = (),
+        spool: Spool | None = None,
+        size: int = 0,
+        rows: int | None = 0,
+    ) -> None:
+        self._places = places
+        self._spool = Spool(PLANNED) if spool is None else spool
+        self.size = size
+        self.rows = rows
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._spool.rows
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        """The files, in the order of their places."""
+        for batch in self._spool:
+            names = ("place", "path", "size", "mtime", "file_id")
+            columns = [batch.column(name).to_pylist() for name in names]
+            counts = batch.column("rows").to_pylist() if "rows" in batch.schema.names else None
+            for at, (place, *stated) in enumerate(zip(*columns, strict=True)):
+                rows = counts[at] if counts else None
+                yield SourceFile(self._places[place], FileStatus(*stated), rows)
+
+    def __contains__(self, file: object) -> bool:
+        """Whether a file is one of them."""
+        return any(one == file for one in self)
+
+    def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
+        """The files for manifests.
+
+        Args:
+            form: What their records were made by.
+        """
+        return EncodedPlannedFiles(form, self._places, self._spool)
+
+
+@dataclass(frozen=True)
+class EncodedPlannedFiles:
+    """See `EncodedFiles`.
+
+    Attributes:
+        form: What the records were made by.
+        places: The places of the table.
+        spool: The files, as rows.
+    """
+
+    form: DataFileForm
+    places: Sequence[Place]
+    spool: Spool
+
+    def __iter__(self) -> Iterator[EncodedFile]:
+        """The files.
+
+        Raises:
+            MigrationError: The tail of one was not read.
+        """
+        last, values = -1, tuple[Any, ...]()
+        for batch in self.spool:
+            names = ("place", "record", "rows", "size", "path")
+            columns = [batch.column(name).to_pylist() for name in names]
+            for place, record, rows, size, path in zip(*columns, strict=True):
+                if record is None or rows is None:
+                    raise MigrationError(f"The footer of {path} was not read", hint="plan again")
+                if place != last:
+                    last, values = place, self.places[place].values
+                yield EncodedFile(record, values, rows, size)

@@ -1,0 +1,105 @@
+"""Every call and every file of `apply --as` fails in every way: the Hive table stays, the second one is whole or not there."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from migration_faults import World
+from thrift_proxy import AWAY
+
+from icecomb.catalog import migrate
+from icecomb.catalog.hive import lock
+from icecomb.format.errors import CommitStateUnknownError, IcecombError
+
+_NAMES = itertools.count()
+CREATE = "create_table"
+
+
+class Second:
+    """A Hive table, and the name of the second one."""
+
+    def __init__(self, world: World, make: Any) -> None:
+        rows = pa.table({"id": pa.array([1, 2], pa.int64())})
+        self.world = world
+        self.hive = make({"id": "bigint"}, rows=rows)
+        self.before = self.hive.state, self.hive.files()
+        self.name = f"made.second_of_faults{next(_NAMES)}"
+
+    def make(self, catalog: Any) -> str:
+        """ "done", "failed" or "unknown"."""
+        try:
+            migrate.snapshot(catalog, self.hive.name, self.name)
+        except CommitStateUnknownError:
+            return "unknown"
+        except IcecombError:
+            return "failed"
+        return "done"
+
+    def judge(self) -> None:
+        assert (self.hive.state, self.hive.files()) == self.before
+        people = self.world.people
+        if people.table_exists(self.name):
+            found = people.load_table(self.name).scan().to_arrow()["id"].to_pylist()
+            assert sorted(found) == [1, 2]
+
+    def finish(self) -> None:
+        """Made at last, and dropped: no file of the Hive table goes along."""
+        people = self.world.people
+        if not people.table_exists(self.name):
+            assert self.make(people) == "done"
+        self.judge()
+        people.drop_table(self.name)
+        self.judge()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("late_first", [True, False])
+def test_whatever_fails_the_second_table_is_whole_or_not_there(
+    metastore: Any, make_hive_table: Any, monkeypatch: pytest.MonkeyPatch, late_first: Any
+) -> None:
+    """What arrives late does so before it is made again, or after."""
+    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
+    world = World(metastore, make_hive_table, "checks")
+    said = set()
+    try:
+        Second(world, make_hive_table).make(world.catalog)  # what is asked once of a server
+        plain = Second(world, make_hive_table)
+        world.proxy.begin()
+        world.files.begin()
+        assert plain.make(world.catalog) == "done"
+        calls, files = list(world.proxy.sequence), list(world.files.sequence)
+        plain.finish()
+        assert CREATE in calls
+        faults = [
+            ("call", at, how) for at in range(len(calls)) for how in ("refused", "reply", AWAY)
+        ]
+        faults += [("call", calls.index(CREATE), "late")]
+        faults += [
+            ("file", at, how) for at in range(len(files)) for how in ("lost", "done", "late")
+        ]
+        for kind, at, how in faults:
+            case = Second(world, make_hive_table)
+            world.proxy.begin()
+            world.files.begin()
+            if kind == "call":
+                world.proxy.fail_at(at, how)
+            else:
+                world.files.begin((at, how))
+            said.add(outcome := case.make(world.catalog))
+            world.proxy.begin()
+            world.files.begin()
+            where = f"{kind} {at} {(calls if kind == 'call' else files)[at]} {how}: {outcome}"
+            case.judge()
+            assert outcome != "done" or world.people.table_exists(case.name), where
+            if late_first:
+                world.deliver()
+            again = case.make(world.people)
+            assert again == "done" or world.people.table_exists(case.name), where
+            world.deliver()
+            case.finish()
+    finally:
+        world.close()
+    assert {"failed"} <= said
