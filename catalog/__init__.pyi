@@ -8,6 +8,7 @@ from icecomb.catalog.loading import (
 from icecomb.catalog.loading import (
     open_table as open_table,
 )
+from icecomb.catalog.maintenance import Maintenance as Maintenance
 from icecomb.catalog.merge import Merge as Merge
 from icecomb.catalog.migrate.applying import MigrationBlockedError as MigrationBlockedError
 from icecomb.catalog.migrate.reverting import RevertBlockedError as RevertBlockedError

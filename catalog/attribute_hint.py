@@ -13,7 +13,6 @@ _INSTEAD: Final = {
     "append_files": "table.add_files([...])",
     "drop": "catalog.drop_table(table.identifier)",
     "format_version": "table.metadata.format_version",
-    "maintenance": "table.expire_snapshots(), table.rewrite_manifests()",
     "remove_properties": "with table.update_properties() as update: update.remove(key)",
     "rename": "catalog.rename_table(table.identifier, new_name)",
     "rollback": _MANAGE.format("rollback_to_snapshot"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from icecomb.catalog.definition import Draft, TableDefinition
-from icecomb.catalog.identifier import Identifier, parse_identifier
+from icecomb.catalog.identifier import AbandonedLock, Entry, Identifier, parse_identifier
 from icecomb.catalog.setting import Properties
 from icecomb.catalog.view_catalog import ViewCatalog
 from icecomb.format.argument import checked_text
@@ -48,9 +48,12 @@ class Catalog(ViewCatalog, ABC):
 
     Attributes:
         io: Where metadata files are.
+        has_levels: Whether namespaces may be inside of others, and names keep their case: folders
+            are so, databases of a metastore are not.
     """
 
     io: FileIO
+    has_levels: ClassVar[bool] = True
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
@@ -175,6 +178,24 @@ class Catalog(ViewCatalog, ABC):
         Raises:
             NoSuchTableError: there is no such table.
         """
+
+    def entries_below(self, folder: str) -> Iterator[Entry]:  # noqa: ARG002
+        """What the catalog keeps of tables of any format that lie in a folder, or below it.
+
+        A catalog in which tables are folders answers nothing: to look there tells more.
+        """
+        return iter(())
+
+    def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:  # noqa: ARG002
+        """Locks on tables whose holders must be dead; a catalog without locks has none.
+
+        Args:
+            identifier: Only those on this table.
+
+        Raises:
+            MetastoreError: The catalog cannot be asked for them.
+        """
+        return []
 
     def refuses_late(self, identifier: Name, *, told: bool) -> bool:  # noqa: ARG002
         """Whether a commit that comes late is refused by whoever holds the pointer.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 
@@ -52,10 +54,36 @@ class Finding:
 _SHOWN: Final = 5
 
 
+class Mentions(Collection[str]):
+    """Any number of places of a finding: all are counted, a handful is kept."""
+
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        self._count = 0
+
+    def add(self, place: str) -> None:
+        """Count one more."""
+        self._count += 1
+        if len(self._first) < _SHOWN:
+            self._first.append(place)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        """The first of them."""
+        return iter(self._first)
+
+    def __contains__(self, place: object) -> bool:
+        """Whether one is among the first."""
+        return place in self._first
+
+
 def _finding(
-    severity: Severity, code: str, message: str, remedy: str, places: tuple[str, ...] = ()
+    severity: Severity, code: str, message: str, remedy: str, places: Collection[str] = ()
 ) -> Finding:
-    return Finding(severity, code, message, remedy, places[:_SHOWN], len(places))
+    return Finding(severity, code, message, remedy, tuple(islice(places, _SHOWN)), len(places))
 
 
 blocker: Final = partial(_finding, Severity.BLOCKER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from icecomb.format.argument import checked_members
@@ -10,6 +11,36 @@ from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError, Valida
 
 Identifier: TypeAlias = "tuple[str, ...]"
 """The parts of a name, the table last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a catalog says of a table without opening it.
+
+    Attributes:
+        identifier: Its name.
+        location: Its folder.
+        metadata_location: The metadata file of an Iceberg table; None for other formats.
+    """
+
+    identifier: Identifier
+    location: str
+    metadata_location: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedLock:
+    """A lock on a table whose holder must be dead.
+
+    Attributes:
+        identifier: The table.
+        lock_id: Its number in the catalog.
+        holder: Who held it, for people.
+    """
+
+    identifier: Identifier
+    lock_id: int
+    holder: str
 
 
 def parts_of(name: str | Iterable[str]) -> Identifier:

@@ -38,6 +38,10 @@ class MetadataOperations(ABC):
     def commit(self, producer: Producer) -> Any:
         """Commit a change."""
 
+    def _newest_loader(self) -> Callable[[], TableMetadata] | None:
+        """Loads the table as it is now, past the state that this object is pinned to."""
+        return None
+
     def update_schema(
         self,
         allow_incompatible_changes: bool = False,  # noqa: FBT001, FBT002 - PyIceberg's signature
@@ -114,7 +118,9 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.operation.expire import ExpireSnapshots
 
-        return ExpireSnapshots(self.metadata, self.io, self.commit, dry_run=dry_run)
+        return ExpireSnapshots(
+            self.metadata, self.io, self.commit, dry_run=dry_run, newest=self._newest_loader()
+        )
 
     def rewrite_manifests(
         self,

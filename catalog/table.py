@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.maintenance import Maintenance
     from icecomb.catalog.transaction import Transaction
     from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.expressions.filter_argument import RowFilter
@@ -245,6 +246,16 @@ class Table(RowOperations, MetadataOperations):
 
         return Inspect(self.metadata, self.io, self.metadata_location)
 
+    @property
+    def maintenance(self) -> Maintenance:
+        """What keeps the table fast and small: expiry, clean-up, rewriting.
+
+        >>> table.maintenance.expire_snapshots(retain_last=10)  # doctest: +SKIP
+        """
+        from icecomb.catalog.maintenance import Maintenance
+
+        return Maintenance(self)
+
     def new_fast_append(
         self, snapshot_properties: Mapping[str, str] | None = None, branch: str = MAIN_BRANCH
     ) -> FastAppend:
@@ -257,6 +268,9 @@ class Table(RowOperations, MetadataOperations):
     def _widened(self, frame: pa.Schema) -> Iterator[RowOperations]:
         with self.transaction() as transaction, transaction._widened(frame) as widened:  # noqa: SLF001
             yield widened
+
+    def _newest_loader(self) -> Callable[[], TableMetadata]:
+        return lambda: self._pointer.load().metadata
 
     def transaction(self) -> Transaction:
         """Several changes in one commit: others see all of them or none."""

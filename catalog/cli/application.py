@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from icecomb.catalog.cli.output import JsonOutput, Output, TextOutput
+from icecomb.catalog.cli.completion import TableName
+from icecomb.catalog.cli.output import FORMS, Output
 from icecomb.catalog.cli.progress import TerminalProgress
 from icecomb.catalog.cli.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
@@ -35,13 +36,27 @@ _COMMANDS: Final = {
     "namespaces": "icecomb.catalog.cli.tables:namespaces",
     "tables": "icecomb.catalog.cli.tables:tables",
     "describe": "icecomb.catalog.cli.tables:describe",
+    "diff": "icecomb.catalog.cli.difference:diff",
+    "health": "icecomb.catalog.cli.health:health",
     "head": "icecomb.catalog.cli.tables:head",
     "snapshots": "icecomb.catalog.cli.tables:snapshots",
+    "history": "icecomb.catalog.cli.metadata_tables:history",
+    "files": "icecomb.catalog.cli.metadata_tables:files",
+    "partitions": "icecomb.catalog.cli.metadata_tables:partitions",
+    "manifests": "icecomb.catalog.cli.metadata_tables:manifests",
+    "refs": "icecomb.catalog.cli.metadata_tables:refs",
+    "schema": "icecomb.catalog.cli.schema:schema",
+    "properties": "icecomb.catalog.cli.table_properties:properties",
+    "rollback": "icecomb.catalog.cli.rollback:rollback",
+    "branch": "icecomb.catalog.cli.branches:branch",
+    "tag": "icecomb.catalog.cli.branches:tag",
     "add-files": "icecomb.catalog.cli.added_files:add_files",
     "commit": "icecomb.catalog.cli.repair:commit",
+    "completion": "icecomb.catalog.cli.completion:completion",
     "doctor": "icecomb.catalog.cli.doctor:doctor",
     "drop": "icecomb.catalog.cli.tables:drop",
     "locks": "icecomb.catalog.cli.locks:locks",
+    "maintain": "icecomb.catalog.cli.maintain:maintain",
     "metastore": "icecomb.catalog.cli.metastore:metastore",
     "migrate": "icecomb.catalog.cli.migrate:migrate",
     "paimon": "icecomb.catalog.cli.paimon:paimon",
@@ -49,6 +64,8 @@ _COMMANDS: Final = {
     "repair": "icecomb.catalog.cli.repair:repair",
     "views": "icecomb.catalog.cli.views:views",
 }
+_OTHER_TABLES: Final = frozenset(("migrate", "paimon"))
+"""Commands whose tables are no Iceberg tables."""
 _EPILOG: Final = (
     "\b\nExit codes: 0 done, 1 error, 2 wrong usage, 3 blocked, differences or problems found,\n"
     "4 unknown whether a commit happened, 130 interrupted."
@@ -63,14 +80,14 @@ class Application:
         named: the catalog to open, or None for the default one.
         uri: the metastore's address, or None for what is configured.
         warehouse: the root of new namespaces, or None for what is configured.
-        output: prints to stdout.
+        form: how to print to stdout, one of `FORMS`.
         progress: reports to stderr.
     """
 
     named: str | None
     uri: str | None
     warehouse: str | None
-    output: Output
+    form: str
     progress: TerminalProgress
     _open: list[Catalog] = field(default_factory=list)
 
@@ -117,9 +134,19 @@ class Application:
             self._open.pop().close()
 
     @property
+    def output(self) -> Output:
+        """Prints to stdout."""
+        return FORMS[self.form]()
+
+    @property
+    def text(self) -> bool:
+        """Whether people read the output."""
+        return self.form == "text"
+
+    @property
     def json(self) -> bool:
-        """Whether programs read the output."""
-        return isinstance(self.output, JsonOutput)
+        """Whether the output is one document for programs."""
+        return self.form == "json"
 
     def complain(self, error: IcecombError) -> None:
         """Say an error without ending the command."""
@@ -145,7 +172,39 @@ class _Commands(click.Group):
         else:
             for point in entry_points(group=_PLUGINS, name=cmd_name):
                 found = point.load()
-        return found if isinstance(found, click.Command) else None
+        if not isinstance(found, click.Command):
+            return None
+        for command in _leaves(found):
+            own = any("--output" in parameter.opts for parameter in command.params)
+            if not own and cmd_name != "completion":
+                command.params.append(_OUTPUT)
+            for parameter in command.params:
+                if parameter.name in {"table", "tables"} and cmd_name not in _OTHER_TABLES:
+                    parameter.type = TableName()
+        return found
+
+
+def _leaves(command: click.Command) -> Iterator[click.Command]:
+    """The command, or those of a group."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from _leaves(inner)
+    else:
+        yield command
+
+
+def _choose_form(ctx: click.Context, _: click.Parameter, form: str | None) -> None:
+    if form is not None:
+        ctx.obj.form = form
+
+
+_OUTPUT: Final = click.Option(
+    ["--output"],
+    type=click.Choice(list(FORMS)),
+    callback=_choose_form,
+    expose_value=False,
+    help="How lists and facts are printed.",
+)
 
 
 @click.group(
@@ -164,7 +223,12 @@ class _Commands(click.Group):
     "--warehouse", help="The root folder of new namespaces; otherwise what is configured."
 )
 @click.option(
-    "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--output",
+    "form",
+    type=click.Choice(list(FORMS)),
+    default="text",
+    show_default=True,
+    help="How lists and facts are printed; also behind the command.",
 )
 @click.version_option(package_name="icecomb")
 @click.pass_context
@@ -175,8 +239,7 @@ def icecomb(
 
     Data go to stdout, progress and errors to stderr.
     """
-    output: Output = JsonOutput() if form == "json" else TextOutput()
-    ctx.obj = Application(name, uri, warehouse, output, TerminalProgress())
+    ctx.obj = Application(name, uri, warehouse, form, TerminalProgress())
     ctx.call_on_close(ctx.obj.close)
 
 

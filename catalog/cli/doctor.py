@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.output import JsonOutput
 from icecomb.catalog.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, UnsupportedError
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.configuration import Configuration
 
 _DOWN: Final = ("hdfs", "name node", "warehouse")
+_COLUMNS: Final = ("level", "subject", "message", "remedy")
 _LIBRARIES: Final = ("icecomb", "pyarrow", "fastavro", "polars", "thrift", "pyspark")
 
 
@@ -38,7 +38,7 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
     from icecomb.catalog.configuration import load_configuration
 
     if as_json:
-        application.output = JsonOutput()
+        application.form = "json"
     configuration = load_configuration(application.catalog_name, application.arguments)
     findings = list(_findings(application, table))
     if application.json:
@@ -51,20 +51,18 @@ def doctor(application: Application, table: str | None, *, as_json: bool) -> int
                     {"key": key, "value": value, "source": source}
                     for key, value, source in configuration.sources
                 ],
-                "findings": [
-                    {
-                        "level": str(one.severity),
-                        "subject": one.code,
-                        "message": one.message,
-                        "remedy": one.remedy,
-                    }
-                    for one in findings
-                ],
+                "findings": [dict(zip(_COLUMNS, _row(one), strict=True)) for one in findings],
             }
         )
-    else:
+    elif application.text:
         _show(application, configuration, findings)
+    else:
+        application.output.table(_COLUMNS, map(_row, findings))
     return BLOCKED if any(one.severity is Severity.PROBLEM for one in findings) else OK
+
+
+def _row(one: Finding) -> list[str | None]:
+    return [str(one.severity), one.code, one.message, one.remedy]
 
 
 def _show(application: Application, configuration: Configuration, found: list[Finding]) -> None:

@@ -6,8 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.completion import TableName
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -19,9 +21,17 @@ class _TableOrCommand(click.Group):
     """`locks db.t` means `locks list db.t`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing and not args:  # a word is completed: it may be either
+            return super().parse_args(ctx, args)
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """See `click.Group.shell_complete`."""
+        (table,) = (p for p in self.commands["list"].params if p.name == "table")
+        names = TableName().shell_complete(ctx, table, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *names]
 
 
 @click.group(cls=_TableOrCommand)

@@ -1,23 +1,35 @@
-"""What commands print on stdout: the same facts as text or as JSON."""
+"""What commands print on stdout: the same facts as text, as JSON or as CSV."""
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Protocol
+from itertools import chain, islice
+from typing import Any, Final, Protocol
 
-from icecomb.catalog.cli.terminal import printable, printable_json, write_json, write_line
+from icecomb.catalog.cli.cell import column_cell, csv_cell, jsonable, text_cell
+from icecomb.catalog.cli.terminal import write_json, write_line
 from icecomb.catalog.finding import Finding
+
+_MEASURED: Final = 1000
+"""So many rows of a list say how wide its columns are; the others are printed as they come."""
+
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Output(Protocol):
-    """One of the two forms of output."""
+    """One of the forms of output.
+
+    A command prints one list, or facts about one thing or several; what else it prints for people
+    depends on `Application.form`.
+    """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A list of rows."""
+        """A list of rows, printed as they come: it may be longer than memory."""
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Named facts about one thing; nested lists and mappings are allowed."""
@@ -34,12 +46,11 @@ class TextOutput:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """See `Output.table`."""
-        cells = [
-            [printable(name.upper()) for name in columns],
-            *([_cell(v) for v in row] for row in rows),
-        ]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
-        for row in cells:
+        header = [column_cell(name.upper()) for name in columns]
+        cells = ([column_cell(value) for value in row] for row in rows)
+        first = [header, *islice(cells, _MEASURED)]
+        widths = [max(len(row[at]) for row in first) for at in range(len(columns))]
+        for row in chain(first, cells):
             padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             write_line("  ".join(padded).rstrip())
 
@@ -50,13 +61,13 @@ class TextOutput:
             if isinstance(value, Mapping):
                 write_line(f"{name}:")
                 for key, inner in value.items():
-                    write_line(f"  {key}: {_cell(inner)}")
+                    write_line(f"  {key}: {text_cell(inner)}")
             elif isinstance(value, list | tuple):
                 write_line(f"{name}:")
                 for inner in value:
-                    write_line(f"  {_cell(inner)}")
+                    write_line(f"  {text_cell(inner)}")
             else:
-                write_line(f"{(name + ':').ljust(width + 1)}  {_cell(value)}")
+                write_line(f"{(name + ':').ljust(width + 1)}  {text_cell(value)}")
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """See `Output.documents`."""
@@ -76,21 +87,67 @@ class JsonOutput:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """See `Output.table`."""
-        self._print([dict(zip(columns, row, strict=True)) for row in rows])
+        self.documents(dict(zip(columns, row, strict=True)) for row in rows)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """See `Output.facts`."""
-        self._print(facts)
+        write_json(_document(facts))
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """See `Output.documents`."""
-        self._print(list(documents))
+        before = None
+        for facts in documents:
+            write_json("[" if before is None else f"{before},")
+            before = "  " + _document(facts).replace("\n", "\n  ")
+        if before is None:
+            write_json("[]")
+        else:
+            write_json(before)
+            write_json("]")
 
     def lines(self, lines: Iterable[str]) -> None:
         """See `Output.lines`."""
 
-    def _print(self, value: Any) -> None:
-        write_json(json.dumps(_jsonable(value), ensure_ascii=False, indent=2, default=str))
+
+class CsvOutput:
+    """For programs and spreadsheets: a header, and one line for each row or thing.
+
+    Cells are those of `icecomb.catalog.cli.cell.csv_cell`; what is nested is JSON.
+    """
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """See `Output.table`."""
+        rest = iter(rows)
+        first = list(islice(rest, 1))  # whoever fails at it has printed nothing yet
+        for row in chain([columns], first, rest):
+            self._write(row)
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """See `Output.facts`."""
+        self.table(list(facts), [list(facts.values())])
+
+    def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """See `Output.documents`; what one of them does not have is empty."""
+        found = list(documents)
+        names = list(dict.fromkeys(chain.from_iterable(found)))
+        self.table(names, ([facts.get(name) for name in names] for facts in found))
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """See `Output.lines`."""
+
+    @staticmethod
+    def _write(row: Sequence[Any]) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow([csv_cell(value) for value in row])
+        write_line(line.getvalue())
+
+
+FORMS: Final[Mapping[str, type[Output]]] = {
+    "text": TextOutput,
+    "json": JsonOutput,
+    "csv": CsvOutput,
+}
+"""The forms by their names."""
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
@@ -103,38 +160,21 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
             yield f"  - and {finding.count - len(finding.places)} more"
 
 
+def exact_moment(at: dt.datetime | int) -> str:
+    """A time (a number: milliseconds since the epoch) in UTC as options take it: it is one word."""
+    if isinstance(at, int):
+        at = _EPOCH + dt.timedelta(milliseconds=at)
+    return at.astimezone(dt.timezone.utc).isoformat(timespec="milliseconds")
+
+
 def moment(timestamp_ms: int) -> str:
-    """Milliseconds since the epoch as people read them, in UTC."""
-    found = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.timezone.utc)
+    """Milliseconds since the epoch as people read them, in UTC; the number beyond year 9999."""
+    try:
+        found = _EPOCH + dt.timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
     return found.isoformat(sep=" ", timespec="seconds")
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, bytes):
-        return "0x" + value.hex()
-    if isinstance(value, Mapping | list):
-        return printable_json(json.dumps(_jsonable(value), ensure_ascii=False, default=str))
-    # A backslash of the value's own is told from one that was put before an escaped character.
-    return printable(str(value).replace("\\", "\\\\"))
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(inner) for inner in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def _document(facts: Mapping[str, Any]) -> str:
+    return json.dumps(jsonable(facts), ensure_ascii=False, indent=2, default=str)

@@ -179,7 +179,7 @@ def import_(application: Application, table: str, target: str, *, yes: bool) -> 
     elif not plan.blockers:
         draft_import(plan, application.catalog(), target)
     facts = {"table": target, "imported": done, **plan.to_json()}
-    if not application.json:
+    if application.text:
         del facts["blockers"], facts["findings"]
     application.output.facts(facts)
     application.output.lines(finding_lines(plan.findings))

@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.output import moment
+from icecomb.catalog.cli.metadata_tables import names_of
+from icecomb.catalog.cli.output import exact_moment, moment
+from icecomb.catalog.cli.state import State, with_state
 from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.errors import CorruptFileError, FileMissingError, UnsupportedError
-from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
 
 
@@ -69,7 +70,7 @@ def describe(application: Application, table: str) -> None:
 @click.option("-n", "limit", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--where", help="A predicate in SQL, such as \"day >= '2024-01-01'\".")
 @click.option("--columns", help="Names separated by commas; all by default.")
-@click.option("--snapshot", type=int, help="An older snapshot's id.")
+@with_state
 @click.pass_obj
 def head(
     application: Application,
@@ -78,14 +79,14 @@ def head(
     limit: int,
     where: str | None,
     columns: str | None,
-    snapshot: int | None,
+    state: State,
 ) -> None:
     """Show the first rows of a table.
 
     TABLE is a name, or the folder or a metadata file of a file-system table.
     """
     loaded = application.table(table)
-    chosen: dict[str, Any] = {"limit": limit, "snapshot_id": snapshot}
+    chosen: dict[str, Any] = {"limit": limit, **state.scan_arguments(loaded)}
     if where:
         chosen["row_filter"] = where
     if columns:
@@ -103,17 +104,18 @@ def snapshots(application: Application, table: str) -> None:
     TABLE is a name, or the folder or a metadata file of a file-system table.
     """
     metadata = application.table(table).metadata
+    names = names_of(metadata)
     application.output.table(
         ["committed", "snapshot", "parent", "operation", "added rows", "total rows", "refs"],
         [
             [
-                moment(snapshot.timestamp_ms),
+                exact_moment(snapshot.timestamp_ms),
                 snapshot.snapshot_id,
                 snapshot.parent_snapshot_id,
                 snapshot.summary.get("operation"),
                 snapshot.summary.get("added-records"),
                 snapshot.summary.get("total-records"),
-                ",".join(_refs(metadata, snapshot)),
+                ",".join(names.get(snapshot.snapshot_id, ())),
             ]
             for snapshot in sorted(metadata.snapshots, key=lambda s: s.timestamp_ms)
         ],
@@ -172,7 +174,3 @@ def _snapshot_facts(snapshot: Snapshot) -> dict[str, Any]:
             if name in snapshot.summary
         },
     }
-
-
-def _refs(metadata: TableMetadata, snapshot: Snapshot) -> list[str]:
-    return [name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id]

@@ -111,6 +111,7 @@ class RandomTable:
     def change(self) -> None:
         """A random step."""
         steps = [self.append, self.append, self._delete, self._evolve, self._evolve, self._respec]
+        steps.append(self._compact)
         if self._equality and self.rows:
             steps += [self._delete_keys, self._delete_keys]
         before = self.table.metadata.current_snapshot_id
@@ -180,6 +181,31 @@ class RandomTable:
         self.table.commit(change)
         gone = {repr([key[i] for i in ids]) for key in keys}
         self.rows = [r for r in self.rows if repr([r.get(i) for i in ids]) not in gone]
+
+    def _compact(self) -> None:
+        random = self.random
+        names = [
+            self.table.schema().find_field(i).name
+            for i, kind in self.kinds.items()
+            if not pa.types.is_nested(kind)
+        ]
+        some = random.sample(names, random.randint(1, min(2, len(names))))
+        orders = [None, None, f"{some[0]} DESC NULLS LAST"]
+        apart = {f.source_id for f in self.table.spec().fields}
+        if {self.table.schema().find_field(name).field_id for name in some} - apart:
+            orders.append(f"zorder({', '.join(some)})")
+        options = {
+            "rewrite-all": random.choice(["true", "false"]),
+            "min-input-files": "2",
+            "delete-file-threshold": "1",
+            "use-starting-sequence-number": random.choice(["true", "true", "false"]),
+            "remove-dangling-deletes": random.choice(["true", "false"]),
+            "partial-progress.enabled": random.choice(["true", "false"]),
+        }
+        done = self.table.maintenance.rewrite_data_files(
+            sort_order=random.choice(orders), options=options
+        )
+        assert not done.failed_data_files_count
 
     def _evolve(self) -> None:
         others = [i for i in self.kinds if i != 1]

@@ -69,6 +69,7 @@ class RandomChanges:
         kinds = names or (
             *("append", "delete", "overwrite", "upsert", "merge", "delete_by_value"),
             *("whole_files", "compaction", "manifests", "column", "spec", "several", "expiration"),
+            *("fewer_deletes", "conversion"),
         )
         made: Change = getattr(self, self.random.choice(kinds))(known)
         return made
@@ -188,6 +189,18 @@ class RandomChanges:
             table.commit(change.rewrite_files(files, added, sequence_number=number))
 
         return Change(f"compaction {pinned=}", do, list)
+
+    def fewer_deletes(self, _: list[Row]) -> Change:
+        def do(table: Any) -> None:
+            table.maintenance.rewrite_position_delete_files(options={"rewrite-all": "true"})
+
+        return Change("rewrite position deletes", do, list)
+
+    def conversion(self, _: list[Row]) -> Change:
+        def do(table: Any) -> None:
+            table.maintenance.convert_equality_deletes()
+
+        return Change("convert equality deletes", do, list)
 
     def manifests(self, _: list[Row]) -> Change:
         return Change("rewrite manifests", lambda t: t.rewrite_manifests(), list)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import cli
 from icecomb.catalog.hive.thrift.entity import (
     FieldSchema,
     HivePartition,
@@ -27,13 +26,11 @@ def numbers(*values: int) -> pa.Table:
 
 
 @pytest.fixture
-def run(metastore: Any, capfd: pytest.CaptureFixture[str]) -> Any:
+def run(icecomb: Any) -> Any:
     """Runs `icecomb add-files ...`: exit code, facts, stderr."""
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
-        capfd.readouterr()
-        code = cli.main(["--uri", metastore.uri, "--output", "json", "add-files", *arguments])
-        out, err = capfd.readouterr()
+        code, out, err = icecomb("add-files", *arguments, form="json")
         return code, json.loads(out) if out else {}, err
 
     return run

@@ -83,6 +83,8 @@ def test_every_command_has_help(icecomb: Any) -> None:
         "describe",
         "head",
         "snapshots",
+        *("history", "files", "partitions", "manifests", "refs", "schema", "diff"),
+        *("properties", "rollback", "branch", "tag", "completion"),
         "commit",
         "doctor",
         "drop",

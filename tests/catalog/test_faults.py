@@ -97,7 +97,7 @@ def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
 
 
 def test_a_writer_killed_at_any_step_of_any_operation_leaves_one_truth(metastore, capsys):
-    names = ["replace-with-rows", "create-with-rows", "register", "rename", "purge"]
+    names = ["replace-with-rows", "create-with-rows", "register", "rename", "purge", "expire"]
     names += ["create-view", "replace-view", "rename-view", "drop-view"]
     done = subprocess.run(
         [

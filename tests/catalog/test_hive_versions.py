@@ -9,7 +9,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
+from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.catalog.hive.thrift import server, wire
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
@@ -75,6 +75,29 @@ def test_a_commit_under_a_lock_makes_as_many_calls_as_it_must(hive, place, versi
         # whether the lock still lives is asked before and after the alter
         expected["heartbeat"] = 2
     assert appended(hive, table) == expected
+
+
+@pytest.mark.parametrize("version", ["3.1.3"], indirect=True)
+def test_an_insert_only_table_of_hive_is_in_the_way_of_nothing_else(hive, place):
+    """Hive 3 and later hand its entry, and lists with it, to those only who say that they know its kind."""
+    hive.create_table(f"{place}.ours", ROWS.schema)
+    parquet = StorageDescriptor(
+        columns=(FieldSchema("id", "int"),),
+        location=f"{hive.load_namespace_properties(place)['location']}/mm",
+        input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        output_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    )
+    kind = {"transactional": "true", "transactional_properties": "insert_only"}
+    hive.client.create_table(
+        HiveTable(place, "mm", storage=parquet, parameters=kind, table_type="MANAGED_TABLE")
+    )
+    assert hive.client.table(place, "mm").parameters["transactional_properties"] == "insert_only"
+    assert {one.name for one in hive.client.tables(place, ["mm", "ours"])} == {"mm", "ours"}
+    assert hive.list_tables(place) == [(place, "ours")]
+    plans = {plan.table: plan for plan in migrate.plan_many(hive, [place])}
+    assert list(plans) == [f"{place}.mm"]
+    assert [one.code for one in plans[f"{place}.mm"].blockers] == ["transactional"]
 
 
 def test_loading_listing_and_looking_are_one_call(hive, place):

@@ -60,7 +60,7 @@ def icecomb(
 
 @pytest.mark.parametrize("command", [("head", "db.t"), ("describe", "db.t"), ("tables",)])
 def test_rows_columns_and_properties_are_shown_and_not_obeyed(icecomb, command):
-    for form in ("text", "json"):
+    for form in ("text", "json", "csv"):
         code, out, err = icecomb("--output", form, *command)
         assert (code, obeyed(out + err)) == (0, set())
         if command[0] != "tables":
@@ -111,7 +111,7 @@ def test_what_is_told_beside_the_data_is_not_obeyed(capfd):
     output.lines([f"warning {ATTACK}"])
     output.facts({f"name{CLEAR}": ATTACK, "list": [ATTACK], f"map{CLEAR}": {ATTACK: ATTACK}})
     output.table([ATTACK], [[ATTACK], [b"\x1b"], [{ATTACK: [ATTACK]}]])
-    Application(None, None, None, output, TerminalProgress()).warn(ATTACK)
+    Application(None, None, None, "text", TerminalProgress()).warn(ATTACK)
     out, err = capfd.readouterr()
     assert obeyed(out + err) == set()
     assert "\\x1b[2J" in out

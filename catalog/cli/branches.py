@@ -1,0 +1,259 @@
+"""Commands about branches and tags: list, create, replace, delete, fast-forward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.instant import duration
+from icecomb.catalog.cli.maintain import yes
+from icecomb.catalog.cli.metadata_tables import show_refs
+from icecomb.catalog.cli.state import State, with_state
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.catalog.transaction import Transaction
+    from icecomb.format.spec.snapshot import SnapshotRef
+
+_Kind = Literal["branch", "tag"]
+
+_retain = click.option(
+    "--retain",
+    callback=duration,
+    metavar="AGE",
+    help="Expiration removes it when its snapshot is older, as 7d.",
+)
+_limits = (
+    click.option(
+        "--min-snapshots",
+        type=int,
+        metavar="N",
+        help="Expiration leaves so many snapshots of the branch in any case.",
+    ),
+    click.option(
+        "--max-snapshot-age",
+        callback=duration,
+        metavar="AGE",
+        help="Expiration removes snapshots of the branch that are older, as 7d.",
+    ),
+)
+
+
+def _place(command: Any) -> Any:
+    return click.argument("table")(click.argument("name")(command))
+
+
+def _of_branch(command: Any) -> Any:
+    for option in reversed(_limits):
+        command = option(command)
+    return _retain(command)
+
+
+@click.group()
+def branch() -> None:
+    """List, create, replace, delete and forward the branches of a table.
+
+    TABLE is a name, or the folder of a file-system table.
+    """
+
+
+@click.group()
+def tag() -> None:
+    """List, create, replace and delete the tags of a table.
+
+    TABLE is a name, or the folder of a file-system table.
+    """
+
+
+@branch.command("list")
+@click.argument("table")
+@click.pass_obj
+def list_branches(application: Application, table: str) -> None:
+    """List the branches of a table, and how long they and their snapshots are kept."""
+    show_refs(application, table, "branch")
+
+
+@tag.command("list")
+@click.argument("table")
+@click.pass_obj
+def list_tags(application: Application, table: str) -> None:
+    """List the tags of a table, and how long they are kept."""
+    show_refs(application, table, "tag")
+
+
+@branch.command("create")
+@_place
+@with_state
+@_of_branch
+@click.option("--if-not-exists", is_flag=True, help="Leave one that is there as it is.")
+@click.pass_obj
+def create_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Make a branch of what the table shows, or of another snapshot.
+
+    In a table without rows it begins with a snapshot of none.
+    """
+    _make(application, table, "branch", name, create=True, yes=True, **options)
+
+
+@tag.command("create")
+@_place
+@with_state
+@_retain
+@click.option("--if-not-exists", is_flag=True, help="Leave one that is there as it is.")
+@click.pass_obj
+def create_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Tag what the table shows, or another snapshot."""
+    _make(application, table, "tag", name, create=True, yes=True, **options)
+
+
+@branch.command("replace")
+@_place
+@with_state
+@_of_branch
+@click.option("--create", is_flag=True, help="Make it if it is not there.")
+@yes
+@click.pass_obj
+def replace_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Point a branch to another snapshot, whatever it is: a dry run unless --yes.
+
+    Limits that are not given stay. What only the branch showed stays until it expires.
+    """
+    _make(application, table, "branch", name, replace=True, **options)
+
+
+@tag.command("replace")
+@_place
+@with_state
+@_retain
+@click.option("--create", is_flag=True, help="Make it if it is not there.")
+@yes
+@click.pass_obj
+def replace_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Point a tag to another snapshot: a dry run unless --yes."""
+    _make(application, table, "tag", name, replace=True, **options)
+
+
+@branch.command("delete")
+@_place
+@click.option("--if-exists", is_flag=True, help="Do nothing where there is none.")
+@yes
+@click.pass_obj
+def delete_branch(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Delete a branch: a dry run unless --yes. What only it showed stays until it expires."""
+    _drop(application, table, "branch", name, **options)
+
+
+@tag.command("delete")
+@_place
+@click.option("--if-exists", is_flag=True, help="Do nothing where there is none.")
+@yes
+@click.pass_obj
+def delete_tag(application: Application, /, table: str, name: str, **options: Any) -> None:
+    """Delete a tag: a dry run unless --yes. What only it showed stays until it expires."""
+    _drop(application, table, "tag", name, **options)
+
+
+@branch.command("fast-forward")
+@_place
+@click.option("--to", required=True, metavar="REF", help="A branch or tag that came from it.")
+@click.pass_obj
+def fast_forward(application: Application, table: str, name: str, *, to: str) -> None:
+    """Move a branch to where another branch or a tag is, which came from its own head.
+
+    A branch that does not exist is made.
+    """
+    loaded = application.table(table)
+    transaction = loaded.transaction()
+    with transaction.manage_snapshots() as manage:
+        manage.fast_forward(name, to)
+    _finish(application, table, loaded, transaction, "branch", name, yes=True)
+
+
+def _make(
+    application: Application,
+    table: str,
+    kind: _Kind,
+    name: str,
+    *,
+    state: State,
+    retain: int | None,
+    create: bool = False,
+    replace: bool = False,
+    if_not_exists: bool = False,
+    min_snapshots: int | None = None,
+    max_snapshot_age: int | None = None,
+    yes: bool,
+) -> None:
+    from icecomb.catalog.ref_change import MakeRef, make_ref
+
+    loaded = application.table(table)
+    snapshot = state.snapshot(loaded.metadata)
+    wanted = MakeRef(
+        kind,
+        name,
+        create=create,
+        replace=replace,
+        if_not_exists=if_not_exists,
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        max_ref_age_ms=retain,
+        min_snapshots_to_keep=min_snapshots,
+        max_snapshot_age_ms=max_snapshot_age,
+    )
+    transaction = loaded.transaction()
+    make_ref(transaction, wanted)
+    _finish(application, table, loaded, transaction, kind, name, yes=yes)
+
+
+def _drop(
+    application: Application, table: str, kind: _Kind, name: str, *, if_exists: bool, yes: bool
+) -> None:
+    from icecomb.catalog.ref_change import DropRef, drop_ref
+
+    loaded = application.table(table)
+    transaction = loaded.transaction()
+    drop_ref(transaction, DropRef(kind, name, if_exists=if_exists))
+    _finish(application, table, loaded, transaction, kind, name, yes=yes)
+
+
+def _finish(  # noqa: PLR0917 - what the commands above know
+    application: Application,
+    table: str,
+    loaded: Table,
+    transaction: Transaction,
+    kind: _Kind,
+    name: str,
+    *,
+    yes: bool,
+) -> None:
+    """Commit the change or leave it, and say what it is."""
+    before, after = loaded.metadata.refs.get(name), transaction.metadata.refs.get(name)
+    if yes:
+        transaction.commit_transaction()
+    else:
+        transaction.abandon()
+    application.output.facts(
+        {
+            "table": table,
+            kind: name,
+            "before": _facts(before),
+            "after": _facts(after),
+            "done": yes,
+        }
+    )
+    if not yes:
+        application.warn("dry run: add --yes to do it")
+
+
+def _facts(ref: SnapshotRef | None) -> dict[str, Any] | None:
+    """What a branch or tag is, by the names of the metadata table; None if it is not there."""
+    if ref is None:
+        return None
+    facts = {
+        "snapshot_id": ref.snapshot_id,
+        "max_reference_age_in_ms": ref.max_ref_age_ms,
+        "min_snapshots_to_keep": ref.min_snapshots_to_keep,
+        "max_snapshot_age_in_ms": ref.max_snapshot_age_ms,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,159 @@
+"""Completion of the command line by bash, zsh and fish, out of the commands themselves.
+
+The scripts are click's: at each press of the tab key they ask `icecomb`, which answers from its
+commands, options and choices, so that a script never grows old.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    get_completion_class,
+)
+
+from icecomb.catalog.cli.terminal import write_line
+
+if TYPE_CHECKING:
+    from icecomb.catalog.catalog import Catalog
+
+_SHELLS: Final = ("bash", "zsh", "fish")
+_USE: Final = (
+    '\b\nbash (4.4 or newer), in ~/.bashrc:  eval "$(icecomb completion bash)"\n'
+    'zsh, in ~/.zshrc after compinit:    eval "$(icecomb completion zsh)"\n'
+    "fish, in config.fish:               icecomb completion fish | source"
+)
+_PATIENCE_SECONDS: Final = 1.0
+_SHOWN: Final = 1000
+# what a shell would not take as one plain word might be run by whoever completes and presses enter
+_PLAIN: Final = re.compile(r"[\w.][\w.\-]*")
+
+
+@click.command(epilog=_USE)
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script that lets a shell complete icecomb: commands, options, choices, tables."""
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 - click has these three
+    script = found(ctx.find_root().command, {}, "icecomb", "_ICECOMB_COMPLETE").source()
+    for line in script.splitlines():
+        write_line(line)
+
+
+class _WholeWords(ShellComplete):
+    """``--output=js`` is completed to ``--output=json``, of which click answers the value alone."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """See `click.shell_completion.ShellComplete`."""
+        found = super().get_completions(args, incomplete)
+        option, equals, _ = incomplete.partition("=")
+        if equals and option.startswith("-"):
+            for item in found:
+                item.value = f"{option}={item.value}"
+        return found
+
+
+class _Bash(BashComplete, _WholeWords):
+    """Bash splits ``--output=js`` into three words, and wants the last of them completed."""
+
+    _splits = False
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """See `click.shell_completion.ShellComplete`."""
+        args, incomplete = super().get_completion_args()
+        if incomplete == "=" and args:
+            self._splits = True
+            return args[:-1], f"{args[-1]}="
+        if len(args) > 1 and args[-1] == "=":
+            self._splits = True
+            return args[:-2], f"{args[-2]}={incomplete}"
+        return args, incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """See `click.shell_completion.ShellComplete`."""
+        words = ShellComplete if self._splits else _WholeWords
+        return words.get_completions(self, args, incomplete)
+
+
+class _Zsh(ZshComplete, _WholeWords):
+    """Zsh, by whole words."""
+
+
+class _Fish(FishComplete, _WholeWords):
+    """Fish, by whole words."""
+
+
+for _shell in (_Bash, _Zsh, _Fish):
+    add_completion_class(_shell)
+
+
+class TableName(click.types.StringParamType):
+    """An argument that is a table: its name is completed from the catalog, its folder by the shell.
+
+    A catalog that does not answer within a second, and one that would have to be started, has no
+    names.
+    """
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        if "/" in incomplete or incomplete.startswith((".", "~")):
+            return [CompletionItem(incomplete, type="dir")]
+        given = ctx.find_root().params
+        found: list[str] = []
+        # a thread of its own: nothing may let a person wait at the prompt
+        asked = threading.Thread(target=_ask, args=(given, incomplete, found), daemon=True)
+        asked.start()
+        asked.join(_PATIENCE_SECONDS)
+        return [CompletionItem(name) for name in list(found)]
+
+
+def _ask(given: dict[str, Any], incomplete: str, found: list[str]) -> None:
+    # whatever is wrong with a catalog, the command says it when it runs
+    with suppress(Exception):
+        catalog = _catalog(given)
+        if catalog is not None:
+            for name in _names(catalog, incomplete):
+                if name.startswith(incomplete) and _PLAIN.fullmatch(name):
+                    found.append(name)
+                if len(found) >= _SHOWN:
+                    return
+
+
+def _catalog(given: dict[str, Any]) -> Catalog | None:
+    from icecomb.catalog.configuration import catalog_name, load_configuration
+    from icecomb.catalog.loading import catalog_of
+
+    settings = {key: given[key] for key in ("uri", "warehouse") if given.get(key) is not None}
+    name = given.get("name") or catalog_name(settings)
+    configuration = load_configuration(name, settings)
+    return None if configuration.type == "local" else catalog_of(configuration)
+
+
+def _names(catalog: Catalog, incomplete: str) -> Iterator[str]:
+    """The tables of the namespace that is written already, or the namespaces."""
+    namespace, dot, _ = incomplete.rpartition(".")
+    if not dot:
+        spaces = [".".join(space) for space in catalog.list_namespaces()]
+        fitting = [space for space in spaces if space.startswith(incomplete)]
+        if len(fitting) != 1:
+            yield from fitting
+            return
+        (namespace,) = fitting
+    yield from (".".join(table) for table in catalog.list_tables(tuple(namespace.split("."))))

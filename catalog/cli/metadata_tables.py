@@ -1,0 +1,237 @@
+"""Commands that list what metadata says of a table: its history, files, partitions, manifests."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from icecomb.catalog.cli.application import Application
+from icecomb.catalog.cli.output import exact_moment
+from icecomb.catalog.cli.state import State, with_state
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+
+_COUNTS: Final = (
+    "added-records",
+    "deleted-records",
+    "total-records",
+    "added-data-files",
+    "deleted-data-files",
+)
+_FILES: Final = (
+    "content",
+    "file_path",
+    "file_format",
+    "spec_id",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+)
+_FILE_CONTENTS: Final = ("data", "position_deletes", "equality_deletes")
+_MANIFEST_CONTENTS: Final = ("data", "deletes")
+
+
+@click.command()
+@click.argument("table")
+@click.pass_obj
+def history(application: Application, table: str) -> None:
+    """List which snapshots main showed, and from when on, oldest first.
+
+    One that was rolled back is no ancestor of the current snapshot. Of one that expired only its id
+    and its time are known. Reads nothing but the metadata file; `icecomb snapshots` lists those of
+    branches, too.
+    """
+    loaded = application.table(table)
+    metadata = loaded.metadata
+    columns = ["made_current_at", "snapshot_id", "parent_id", "is_current_ancestor"]
+    known = loaded.inspect.history().select(columns).to_pylist()
+    names = names_of(metadata)
+    rows = [
+        [*map(_value, row.values()), *_facts(metadata, number), names.get(number)]
+        for row in known
+        for number in [row["snapshot_id"]]
+    ]
+    counts = [name.replace("-", "_") for name in _COUNTS]
+    application.output.table([*columns, "operation", *counts, "refs"], rows)
+
+
+@click.command()
+@click.argument("table")
+@click.pass_obj
+def refs(application: Application, table: str) -> None:
+    """List the branches and tags of a table, and how long they and their snapshots are kept."""
+    show_refs(application, table)
+
+
+def show_refs(application: Application, table: str, kind: str | None = None) -> None:
+    """Print the branches and tags, or those of one kind, as the metadata table has them."""
+    chosen = None if kind is None else f"type = '{kind.upper()}'"
+    _show(application, table, "refs", row_filter=chosen)
+
+
+def _listing(command: Any) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--columns", help="Names of the metadata table's columns, separated by commas."
+        ),
+        click.option(
+            "--where", help="A predicate in SQL on the metadata table's columns, see below."
+        ),
+    ):
+        command = option(command)
+    return with_state(command)
+
+
+@click.command()
+@click.argument("table")
+@_listing
+@click.pass_obj
+def files(
+    application: Application, table: str, *, state: State, where: str | None, columns: str | None
+) -> None:
+    """List the data and delete files of a snapshot, by default the current one.
+
+    They are printed as manifests are read, in any number. --where takes the columns of Iceberg's
+    metadata table `files`, such as "partition.day >= '2024-01-01' and file_size_in_bytes < 1000000"
+    or "content = 0" (0 data, 1 position deletes, 2 equality deletes).
+    """
+    _show_listing(
+        application,
+        table,
+        "files",
+        state,
+        where,
+        columns,
+        default=_FILES,
+        contents=_FILE_CONTENTS,
+    )
+
+
+@click.command()
+@click.argument("table")
+@_listing
+@click.pass_obj
+def partitions(
+    application: Application, table: str, *, state: State, where: str | None, columns: str | None
+) -> None:
+    """List the partitions of a snapshot: rows, files, deletes, and when each was changed.
+
+    --where takes the columns of Iceberg's metadata table `partitions`, such as "record_count > 0"
+    or "partition.day >= '2024-01-01'".
+    """
+    _show_listing(application, table, "partitions", state, where, columns)
+
+
+@click.command()
+@click.argument("table")
+@_listing
+@click.pass_obj
+def manifests(
+    application: Application, table: str, *, state: State, where: str | None, columns: str | None
+) -> None:
+    """List the manifests of a snapshot: what they track, and of which partitions.
+
+    --where takes the columns of Iceberg's metadata table `manifests`, such as "content = 1" (0
+    data, 1 deletes) or "added_snapshot_id = 42".
+    """
+    _show_listing(
+        application, table, "manifests", state, where, columns, contents=_MANIFEST_CONTENTS
+    )
+
+
+def _show_listing(  # noqa: PLR0917 - the options of these commands
+    application: Application,
+    table: str,
+    name: str,
+    state: State,
+    where: str | None,
+    columns: str | None,
+    default: Sequence[str] = (),
+    contents: Sequence[str] = (),
+) -> None:
+    names = [] if columns is None else [column.strip() for column in columns.split(",")]
+    _show(
+        application,
+        table,
+        name,
+        state,
+        row_filter=where,
+        columns=names,
+        default=default,
+        contents=contents,
+    )
+
+
+def _show(
+    application: Application,
+    table: str,
+    name: str,
+    state: State | None = None,
+    *,
+    row_filter: str | None = None,
+    columns: Sequence[str] = (),
+    default: Sequence[str] = (),
+    contents: Sequence[str] = (),
+) -> None:
+    """Print a metadata table as its rows come.
+
+    Args:
+        application: Prints it.
+        table: What the table was called.
+        name: Of the metadata table.
+        state: The snapshot, for those that are of one.
+        row_filter: Which rows.
+        columns: Which columns.
+        default: Those that are shown where none are named; all by default.
+        contents: The words for the numbers in the column `content`.
+    """
+    loaded = application.table(table)
+    snapshot = None if state is None else state.snapshot(loaded.metadata)
+    snapshot_id = None if snapshot is None else snapshot.snapshot_id
+    scan = loaded.inspect.scan(name, snapshot_id, row_filter)
+    there = {field.name for field in scan.schema.fields}
+    # a table that is not partitioned has no partition here: the column stays, for programs
+    shown = [column for column in default if column in there]
+    selected = tuple(columns or shown or ("*",))
+    scan = loaded.inspect.scan(name, snapshot_id, row_filter, selected)
+    header = list(default) if default and not columns else scan.arrow_schema.names
+    read = partial(_value, contents=contents)
+    rows = (
+        [read(row.get(column), column) for column in header]
+        for batch in scan.to_arrow_batches()
+        for row in batch.to_pylist()
+    )
+    application.output.table(header, rows)
+
+
+def _value(value: Any, column: str = "", *, contents: Sequence[str] = ()) -> Any:
+    if isinstance(value, dt.datetime):
+        return exact_moment(value)
+    if column == "content" and contents and value is not None:
+        return contents[value]
+    return value
+
+
+def names_of(metadata: TableMetadata) -> dict[int, list[str]]:
+    """The branches and tags that point to a snapshot, by its id."""
+    found: dict[int, list[str]] = {}
+    for name, ref in metadata.refs.items():
+        found.setdefault(ref.snapshot_id, []).append(name)
+    return found
+
+
+def _facts(metadata: TableMetadata, snapshot_id: int) -> Iterator[Any]:
+    """What the history of a snapshot says beyond the metadata table."""
+    snapshot = metadata.snapshot_by_id(snapshot_id)
+    summary = {} if snapshot is None else snapshot.summary
+    yield summary.get("operation")
+    yield from (_number(summary.get(name)) for name in _COUNTS)
+
+
+def _number(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text

@@ -1,0 +1,159 @@
+"""Which state of a table a command is about: a snapshot, named in one of four ways."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icecomb.catalog.cli.instant import age_of, instant, moment_of
+from icecomb.format.errors import (
+    CorruptFileError,
+    FileIOError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.spec.snapshot import MAIN_BRANCH
+
+if TYPE_CHECKING:
+    from icecomb.catalog.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
+
+_OPTIONS = (
+    click.option("--branch", help="The head of this branch."),
+    click.option("--tag", help="What this tag points to."),
+    click.option("--snapshot-id", "--snapshot", type=int, metavar="ID", help="This snapshot."),
+    click.option(
+        "--at",
+        callback=instant,
+        metavar="TIME|AGE",
+        help="What was current then: 2024-05-01T12:00 (UTC), or an age such as 7d.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state that options name; the current one where they name none.
+
+    Attributes:
+        branch: a branch, whose head is meant.
+        tag: a tag.
+        snapshot_id: a snapshot's id.
+        at: a time, in milliseconds since 1970 UTC.
+    """
+
+    branch: str | None = None
+    tag: str | None = None
+    snapshot_id: int | None = None
+    at: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no other state is named."""
+        return self == State()
+
+    def snapshot(self, metadata: TableMetadata) -> Snapshot | None:
+        """The snapshot; None only for a table, or its main branch, that has none yet.
+
+        Raises:
+            NoSuchSnapshotError: there is no such snapshot, branch or tag.
+            ValidationError: the branch is a tag, or the other way round.
+        """
+        from icecomb.format.operation.snapshot_management import RefEdit
+        from icecomb.format.spec.snapshot import SnapshotRefType
+
+        if self.at is not None:
+            return metadata.snapshot_as_of(self.at)
+        found = self.snapshot_id
+        if self.branch == MAIN_BRANCH or self.is_current:
+            found = metadata.current_snapshot_id
+        elif self.branch is not None:
+            found = RefEdit(metadata).ref(self.branch, SnapshotRefType.BRANCH).snapshot_id
+        elif self.tag is not None:
+            found = RefEdit(metadata).ref(self.tag, SnapshotRefType.TAG).snapshot_id
+        if found is None:
+            return None
+        RefEdit(metadata).check_snapshot(found)
+        return metadata.snapshot_by_id(found)
+
+    def scan_arguments(self, table: Table) -> dict[str, Any]:
+        """The same for `Table.scan`, which reads a branch with the table's own schema."""
+        found = self.snapshot(table.metadata)
+        if self.branch is not None and found is not None:
+            return {"ref": self.branch}
+        return {} if self.is_current or found is None else {"snapshot_id": found.snapshot_id}
+
+    def table_metadata(self, table: Table) -> tuple[TableMetadata | None, str | None]:
+        """The table's metadata of then, which has properties, spec and order; or why it is unknown.
+
+        A branch is written with what the table has now.
+        """
+        from icecomb.catalog.earlier_metadata import metadata_as_of, metadata_of
+
+        snapshot = self.snapshot(table.metadata)
+        if self.is_current or self.branch is not None or snapshot is None:
+            return table.metadata, None
+        try:
+            if self.at is not None:
+                return metadata_as_of(table, self.at), None
+            return metadata_of(table, snapshot), None
+        except (FileIOError, CorruptFileError, UnsupportedError) as error:
+            return None, error.message
+
+
+def state_of(text: str, metadata: TableMetadata) -> State:
+    """The state that one word names: a snapshot's id, a branch or tag, a time, or an age.
+
+    Raises:
+        ValidationError: it is none of these, or both an id and the name of something else.
+    """
+    now = int(time.time() * 1000)
+    ref = metadata.refs.get(text)
+    number = int(text) if text.isascii() and text.isdigit() else None
+    if number is not None and metadata.has_snapshot(number):
+        if ref is not None and ref.snapshot_id != number:
+            raise ValidationError(
+                f"{text} is a snapshot, and a {ref.snapshot_ref_type} of another one",
+                hint=f"give the id that it points to: {ref.snapshot_id}",
+            )
+        return State(snapshot_id=number)
+    if text == MAIN_BRANCH:  # which a table without rows does not have yet
+        return State(branch=text)
+    if ref is not None:
+        return State(branch=text) if ref.is_branch else State(tag=text)
+    age = age_of(text)
+    at = moment_of(text) if age is None else now - age
+    if at is None:
+        raise ValidationError(
+            f"{text!r} is no snapshot, branch or tag of the table, and no time",
+            hint="icecomb snapshots lists the first; a time is 2024-05-01T12:00, or an age as 7d",
+        )
+    return State(at=at)
+
+
+def with_state(command: Any) -> Callable[..., Any]:
+    """Give a command the options that name a state; it takes it as ``state``."""
+
+    @wraps(command)
+    def given(
+        *others: Any,
+        branch: str | None,
+        tag: str | None,
+        snapshot_id: int | None,
+        at: int | None,
+        **more: Any,
+    ) -> Any:
+        named = [one for one in (branch, tag, snapshot_id, at) if one is not None]
+        if len(named) > 1:
+            raise click.UsageError("give one of --branch, --tag, --snapshot-id and --at")
+        return command(*others, state=State(branch, tag, snapshot_id, at), **more)
+
+    for option in reversed(_OPTIONS):
+        given = option(given)
+    return given

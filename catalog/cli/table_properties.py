@@ -1,0 +1,51 @@
+"""The command that lists, sets and removes properties of a table."""
+
+from __future__ import annotations
+
+import click
+
+from icecomb.catalog.cli.application import Application
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set this; may be repeated."
+)
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove this; may be repeated.")
+@click.pass_obj
+def properties(
+    application: Application, table: str, *, settings: tuple[str, ...], unset: tuple[str, ...]
+) -> None:
+    """List the properties of a table; or change some, in one commit.
+
+    A value that Iceberg or icecomb could not read is refused, and so is a name that is nearly a
+    known one. --set format-version=2 upgrades the table: there is no way back. What was not set
+    need not be removed.
+    """
+    given = dict(map(_pair, settings))
+    if len(given) < len(settings):
+        raise click.UsageError("--set: a property is given twice")
+    if "" in unset:
+        raise click.UsageError("--unset needs the name of a property")
+    loaded = application.table(table)
+    if not given and not unset:
+        application.output.table(["property", "value"], sorted(loaded.properties.items()))
+        return
+    before = {**loaded.properties, "format-version": str(loaded.metadata.format_version)}
+    with loaded.update_properties() as update:
+        for key, value in given.items():
+            update.set(key, value)
+        for key in unset:
+            update.remove(key)
+    after = {**loaded.properties, "format-version": str(loaded.metadata.format_version)}
+    changed = sorted(dict.fromkeys([*given, *unset]))
+    rows = [[key, before.get(key), after.get(key)] for key in changed]
+    application.output.table(["property", "before", "after"], rows)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise click.UsageError(f"--set {text}: give it as KEY=VALUE")
+    return key, value

@@ -1,0 +1,99 @@
+"""What differs between the fields of two schemas, found by id at all depths, of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+ROOT: Final = -1
+"""The parent of columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference.
+
+    Attributes:
+        kind: `added`, `dropped`, `renamed`, `moved`, or what of it changed.
+        path: The field's name with those around it, in the newer schema if it is there; or the
+            name of what is no field.
+        before: What it was, None if it was not there.
+        after: What it is, None if it is not there.
+        field_id: The field's id; None for what is no field.
+    """
+
+    kind: str
+    path: str
+    before: Any
+    after: Any
+    field_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlace:
+    """A field in its schema.
+
+    Attributes:
+        field_id: Its id.
+        name: Its name.
+        path: The same with the names around it.
+        parent: The id of the field that holds it, `ROOT` for a column.
+        text: Its type in full, for one that comes or goes.
+        aspects: What else may change, by the kind of difference that this is.
+    """
+
+    field_id: int
+    name: str
+    path: str
+    parent: int
+    text: str
+    aspects: Mapping[str, Any]
+
+
+def field_differences(old: Iterable[FieldPlace], new: Iterable[FieldPlace]) -> Iterator[Difference]:
+    """What leads from the fields of one schema to those of another: dropped ones first.
+
+    Args:
+        old: The fields in their order, a parent before its children.
+        new: The same.
+    """
+    before = {place.field_id: place for place in old}
+    after = {place.field_id: place for place in new}
+    for field_id, place in before.items():
+        if field_id not in after:
+            yield Difference("dropped", place.path, place.text, None, field_id)
+    moved = _moved(before, after)
+    for field_id, place in after.items():
+        known = before.get(field_id)
+        if known is None:
+            yield Difference("added", place.path, None, place.text, field_id)
+            continue
+        if known.name != place.name:
+            yield Difference("renamed", place.path, known.name, place.name, field_id)
+        for kind, is_ in place.aspects.items():
+            if (was := known.aspects[kind]) != is_:
+                yield Difference(kind, place.path, was, is_, field_id)
+        if field_id in moved:
+            was, is_ = _neighbour(before, known), _neighbour(after, place)
+            yield Difference("moved", place.path, was, is_, field_id)
+
+
+def _moved(before: Mapping[int, FieldPlace], after: Mapping[int, FieldPlace]) -> set[int]:
+    moved: set[int] = set()
+    for parent in {place.parent for place in after.values()}:
+        old, new = (
+            [i for i, p in places.items() if p.parent == parent and i in before and i in after]
+            for places in (before, after)
+        )
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+        kept = {i for block in blocks for i in new[block.b : block.b + block.size]}
+        moved |= set(new) - kept
+    return moved
+
+
+def _neighbour(places: Mapping[int, FieldPlace], place: FieldPlace) -> str:
+    names = [p.name for p in places.values() if p.parent == place.parent]
+    at = names.index(place.name)
+    return f"after {names[at - 1]}" if at else "first"

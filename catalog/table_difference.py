@@ -1,0 +1,253 @@
+"""What differs between two states of a table: files, rows by their counts, and the layout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from icecomb.catalog.field_difference import ROOT, Difference, FieldPlace, field_differences
+from icecomb.catalog.layout_text import key_text, own_type, term_text
+from icecomb.format.spec.ancestry import ancestors_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icecomb.catalog.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.snapshot import Snapshot
+
+FILE_COLUMNS: Final = (
+    "content",
+    "file_path",
+    "file_format",
+    "spec_id",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+)
+"""What is told of a file."""
+CONTENTS: Final = ("data", "position_deletes", "equality_deletes")
+"""The words for a file's content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One of the two states.
+
+    Attributes:
+        snapshot: What is read; None for a table without rows.
+        metadata: The metadata of then; None if it is not known any more.
+        missing: Why.
+    """
+
+    snapshot: Snapshot | None
+    metadata: TableMetadata | None
+    missing: str | None = None
+
+    def schema(self, table: Table) -> Schema | None:
+        """The schema of then, as far as anything tells."""
+        if self.metadata is not None:
+            return self.metadata.schema()
+        if self.snapshot is None or self.snapshot.schema_id is None:
+            return None
+        return table.metadata.schema_by_id(self.snapshot.schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDifference:
+    """What leads from one state to another.
+
+    Attributes:
+        commits: How many of each operation only the second has behind it; None if nothing tells.
+        undone: How many of each operation only the first has behind it; None as well.
+        added: Files that came, as rows of `FILE_COLUMNS`.
+        removed: Files that went.
+        changes: Columns, partition fields, sort order, properties: what it is, and the difference.
+        unknown: Sentences, what nothing tells.
+    """
+
+    commits: Mapping[str, int] | None
+    undone: Mapping[str, int] | None
+    added: pa.Table
+    removed: pa.Table
+    changes: tuple[tuple[str, Difference], ...]
+    unknown: tuple[str, ...]
+
+
+def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDifference:
+    """Compare two states of a table.
+
+    Reads the manifest lists of both, and the manifests that only one of them has; no data.
+
+    Args:
+        table: The table.
+        before: A state.
+        after: Another; it may be an older one, or of another branch.
+
+    Raises:
+        CorruptFileError: A manifest cannot be read.
+    """
+    from icecomb.format.inspect.file_difference import file_difference
+
+    metadata = table.metadata
+    there = {field.name for field in table.inspect.scan("files").schema.fields}
+    columns = [name for name in FILE_COLUMNS if name in there]
+    added, removed = file_difference(metadata, table.io, before.snapshot, after.snapshot, columns)
+    commits = _commits(metadata, before.snapshot, after.snapshot)
+    unknown = [
+        *_unknown_layout(table, before, after),
+        *([] if commits is not None else [_EXPIRED]),
+        *_unknown_rows(added, removed),
+    ]
+    changes = tuple(_layout(table, before, after))
+    came, undone = commits or (None, None)
+    return TableDifference(came, undone, added, removed, changes, tuple(unknown))
+
+
+def file_counts(files: pa.Table) -> dict[str, int]:
+    """How many files of each content there are, their rows and their bytes."""
+    found: dict[str, int] = {}
+    for number, word in enumerate(CONTENTS):
+        chosen = files.filter(pc.equal(files["content"], number))
+        name = word.removesuffix("s")
+        found[f"{name}_files"] = len(chosen)
+        found[f"{name}_rows"] = sum(chosen["record_count"].to_pylist())
+        found[f"{name}_bytes"] = sum(chosen["file_size_in_bytes"].to_pylist())
+    return found
+
+
+_EXPIRED: Final = "which commits lie between: snapshots that the two states came from have expired"
+
+
+def _commits(
+    metadata: TableMetadata, before: Snapshot | None, after: Snapshot | None
+) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+    """The operations behind the last snapshot that both have: of the second, of the first."""
+    first, second = (
+        list(ancestors_of(metadata, None if one is None else one.snapshot_id))
+        for one in (before, after)
+    )
+    ids = [{snapshot.snapshot_id for snapshot in some} for some in (first, second)]
+    meet = bool(ids[0] & ids[1])
+    whole = all(not some or some[-1].parent_snapshot_id is None for some in (first, second))
+    if not meet and not whole:
+        return None
+    came, went = (
+        Counter(s.operation or "unknown" for s in some if s.snapshot_id not in others)
+        for some, others in ((second, ids[0]), (first, ids[1]))
+    )
+    return came, went
+
+
+def _unknown_layout(table: Table, before: Endpoint, after: Endpoint) -> Iterator[str]:
+    for which, one in (("first", before), ("second", after)):
+        if one.metadata is None:
+            columns = "" if one.schema(table) else "columns, "
+            what = f"{columns}properties, partition spec and sort order of the {which}"
+            yield f"{what}: {one.missing}"
+
+
+def _unknown_rows(added: pa.Table, removed: pa.Table) -> Iterator[str]:
+    came, went = file_counts(added), file_counts(removed)
+    if came["data_files"] and went["data_files"]:
+        yield "which rows were copied: rows of files that were rewritten count as removed and added"
+    for counts in (came, went):
+        verb = "delete" if counts is came else "no longer delete"
+        if counts["position_delete_files"]:
+            yield (
+                f"how many rows {counts['position_delete_files']} position delete files {verb}: "
+                f"at most the {counts['position_delete_rows']} that they name"
+            )
+        if counts["equality_delete_files"]:
+            yield (
+                f"how many rows {counts['equality_delete_files']} equality delete files {verb}: "
+                "only reading all rows tells"
+            )
+
+
+def _layout(table: Table, before: Endpoint, after: Endpoint) -> Iterator[tuple[str, Difference]]:
+    old, new = before.schema(table), after.schema(table)
+    if old is not None and new is not None:
+        for found in field_differences(_places(old), _places(new)):
+            yield "column", found
+    if before.metadata is None or after.metadata is None:
+        return
+    first, second = before.metadata, after.metadata
+    for found in _spec_differences(first, second):
+        yield "partition field", found
+    before_order, after_order = (
+        ", ".join(key_text(key, one.schema()) for key in one.sort_order().fields)
+        for one in (first, second)
+    )
+    if before_order != after_order:
+        yield "sort order", Difference("changed", "sorted by", before_order, after_order)
+    for key in sorted(first.properties.keys() | second.properties.keys()):
+        was, is_ = first.properties.get(key), second.properties.get(key)
+        if was != is_:
+            yield "property", Difference(_kind(was, is_), key, was, is_)
+    told: Mapping[str, Callable[[TableMetadata], Any]] = {
+        "location": lambda one: one.location,
+        "format version": lambda one: one.format_version,
+    }
+    for name, of in told.items():
+        if of(first) != of(second):
+            yield "table", Difference("changed", name, of(first), of(second))
+
+
+def _spec_differences(first: TableMetadata, second: TableMetadata) -> Iterator[Difference]:
+    old, new = (
+        {
+            field.field_id: (field.name, term_text(field, one.schema()))
+            for field in one.spec().fields
+        }
+        for one in (first, second)
+    )
+    for field_id in old | new:
+        was_name, was = old.get(field_id, (None, None))
+        name, is_ = new.get(field_id, (None, None))
+        if was is None or is_ is None:
+            yield Difference(_kind(was, is_), name or was_name or "", was, is_, field_id)
+            continue
+        if name != was_name:
+            yield Difference("renamed", name or "", was_name, name, field_id)
+        # its source may only have another name now
+        if _transform(first, field_id) != _transform(second, field_id):
+            yield Difference("changed", name or "", was, is_, field_id)
+
+
+def _transform(metadata: TableMetadata, field_id: int) -> list[tuple[int, str]]:
+    return [
+        (f.source_id, str(f.transform)) for f in metadata.spec().fields if f.field_id == field_id
+    ]
+
+
+def _kind(was: Any, is_: Any) -> str:
+    return "added" if was is None else "dropped" if is_ is None else "changed"
+
+
+def _places(schema: Schema) -> Iterator[FieldPlace]:
+    from icecomb.format.spec.schema import walk
+
+    for field in walk(schema.as_struct()):
+        parent = schema.find_parent_id(field.field_id)
+        path = schema.find_column_name(field.field_id) or field.name
+        aspects = {
+            "type": own_type(field.field_type),
+            "required": field.required,
+            "identifier": field.field_id in schema.identifier_field_ids,
+            "doc": field.doc,
+            "default": field.write_default,
+        }
+        yield FieldPlace(
+            field.field_id,
+            field.name,
+            path,
+            ROOT if parent is None else parent,
+            str(field.field_type),
+            aspects,
+        )
