@@ -64,6 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--mixed-load", metavar="SECONDS", default="180", help="how long all engines write at once"
     )
+    parser.addoption(
+        "--recipe-copies", type=int, default=3, help="how often each six tables are moved"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -164,6 +167,20 @@ def secured_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
         cluster.stop()
     finally:
         kdc.stop()
+
+
+@pytest.fixture
+def icecomb(metastore: RunningMetastore, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Runs `icecomb ...` on the shared metastore, or on another: exit code, stdout, stderr."""
+    from icecomb.catalog import cli
+
+    def run(*arguments: str, form: str = "text", uri: str = metastore.uri) -> tuple[int, str, str]:
+        capfd.readouterr()
+        place = ["--uri", uri, "--warehouse", str(metastore.warehouse), "--output", form]
+        code = cli.main([*place, *arguments])
+        return code, *capfd.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

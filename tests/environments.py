@@ -54,6 +54,11 @@ def spark_venv(minor: str) -> Path:
     return found.get(minor, ROOT / f".venv-spark-{minor.partition('_')[0]}")
 
 
+def pyspark_of(venv: Path) -> Path:
+    """The folder of the PySpark in an environment."""
+    return next(venv.glob("lib/python3*/site-packages/pyspark"))
+
+
 def prepare_spark(minor: str) -> None:
     """Make the environment of a Spark that the gate does not need."""
     if minor in OTHER_SPARKS:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
-from icecomb.catalog.cli.application import icecomb
+from icecomb.catalog.cli.application import BLOCKED, OK, icecomb, run
 from tests import property_table
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -33,6 +35,44 @@ def test_the_python_page_runs_from_its_first_block_to_its_last(tmp_path: Path) -
     names: dict[str, object] = {}
     for block in found:
         exec(compile(block.replace(FOLDER, str(tmp_path)), "python.md", "exec"), names)  # noqa: S102
+
+
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [("maintenance.md", 7), ("deletes.md", 2), ("health.md", 2), ("command-line.md", 9)],
+)
+def test_the_pages_of_commands_run_from_their_first_block_to_their_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, least: int
+) -> None:
+    monkeypatch.setenv("ICECOMB_TRACE", "1")
+    text = (DOCS / page).read_text().replace(FOLDER, str(tmp_path))
+    found = re.findall(r"^```(python|sh|bash)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(found) >= least
+    names: dict[str, Any] = {}
+    for language, block in found:
+        if language == "python":
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+            continue
+        if language == "bash":
+            in_bash(block, tmp_path)
+            continue
+        for line in block.splitlines():
+            if "$FIRST" in line:
+                line = line.replace("$FIRST", str(names["table"].snapshots()[0].snapshot_id))  # noqa: PLW2901
+            code = BLOCKED if "# exit code 3" in line else OK
+            assert run(shlex.split(line, comments=True)[1:]) == code, line
+
+
+def in_bash(block: str, folder: Path) -> None:
+    """Run a block as a shell does, with `icecomb` on its path."""
+    command = folder / "bin" / "icecomb"
+    command.parent.mkdir()
+    main = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{main}" "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}:{os.environ['PATH']}"
+    program = ["bash", "-e", "-o", "pipefail", "-c", block]
+    subprocess.run(program, env={**os.environ, "PATH": path}, check=True, cwd="/", timeout=300)
 
 
 @pytest.mark.parametrize("owner", property_table.TABLES)
@@ -112,7 +152,13 @@ def _parameters(command: str) -> list[click.Parameter]:
 
 def test_the_pages_say_of_each_dry_run_that_it_is_one() -> None:
     found = list(_lines_with_a_dry_run())
-    assert {page for page, *_ in found} == {"README.md", "migration.md", "paimon.md"}
+    assert {page for page, *_ in found} == {
+        "README.md",
+        "command-line.md",
+        "maintenance.md",
+        "migration.md",
+        "paimon.md",
+    }
     for page, command, comment in found:
         dry = "--yes" not in command.split()
         assert not dry or "--yes" in comment or "would" in comment, (page, command)

@@ -31,7 +31,7 @@ from tests.bench.spark_tables import (
     make_tpch,
     tpch_queries,
 )
-from tests.environments import ICEBERG_JAVA_VENV
+from tests.environments import ICEBERG_JAVA_VENV, pyspark_of
 from tests.peers.ivy import fetch
 from tests.peers.spark_process import SparkProcess
 
@@ -85,7 +85,7 @@ def _conf(peer: str, work: Path) -> dict[str, str]:
     warehouse = str(work / "warehouse")
     common = {"spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
     if peer == "icecomb":
-        home = spark_home(next(ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")))
+        home = spark_home(pyspark_of(ICEBERG_JAVA_VENV))
         options = {"type": "hadoop", "warehouse": warehouse}
         return common | spark_conf(
             "lake", python=sys.executable, jar=bridge_jar(home), options=options

@@ -25,7 +25,7 @@ from icecomb.spark import spark_conf
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.bench.measure import Figures, expect, in_turn, parser, print_runs
 from tests.bench.spark_read import cpu_s
-from tests.environments import ICEBERG_JAVA_VENV
+from tests.environments import ICEBERG_JAVA_VENV, pyspark_of
 from tests.peers.ivy import fetch
 from tests.peers.spark_process import SparkProcess
 
@@ -45,7 +45,7 @@ def _conf(peer: str, metastore: RunningMetastore) -> dict[str, str]:
         return common
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     if peer == "icecomb":
-        home = spark_home(next(ICEBERG_JAVA_VENV.glob("lib/python3*/site-packages/pyspark")))
+        home = spark_home(pyspark_of(ICEBERG_JAVA_VENV))
         return common | spark_conf("lake", **place, python=sys.executable, jar=bridge_jar(home))
     catalog = "spark.sql.catalog.lake"
     return common | {

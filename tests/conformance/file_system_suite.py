@@ -257,6 +257,22 @@ class FileSystemSuite:
         with pytest.raises(FileMissingError, match="gone"):
             io.rename(f"{place}/gone", f"{place}/z")
 
+    def test_a_folder_shows_what_is_in_it_and_not_what_is_below(self, io, place):
+        for name in ("b.txt", "a.txt", "in/c.txt", "in/deep/d.txt", "also/e.txt"):
+            io.create(f"{place}/shown/{name}", name.encode())
+        for spelled in (f"{place}/shown", f"{place}/shown/"):
+            found = io.entries(spelled)
+            assert [s.location for s in found.files] == [
+                f"{place}/shown/a.txt",
+                f"{place}/shown/b.txt",
+            ]
+            assert [s.size for s in found.files] == [5, 5]
+            assert list(found.folders) == ["also", "in"]
+        listed = {s.location: s for s in io.list(f"{place}/shown")}
+        assert all(listed[s.location] == s for s in found.files)
+        nothing = io.entries(f"{place}/nowhere")
+        assert (list(nothing.files), list(nothing.folders)) == ([], [])
+
     def test_folders_are_made_listed_and_deleted_when_empty(self, io, place):
         inner = f"{place}/a/b"
         assert not io.is_folder(inner)
