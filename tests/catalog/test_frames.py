@@ -68,9 +68,9 @@ def opened(monkeypatch):
     found = []
     really = arrow_scan.open_data_file
 
-    def note(io, file, *more):
+    def note(io, file, *more, **settings):
         found.append(file.file_path)
-        return really(io, file, *more)
+        return really(io, file, *more, **settings)
 
     monkeypatch.setattr(arrow_scan, "open_data_file", note)
     return found

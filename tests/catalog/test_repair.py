@@ -14,7 +14,7 @@ import pytest
 
 from icecomb.catalog import cli, load_catalog
 from icecomb.catalog.commit_status import Fate, commit_fate, remove_leftovers
-from icecomb.catalog.hive import server_examination
+from icecomb.catalog.hive import lock as lock_module
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.format.errors import (
     CommitFailedError,
@@ -555,8 +555,10 @@ def test_a_lock_whose_holder_is_silent_is_told(icecomb, catalog, table, monkeypa
     (held,) = [one for one in said["findings"] if one["subject"] == "lock"]
     assert (code, held["level"]) == (0, "note")
     assert f"ann@h (lock {answer.lock_id}, agent dead" in held["message"]
-    later = SimpleNamespace(time=lambda: time.time() + 7200, perf_counter=time.perf_counter)
-    monkeypatch.setattr(server_examination, "time", later)
+    later = SimpleNamespace(
+        time=lambda: time.time() + 7200, monotonic=time.monotonic, sleep=time.sleep
+    )
+    monkeypatch.setattr(lock_module, "time", later)
     code, said, _ = icecomb("doctor", name(table))
     problems = [one for one in said["findings"] if one["level"] == "problem"]
     assert code == 3
