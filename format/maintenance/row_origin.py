@@ -146,7 +146,11 @@ class RowOrigins:
                 in no new file are passed over.
         """
         gone = np.array(sorted(removed), np.int64)
-        keys = [positions | (source << _POSITION_BITS) for source, positions in deleted.items()]
+        # beyond its bits a position, which no file has, would name a row of another source
+        keys = [
+            positions[positions >> _POSITION_BITS == 0] | (source << _POSITION_BITS)
+            for source, positions in deleted.items()
+        ]
         wanted = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64)
         for file, runs in self._files:
             loaded = runs if isinstance(runs, _Runs) else self._load(*runs)

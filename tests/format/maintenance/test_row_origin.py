@@ -115,6 +115,15 @@ def test_rows_that_stay_together_take_next_to_nothing(tmp_path):
     assert rows.tolist() == [0, 999_999]
 
 
+def test_positions_that_no_file_has_delete_no_row_of_another_source():
+    origins = RowOrigins()
+    first = 1 << 40
+    origins.keep("new", np.array([0, first], np.int64), np.array([10, 10], np.int64))
+    beyond = np.array([-first + 1, -4, 2, 11, first + 5, 1 << 62], np.int64)
+    assert [rows.tolist() for _, rows in origins.affected((), {0: beyond})] == [[2]]
+    assert [rows.tolist() for _, rows in origins.affected((), {1: beyond})] == [[12]]
+
+
 def test_too_many_files_of_a_group_are_refused():
     ids = pa.array([0], pa.int64())
     with pytest.raises(ValidationError, match="Cannot number row 0 of file"):
