@@ -21,7 +21,7 @@ from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.file_group import RewriteGroup, ordered
-from icecomb.format.maintenance.live_files import LiveDelete, live_deletes
+from icecomb.format.maintenance.live_files import LiveDelete, check_once, live_deletes
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
 from icecomb.format.operation.conflict import index_key
@@ -90,6 +90,9 @@ def plan_conversion(
         head: The snapshot.
         chosen: Only these delete files, by their paths.
         options: Say the order.
+
+    Raises:
+        ValidationError: A data file to which they apply is there several times.
     """
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
     manifests, index = planner.live(head)
@@ -107,6 +110,9 @@ def plan_conversion(
             own.setdefault(scope_of[file.file_path], []).append(file)
         for key, files in own.items():
             data[key].append(ReachedFile(one.task, one.age, tuple(files)))
+    # positions name a file: they would delete rows of another that is newer, or elsewhere
+    paths = {one.task.file_path for reached in data.values() for one in reached}
+    check_once(io, metadata, manifests, pa.array(paths, pa.string()))
     groups = [
         EqualityGroup(
             deletes[0].file.partition,

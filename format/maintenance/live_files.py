@@ -154,26 +154,38 @@ class DataFileAges:
         """The data sequence numbers of files of a partition.
 
         Raises:
-            ValidationError: The table has one of them twice, and once older.
+            ValidationError: The table has one of them twice.
         """
         known = self._of.get(key)
         if known is None:
             return np.full(len(paths), -1, np.int64)
         names, ages = known
-        named = names.filter(pc.is_in(names, value_set=paths))
-        if len(named) > len(named.unique()):
-            path = next(
-                row["values"] for row in named.value_counts().to_pylist() if row["counts"] > 1
-            )
-            raise ValidationError(
-                f"The table has data file {path} more than once: delete files that name it "
-                "may apply to some of its rows only, and cannot be rewritten",
-                hint="remove the file, and add it once",
-                path=path,
-            )
+        _refuse_repeated(names.filter(pc.is_in(names, value_set=paths)))
         places = pc.index_in(paths, value_set=names).fill_null(-1)
         first = places.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.where(first < 0, -1, ages[np.maximum(first, 0)])
+
+
+def check_once(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: pa.Array
+) -> None:
+    """Refuse data files that are there several times, in whatever partitions.
+
+    Args:
+        io: Reads the manifests.
+        metadata: The table.
+        manifests: Of any content.
+        paths: Which data files.
+
+    Raises:
+        ValidationError: One of them is.
+    """
+    found = [
+        data.paths.filter(pc.is_in(data.paths, value_set=paths))
+        for data in live_data(io, metadata, manifests if len(paths) else ())
+    ]
+    if found:
+        _refuse_repeated(pa.concat_arrays(found))
 
 
 def changed_ages(
@@ -197,6 +209,18 @@ def changed_ages(
         ages = zip(found.paths.to_pylist(), found.ages.tolist(), strict=True)
         changed.update(path for path, age in ages if known[path] != age)
     return changed
+
+
+def _refuse_repeated(paths: pa.Array) -> None:
+    if len(paths) == len(paths.unique()):
+        return
+    path = next(row["values"] for row in paths.value_counts().to_pylist() if row["counts"] > 1)
+    raise ValidationError(
+        f"The table has data file {path} more than once: delete files that name it "
+        "may apply to some of its rows only, and cannot be rewritten",
+        hint="remove the file, and add it once",
+        path=path,
+    )
 
 
 def _joined(parts: Iterable[tuple[pa.Array, Ages]]) -> tuple[pa.Array, Ages]:

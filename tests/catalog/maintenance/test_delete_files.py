@@ -498,6 +498,17 @@ def test_a_key_that_came_back_stays_and_one_that_was_deleted_again_goes(lake):
     assert in_order(table) == []
 
 
+def test_equality_deletes_of_a_file_that_is_there_twice_are_refused(lake):
+    """They are about the older of both, positions would be about both."""
+    table = new_table(lake, frame(1, 2), frame(3, 4))
+    delete_by_value(table, 1)
+    table.commit(OverwriteFiles(table.io).append_data_file(file_from(table, 1)))
+    assert sorted(in_order(table)) == [1, 2, 2, 3, 4]
+    with pytest.raises(ValidationError, match="more than once"):
+        convert(table)
+    assert sorted(in_order(table)) == [1, 2, 2, 3, 4]
+
+
 def test_deletes_of_a_partition_are_about_that_partition(lake):
     table = new_table(lake, frame(1, 2), by="identity")
     table.append(pa.table({"id": [1, 2], "s": ["x", "x"]}, SCHEMA))
