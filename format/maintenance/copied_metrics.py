@@ -17,6 +17,7 @@ from icecomb.format.rows.data_metrics import (
     bounds,
     column_types,
 )
+from icecomb.format.rows.parquet.statistics import reliable_zeros
 from icecomb.format.spec import single_value
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
@@ -61,7 +62,8 @@ def completed(
             continue
         lower = _bound(min, parts, number, kind, "lower_bounds")
         upper = _bound(max, parts, number, kind, "upper_bounds")
-        least, most = bounds(kind, lower, upper, mode)
+        # of zeros of both signs, `min` and `max` take the first
+        least, most = bounds(kind, *reliable_zeros(lower, upper), mode)
         if number not in lowers:
             _put(lowers, number, least)
         if number not in uppers:
