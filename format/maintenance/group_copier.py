@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
+from icecomb.format.rows.parquet.statistics import ChunkStatistics, ColumnStatistics
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.table_property import COPY_MIN_ROW_GROUP_BYTES
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import BooleanType
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ class GroupCopier:
         self._settings = settings
         self._locations = locations
         self._sources = sources
-        self._bloom_columns = _bloom_columns(self._schema, settings.options)
+        self._columns = {id_: at for at, id_ in enumerate(parquet_paths(self._schema.fields))}
+        self._bloom_columns = _bloom_columns(self._schema, self._columns, settings.options)
 
     def copy(
         self, group: FileGroup, origins: RowOrigins, name: Callable[[int], str]
@@ -145,6 +148,7 @@ class GroupCopier:
                 first.check(layout)
                 digests.append(footer.digest)
                 self._check_bloom_filters(footer)
+                self._check_partition(footer, group.partition)
                 for _, one in footer.numbered_groups():
                     length = footer.length(one)
                     if length > group.split_size:
@@ -190,6 +194,21 @@ class GroupCopier:
             for name, at in self._bloom_columns.items():
                 if not chunks[at].metadata.get(BLOOM):
                     raise NotCopyableError(f"it has no bloom filter of column {name}")
+
+    def _check_partition(self, footer: RawFooter, partition: tuple[Any, ...]) -> None:
+        """Readers take a partition's value for the column; bounds of other values would hide it."""
+        for field, value in zip(self._spec.fields, partition, strict=True):
+            column = next((c for c in self._schema.fields if c.field_id == field.source_id), None)
+            if column is None or not isinstance(field.transform, IdentityTransform):
+                continue
+            at = self._columns[column.field_id]
+            statistics = ColumnStatistics(footer.parsed, at, column.field_type)
+            for number, _ in footer.numbered_groups():
+                if not _has_only(statistics.chunk(number), value):
+                    raise NotCopyableError(
+                        f"its footer does not say that column {column.name} has just the value of "
+                        "its partition"
+                    )
 
     def _open(self, task: FileScanTask) -> RawFooter:
         file = task.file
@@ -316,11 +335,18 @@ class _Run:
         self._rows, self._keys, self._lengths, self._bytes = {}, [], [], 0
 
 
-def _bloom_columns(schema: Schema, options: FileOptions) -> dict[str, int]:
+def _has_only(found: ChunkStatistics, value: Any) -> bool:
+    if value is None:
+        return found.only_nulls
+    return found.null_count == 0 and found.lower == value and found.upper == value
+
+
+def _bloom_columns(
+    schema: Schema, numbers: Mapping[int, int], options: FileOptions
+) -> dict[str, int]:
     """The numbers of the physical columns that are to have bloom filters, by name."""
     if not isinstance(options, ParquetOptions):
         return {}
-    numbers = {field_id: at for at, field_id in enumerate(parquet_paths(schema.fields))}
     found = {}
     for name in options.bloom_filters:
         if not schema.contains(name):

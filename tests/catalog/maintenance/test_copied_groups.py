@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import struct
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -21,11 +23,15 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
+from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.operation.overwrite import OverwriteFiles, RewriteFiles
 from icecomb.format.rows.parquet.compact_protocol import I32, I64, read_struct
 from icecomb.format.rows.parquet.raw_footer import enclosed
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType
 
 SCHEMA = pa.schema(
@@ -163,12 +169,35 @@ def test_what_a_footer_does_not_tell_manifests_do(lake):
     assert wanted
 
 
+@pytest.mark.parametrize("first", [-0.0, 0.0])
+def test_zeros_of_both_signs_are_between_the_bounds_that_manifests_told(lake, first):
+    """The order of zeros is Java's: `x = 0.0` finds nothing below an upper bound of -0.0."""
+    schema = pa.schema([("x", pa.float64())])
+    parts = [pa.table({"x": [zero, 1.0 * math.copysign(1, zero)]}) for zero in (first, -first)]
+    low, high = struct.pack("<d", -0.0), struct.pack("<d", 0.0)
+    for bound in ("lower_bounds", "upper_bounds"):
+        table = new_table(
+            lake,
+            *parts,
+            name=f"db.{bound}",
+            schema=schema,
+            **{"write.parquet.stats-enabled.column.x": "false"},
+        )
+        told = []
+        for file in described(table):
+            copy = local(file).with_name(f"again-{local(file).name}")
+            copy.write_bytes(local(file).read_bytes())
+            zero = {1: struct.pack("<d", pq.read_table(copy)["x"][0].as_py())}
+            told.append(replace(file, file_path=f"file:{copy}", **{bound: zero}))
+        told.sort(key=lambda file: getattr(file, bound)[1], reverse=math.copysign(1, first) < 0)
+        table.commit(RewriteFiles(table.io).rewrite_files(described(table), told))
+        table.maintenance.rewrite_data_files(options=REQUIRE)
+        (copied,) = described(table)
+        assert getattr(copied, bound) == {1: low if bound == "lower_bounds" else high}
+
+
 def _describe_again(table, others) -> None:
     """Take over the metrics of others for the files of a table."""
-    from dataclasses import replace
-
-    from icecomb.format.operation.overwrite import RewriteFiles
-
     own = described(table)
     by_rows = {file.lower_bounds[1]: file for file in others}
     again = []
@@ -323,6 +352,62 @@ def test_columns_that_became_optional_are_copied(lake):
         table.maintenance.rewrite_data_files(options=REQUIRE)
     table.maintenance.rewrite_data_files(options=AUTO)
     assert rows(table.refresh()) == [(0, None), (1, None), (2, "two")]
+
+
+@pytest.mark.parametrize("inside", ["zz", "ab", None])
+def test_files_with_other_values_than_their_partition_stay_to_be_found(lake, tmp_path, inside):
+    """Readers show the partition's value: bounds of what is inside would hide the rows."""
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    spec = PartitionSpec(0, (PartitionField(2, 1000, IdentityTransform(), "p"),))
+    table = lake.create_table("db.t", schema, partition_spec=spec, properties=SMALL)
+    adding = OverwriteFiles(table.io)
+    for at in (0, 2):
+        arrow = pa.table([[at, at + 1], pa.array([inside] * 2, pa.string())], schema)
+        path = tmp_path / f"{at}.parquet"
+        location = written(table, path, arrow)
+        adding.append_data_file(
+            DataFile(
+                file_path=location,
+                file_format=FileFormat.PARQUET,
+                partition=("a",),
+                record_count=2,
+                file_size_in_bytes=path.stat().st_size,
+                spec_id=0,
+            )
+        )
+    table.commit(adding)
+    with pytest.raises(ValidationError, match="column p has just the value of its partition"):
+        table.maintenance.rewrite_data_files(options=REQUIRE)
+    table.maintenance.rewrite_data_files(options=AUTO)
+    found = table.refresh().scan("p = 'a'").to_arrow()
+    assert sorted(found["id"].to_pylist()) == [0, 1, 2, 3]
+    assert table.scan("p is null or p > 'a'").to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.int32(), 7),
+        (pa.float64(), -0.0),
+        (pa.bool_(), True),
+        (pa.date32(), dt.date(1960, 1, 2)),
+        (pa.timestamp("us"), dt.datetime(1960, 1, 2, 3, 4, 5, 6)),  # noqa: DTZ001
+        (pa.timestamp("us", tz="UTC"), dt.datetime(2020, 1, 2, tzinfo=dt.timezone.utc)),
+        (pa.time64("us"), dt.time(1, 2, 3)),
+        (pa.decimal128(20, 3), Decimal("-1.234")),
+        (pa.string(), "ü"),
+        (pa.binary(), b"\xff\x00"),
+        (pa.string(), None),
+    ],
+)
+def test_files_of_a_partition_are_copied_whatever_its_value(lake, kind, value):
+    schema = pa.schema([("id", pa.int64()), ("p", kind)])
+    spec = PartitionSpec(0, (PartitionField(2, 1000, IdentityTransform(), "p"),))
+    table = lake.create_table("db.t", schema, partition_spec=spec, properties=SMALL)
+    for at in (0, 2):
+        table.append(pa.table([[at, at + 1], pa.array([value] * 2, kind)], schema))
+    table.maintenance.rewrite_data_files(options=REQUIRE)
+    assert (sorted(in_order(table)), row_groups(table)) == ([0, 1, 2, 3], [2])
 
 
 def test_columns_that_must_not_be_null_are_looked_at(lake, tmp_path):
