@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ class MergingProducer(SnapshotProducer):
         self.added: dict[ManifestContent, dict[str, DataFile]] = {_DATA: {}, _DELETES: {}}
         self.filters = {content: ManifestFilter(content) for content in ManifestContent}
         self.removed_data_files: dict[str, DataFile] = {}
+        self._removals: Counter[str] = Counter()
         self.data_sequence_number: int | None = None
         self.delete_sequence_numbers: Mapping[str, int] = {}
         self._merges = {content: ManifestMerge(content) for content in ManifestContent}
@@ -216,6 +218,23 @@ class MergingProducer(SnapshotProducer):
         self.filters[content].remove_file(file)
         if content is _DATA:
             self.removed_data_files[file.file_path] = file
+            self._removals[file.file_path] += 1
+
+    def _refuse_others_removed(self) -> None:
+        """Refuse to remove a data file more often than it was given.
+
+        Raises:
+            ValidationError: The table has it more often: all of these would go.
+        """
+        there = Counter(file.file_path for file in self.filters[_DATA].removed)
+        for path, given in self._removals.items():
+            if there[path] > given:
+                raise ValidationError(
+                    f"Cannot replace file {path}: the table has it {there[path]} times, and rows "
+                    f"of {given} were written anew",
+                    hint="Remove the file, and add it once.",
+                    path=path,
+                )
 
     def _require_removed(self) -> None:
         for found in self.filters.values():

@@ -159,6 +159,13 @@ class OverwriteFiles(MergingProducer):
             history.files_exist([file.file_path for file in self._unchanged])
             history.no_new_deletes_for(self._unchanged)
 
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`."""
+        manifests = super().manifests(base, parent)
+        if self._no_conflicting_deletes:  # rows of the files were read, and are among the new ones
+            self._refuse_others_removed()
+        return manifests
+
     def _validate_added(self, base: TableMetadata) -> None:
         row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter
         row_filter = self.rows(base, row_filter)

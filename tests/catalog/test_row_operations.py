@@ -31,6 +31,7 @@ from icecomb.format.expressions.expression import AlwaysFalse, EqualTo, LessThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
+from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
 from icecomb.format.row_changes.table_append import append_rows
@@ -107,6 +108,30 @@ def test_files_that_match_as_a_whole_go_unread_and_others_are_written_anew(lake)
     assert (found["deleted-data-files"], found["added-data-files"]) == ("2", "1")
     assert (found["deleted-records"], found["added-records"]) == ("4", "1")
     assert len(table.snapshots()) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.delete("id = 1"),
+        lambda table: table.overwrite(frame((9, "i", 9.0)), "id = 1"),
+        lambda table: table.upsert(frame((1, "new", 9.0)), join_cols=["id"]),
+    ],
+)
+def test_a_file_that_is_there_twice_does_not_go_where_one_of_them_was_read(lake, change):
+    """They have different deletes: only in the one that came last there is a row to change."""
+    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)), **MERGE)
+    (task,) = table.scan().plan_files()
+    table.delete("id = 1")
+    table.commit(OverwriteFiles(table.io).append_data_file(task.file))
+    with table.refresh().update_properties() as update:
+        for command in ("delete", "merge"):
+            update.set(f"write.{command}.mode", "copy-on-write")
+    with pytest.raises(ValidationError, match="the table has it 2 times"):
+        change(table.refresh())
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 2]
+    table.delete("id = 2")
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
 
 
 def test_a_delete_of_whole_files_is_a_delete_snapshot(lake):
