@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from icecomb.catalog.progress import THREADS
 from icecomb.catalog.version_name import METADATA_SUFFIXES
+from icecomb.format.storage.file_system import is_draft
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
@@ -97,7 +98,8 @@ class FolderListing:
         for file in files:
             name = file.location.rpartition("/")[2]
             self._notice(folder, name, file.location, file.mtime_ms)
-            if not self._hidden(name):
+            # of what is hidden only what a killed writer of ours did not finish
+            if not self._hidden(name) or is_draft(name):
                 self._keep(file.location, file.mtime_ms)
 
     def _notice(self, folder: str, name: str, location: str, mtime_ms: int) -> None:

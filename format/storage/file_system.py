@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from icecomb.format.errors import FileExistsAlreadyError, FileMissingError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
+
+_DRAFT: Final = re.compile(r"\.(?:.+\.)?[0-9a-f]{32}\.tmp", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,20 @@ class FileSystem(ABC):
     @abstractmethod
     def exists(self, location: str) -> bool:
         """See `FileIO.exists`."""
+
+
+def draft_name(start: str = "") -> str:
+    """A hidden name that nobody else has, for a file that is not whole yet.
+
+    Args:
+        start: What it begins with, after a dot.
+    """
+    return f".{start}{'.' if start else ''}{uuid.uuid4().hex}.tmp"
+
+
+def is_draft(name: str) -> bool:
+    """Whether `draft_name` made a name: of a killed writer the file stays."""
+    return _DRAFT.fullmatch(name) is not None
 
 
 def exists_already(location: str) -> FileExistsAlreadyError:

@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import stat
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
@@ -25,6 +24,7 @@ from icecomb.format.storage.file_system import (
     FileSystem,
     FolderEntries,
     FolderLock,
+    draft_name,
     exists_already,
     is_missing,
 )
@@ -91,7 +91,7 @@ class LocalFileSystem(FileSystem):
             _make_folders(folder)
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            temporary = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+            temporary = os.path.join(folder, draft_name())
             file = open(temporary, "xb")  # noqa: SIM115
         try:
             try:
@@ -233,7 +233,7 @@ class LocalFileSystem(FileSystem):
     @staticmethod
     def _replace(location: str, data: bytes) -> None:
         path = _local_path(location)
-        temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
+        temporary = os.path.join(os.path.dirname(path), draft_name())
         with _failures("replace", location):
             try:
                 with open(temporary, "xb") as file:

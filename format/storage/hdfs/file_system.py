@@ -26,6 +26,7 @@ from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
     FolderEntries,
+    draft_name,
     exists_already,
     is_missing,
 )
@@ -311,7 +312,7 @@ class HdfsFileSystem(FileSystem):
         if self._find(location) is not None:
             raise exists_already(location)
         web.make_folder(folder, location)
-        temporary = posixpath.join(folder, f".{uuid.uuid4().hex}.tmp")
+        temporary = posixpath.join(folder, draft_name())
         web.make_folder(temporary, location)
         try:
             status = web.status(temporary, location)
@@ -399,7 +400,7 @@ def _temporary(path: str) -> str:
     """A hidden name in the same folder, not longer than file systems take."""
     folder, name = posixpath.split(path)
     start = name.encode()[:100].decode(errors="ignore")
-    return posixpath.join(folder, f".{start}.{uuid.uuid4().hex}.tmp")
+    return posixpath.join(folder, draft_name(start))
 
 
 def _check_length(stored: HdfsStatus, written: int, location: str) -> None:

@@ -27,6 +27,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.location_keys import Spelling
 from icecomb.format.operation.reachable_files import ReachableFiles
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.local import LocalFileSystem
 
 WEEK = 7 * 86_400
@@ -121,6 +122,18 @@ def test_only_what_nothing_refers_to_goes(table: Table) -> None:
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
     table.publish_changes("staged")
     assert ids(table) == [4, 7]
+
+
+def test_what_a_killed_writer_did_not_finish_is_an_orphan_once_it_is_old(table: Table) -> None:
+    job = uuid.uuid4()
+    local = left(folder(table) / "data" / draft_name())
+    hdfs = left(folder(table) / "data" / draft_name(f"00000-1-{job}-00001.parquet"))
+    young = left(folder(table) / "metadata" / draft_name(), seconds=3600)
+    others = [left(folder(table) / "data" / name) for name in (".0123.tmp", ".x.parquet.tmp")]
+    done = remove(table)
+    assert set(done.orphan_file_location) == {local, hdfs}
+    assert {young, *others} <= files(folder(table))
+    assert ids(table) == [4]
 
 
 def test_files_of_expired_snapshots_that_were_left_are_orphans(table: Table) -> None:
