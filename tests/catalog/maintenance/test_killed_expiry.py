@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from killed_process import fatal_steps, killed
 
 from icecomb.catalog import Table, load_catalog
-from icecomb.format.storage import local
+from icecomb.format.storage.file_system import is_draft
 
-CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
 LATER = 4_102_444_800_000
 
 
@@ -30,40 +28,6 @@ def numbers(*values: int) -> pa.Table:
 
 def open_lake(folder: Path) -> Any:
     return load_catalog("lake", type="hadoop", warehouse=str(folder))
-
-
-def killed(act: Callable[[], None], fatal: int) -> bool:
-    """Do something in a process that is killed at its ``fatal``-th step; whether it came to that."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            _watch(fatal)
-            act()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    return os.WIFSIGNALED(status)
-
-
-def _watch(fatal: int) -> None:
-    count = 0
-
-    def step() -> None:
-        nonlocal count
-        count += 1
-        if count > fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    for name in CHANGES:
-        change = getattr(os, name)
-
-        def watched(*args: Any, change: Any = change, **given: Any) -> Any:
-            step()
-            found = change(*args, **given)
-            step()
-            return found
-
-        setattr(local.os, name, watched)
 
 
 def readable(table: Table) -> list[list[int]]:
@@ -96,41 +60,32 @@ def made(folder: Path) -> Path:
 
 
 def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
-    template = made(tmp_path / "template")
+    template, aside = made(tmp_path / "lake"), tmp_path / "aside"
+    shutil.copytree(template, aside)
     expected = open_lake(template).load_table("db.t")
     rows, wanted = readable(expected), len(expected.snapshots())
-    fatal = finished = 0
-    while not finished:
-        shutil.copytree(template, tmp_path / "lake")
-        # the locations in metadata are those of the template
-        template.rename(tmp_path / "aside")
-        (tmp_path / "lake").rename(template)
-        try:
 
-            def expire() -> None:
-                table = open_lake(template).load_table("db.t")
-                table.maintenance.expire_snapshots(older_than=LATER)
+    def expire() -> None:
+        table = open_lake(template).load_table("db.t")
+        table.maintenance.expire_snapshots(older_than=LATER)
 
-            finished = not killed(expire, fatal)
-            table = open_lake(template).load_table("db.t")
-            assert len(table.snapshots()) in {1, wanted}
-            assert readable(table) == rows[-len(table.snapshots()) :]
-            left = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
-            age_lists(template)
-            table.maintenance.expire_snapshots(older_than=LATER)
-            assert readable(table.refresh()) == rows[-1:]
-            assert not list(template.rglob("icecomb-gc-*"))
-            still = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
-            # metadata that never became the table's is all that is left
-            assert set(still.orphan_file_location) <= set(left.orphan_file_location)
-            assert all(
-                "/data/" not in path and ".avro" not in path for path in still.orphan_file_location
-            ), (fatal, still)
-        finally:
-            shutil.rmtree(template)
-            (tmp_path / "aside").rename(template)
-        fatal += 1
-    assert fatal > 30
+    steps = fatal_steps(expire, template)
+    for fatal in steps:
+        shutil.rmtree(template)
+        shutil.copytree(aside, template)
+        assert killed(expire, fatal)
+        table = open_lake(template).load_table("db.t")
+        assert len(table.snapshots()) in {1, wanted}
+        assert readable(table) == rows[-len(table.snapshots()) :]
+        table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
+        age_lists(template)
+        table.maintenance.expire_snapshots(older_than=LATER)
+        assert readable(table.refresh()) == rows[-1:]
+        assert not list(template.rglob("icecomb-gc-*"))
+        still = table.maintenance.remove_orphan_files(older_than=LATER, any_age=True)
+        # what was half written under a hidden name is all that is left
+        assert all(is_draft(Path(one).name) for one in still.orphan_file_location), (fatal, still)
+    assert len(steps) > 20
 
 
 def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""Something done in a process that is killed before or after one of its changes of the storage.
+
+The child is a fork, so it begins where the test is, and costs no start. It kills itself by SIGKILL,
+in whatever thread makes the change: nothing of it runs any more, no `finally` and no clean-up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import traceback
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from icecomb.format.storage import local
+
+CHANGES = ("link", "unlink", "replace", "mkdir", "rmdir")
+"""All calls by which local storage makes names appear and disappear."""
+_DRAWN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d{10,}")
+
+
+def killed(act: Callable[[], object], fatal: int) -> bool:
+    """Do something in a process that is killed at its ``fatal``-th step; whether it came to that.
+
+    A step is right before or right after a change.
+    """
+
+    def step(number: int) -> None:
+        if number >= fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    ended = _ended(act, step)
+    assert ended in {0, -signal.SIGKILL}
+    return ended != 0
+
+
+def fatal_steps(act: Callable[[], object], folder: Path) -> list[int]:
+    """The steps at which a kill leaves a folder as no earlier step does.
+
+    What two steps in a row leave differs only if there was a change between them, or something was
+    written. The first of those that leave the same stands for all.
+
+    Args:
+        act: What is done.
+        folder: What it changes.
+    """
+    told, tells = os.pipe()
+    last: list[str] = []
+
+    def step(number: int) -> None:
+        shape = _shape(folder)
+        if shape != last:
+            last[:] = shape
+            os.write(tells, f"{number}\n".encode())
+
+    assert _ended(act, step) == 0
+    os.close(tells)
+    with os.fdopen(told) as lines:
+        return [int(line) for line in lines]
+
+
+def _ended(act: Callable[[], object], step: Callable[[int], None]) -> int:
+    """Do something in a fork that is told of each step; how that ended."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _watch(step)
+            act()
+            code = 0
+        except BaseException:  # noqa: BLE001 - shown, and told by the code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _shape(folder: Path) -> list[str]:
+    """The files and folders in a folder, without what is drawn in their names."""
+    return sorted(_DRAWN.sub("*", str(path.relative_to(folder))) for path in folder.rglob("*"))
+
+
+def _watch(step: Callable[[int], None]) -> None:
+    steps, lock = count(), Lock()
+
+    def told() -> None:
+        with lock:
+            step(next(steps))
+
+    for name in CHANGES:
+        change = getattr(os, name)
+
+        def watched(*args: Any, change: Any = change, **given: Any) -> Any:
+            told()
+            found = change(*args, **given)
+            told()
+            return found
+
+        setattr(local.os, name, watched)
