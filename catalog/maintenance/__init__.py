@@ -102,6 +102,7 @@ class Maintenance:
         options: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
         snapshot_properties: Mapping[str, str] | None = None,
+        engine: str = "auto",
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> RewrittenDataFiles:
@@ -123,16 +124,18 @@ class Maintenance:
             options: Iceberg's options of the procedure, see docs/maintenance.md.
             case_sensitive: Whether names of columns are, in `where` and `sort_order`.
             snapshot_properties: More keys of the snapshots' summaries.
+            engine: Who does it: `auto` and `local` are this machine; `spark` is for CALL.
             dry_run: Change nothing; `plan` of the result says what would be done.
             progress: Told of files that are done.
 
         Raises:
-            ValidationError: An option, order or branch is of no use.
+            ValidationError: An option, order, branch or engine is of no use.
             CorruptFileError: A file is damaged; nothing was committed, unless in parts.
             CommitFailedError: Others changed the files each time; nothing was committed.
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
+        from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.progress import SILENT
 
         request = RewriteRequest(
@@ -143,6 +146,7 @@ class Maintenance:
             options or {},
             case_sensitive=case_sensitive,
             snapshot_properties=snapshot_properties,
+            engine=Engine.parse(engine),
         )
         return rewrite_data_files(
             self._table, request, dry_run=dry_run, progress=progress or SILENT

@@ -12,6 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.maintenance.engine import (
+    Engine,
+    GroupEngine,
+    GroupJob,
+    is_for_session,
+    rewritten_by,
+)
 from icecomb.catalog.maintenance.group_run import GroupRun
 from icecomb.catalog.progress import SILENT, Progress
 from icecomb.format.errors import ValidationError
@@ -27,6 +34,8 @@ from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order,
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.sort import SortOrder
+from icecomb.format.spec.table_property import LOCAL_LIMIT
 
 if TYPE_CHECKING:
     from icecomb.catalog.table import Table
@@ -91,6 +100,8 @@ class RewriteRequest:
         options: By Iceberg's names.
         case_sensitive: Whether names of columns are.
         snapshot_properties: More keys of snapshots' summaries.
+        engine: Who rewrites.
+        session: Who does where this machine does not.
     """
 
     strategy: str | None = None
@@ -100,6 +111,8 @@ class RewriteRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = True
     snapshot_properties: Mapping[str, str] | None = None
+    engine: Engine = Engine.AUTO
+    session: GroupEngine | None = None
 
 
 def rewrite_data_files(
@@ -108,6 +121,7 @@ def rewrite_data_files(
     """See `Maintenance.rewrite_data_files`."""
     run = _Run(table.refresh(), request, progress)
     groups = run.plan()
+    run.choose_engine(groups)
     if dry_run:
         return RewrittenDataFiles(plan=tuple(map(run.planned, groups)))
     if groups:
@@ -136,6 +150,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         super().__init__(table, request.branch, self.options, progress)
         self._operation_id = str(uuid.uuid4())
         self.removed_delete_files = 0
+        self._session: GroupEngine | None = None
         self._spec = self._output_spec(metadata)
         # what is wrong is said before any work
         self._row_order(metadata, self._spec)
@@ -157,6 +172,19 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             {**self._request.options, "rewrite-all": "true"}, self._strategy, metadata.properties
         )
         return plan_groups(tasks, chosen, self._spec.spec_id)
+
+    def choose_engine(self, groups: Sequence[FileGroup]) -> None:
+        """Say who rewrites, which stays so for the whole run; see `is_for_session`."""
+        request = self._request
+        if is_for_session(
+            request.engine,
+            request.session,
+            groups,
+            self._strategy,
+            copy=self.options.copy,
+            limit=LOCAL_LIMIT.of(self._table.metadata.properties),
+        ):
+            self._session = request.session
 
     def planned(self, group: FileGroup) -> PlannedRewrite:
         """A group for people."""
@@ -185,6 +213,8 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
     ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
         """See `GroupRun.rewriter`."""
         metadata = self._table.metadata
+        if self._session is not None:
+            return self._by_session(self._session, metadata)
         return GroupRewriter(
             self._table.io,
             metadata,
@@ -214,6 +244,32 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             self.failed_files,
             self.removed_delete_files,
         )
+
+    def _by_session(
+        self, session: GroupEngine, metadata: TableMetadata
+    ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
+        sorted_by = self._row_order(metadata, self._spec)
+        order = None
+        if sorted_by is not None:
+            order = self._order if isinstance(self._order, SortOrder) else metadata.sort_order()
+
+        def rewrite(number: int, group: FileGroup, workers: int) -> RewrittenGroup:
+            del number, workers  # of this machine
+            return rewritten_by(
+                session,
+                GroupJob(
+                    self._table.name(),
+                    self._table.io,
+                    metadata,
+                    group,
+                    self._spec,
+                    order,
+                    0 if sorted_by is None else sorted_by.sort_order_id,
+                    self.options.longest_file_bytes,
+                ),
+            )
+
+        return rewrite
 
     def _sources(self, metadata: TableMetadata, groups: Sequence[FileGroup]) -> SourceMetrics:
         snapshot = self._scan(metadata).snapshot()

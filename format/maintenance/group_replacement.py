@@ -196,6 +196,8 @@ class GroupReplacement:
             return (
                 f"others removed {len(meanwhile.removed)} of {files} files, {gone} of {rows} rows"
             )
+        if group.origins is None and (meanwhile.removed or meanwhile.deletes):
+            return "others deleted rows of its files, and Spark does not say where these went"
         return meanwhile
 
     def _problem(self, file: DataFile, path: str) -> str | None:
@@ -224,6 +226,8 @@ class GroupReplacement:
                         removed.append(task.file)
                 added += group.files
                 positions = self._positions(group, what)
+                if group.origins is None:
+                    continue
                 for file, gone in group.origins.affected(what.removed, positions):
                     writer.add(file, gone)
             self._deletes = writer.close()

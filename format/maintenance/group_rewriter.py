@@ -48,16 +48,18 @@ class RewrittenGroup:
     Attributes:
         group: What was read.
         files: What was written.
-        origins: Where their rows come from; sources are numbered as the group's tasks.
+        origins: Where their rows come from; sources are numbered as the group's tasks. None where
+            that is not known.
     """
 
     group: FileGroup
     files: tuple[DataFile, ...]
-    origins: RowOrigins
+    origins: RowOrigins | None
 
     def release(self) -> None:
         """Let go what only a commit needs."""
-        self.origins.close()
+        if self.origins is not None:
+            self.origins.close()
 
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""

@@ -415,6 +415,12 @@ COPY_MIN_ROW_GROUP_BYTES: Final = number(
     "How long the row groups of files are, on average, that a rewrite copies instead of decoding.",
     least=0,
 )
+LOCAL_LIMIT: Final = number(
+    "icecomb.maintenance.local-limit",
+    50 << 30,
+    "How many bytes a CALL rewrites on the driver's machine; beyond, executors do it.",
+    least=0,
+)
 HIVE_ENGINE: Final = flag(
     "engine.hive.enabled", "Whether Hive's own engine is to read the table.", default=False
 )

@@ -10,6 +10,7 @@ from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.changes.changelogs import Changelogs
 from icecomb.spark.planner.deletes import Deletes
+from icecomb.spark.planner.group_rewrites import GroupRewrites
 from icecomb.spark.planner.message import Message, Request
 from icecomb.spark.planner.metadata_rows import MetadataRows
 from icecomb.spark.planner.procedure_calls import Procedures
@@ -33,12 +34,13 @@ def handlers() -> dict[str, Handler]:
     staged = StagedTables()
     tables = Tables(catalogs, states, staged)
     views = Views(catalogs)
-    procedures = Procedures(catalogs)
-    scans = Scans(states)
+    rewrites = GroupRewrites()
+    procedures = Procedures(catalogs, rewrites)
+    scans = Scans(states, rewrites)
     push_down = PushDown(states)
     streams = Streams(states)
     metadata_rows = MetadataRows(states)
-    writes = Writes(catalogs, states, staged)
+    writes = Writes(catalogs, states, staged, rewrites)
     deletes = Deletes(catalogs, states)
     changelogs = Changelogs(states)
     return dict(
@@ -69,6 +71,7 @@ def handlers() -> dict[str, Handler]:
             _served(protocol.ListProcedures, procedures.list_procedures),
             _served(protocol.LoadProcedure, procedures.load_procedure),
             _served(protocol.CallProcedure, procedures.call_procedure),
+            _served(protocol.EndWork, procedures.end_work),
             _served(protocol.DecideFilters, push_down.decide_filters),
             _served(protocol.AggregateFiles, push_down.aggregate_files),
             _served(protocol.PlanScan, scans.plan_scan),

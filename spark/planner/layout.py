@@ -33,6 +33,9 @@ from icecomb.spark.planner.protocol import SortField
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.sort import SortOrder
     from icecomb.format.spec.transform import Transform
     from icecomb.spark.planner.options import Options
 
@@ -124,6 +127,34 @@ def rewrite_layout(metadata: TableMetadata, command: str, options: Options) -> L
         ranges=_ascending(FILE_ID, POSITION) if mode == "range" else (),
         advisory_bytes=_advisory_bytes(metadata, options),
     )
+
+
+def group_layout(
+    metadata: TableMetadata,
+    spec: PartitionSpec,
+    order: SortOrder | None,
+    *,
+    file_bytes: int,
+    mixed: bool,
+    options: Options,
+) -> Layout:
+    """The layout of a group of files that is rewritten.
+
+    Args:
+        metadata: The table.
+        spec: The partition spec of new files.
+        order: What rows are sorted by; None where they need not be.
+        file_bytes: How long a new file is to be, about.
+        mixed: Whether rows may belong to several partitions.
+        options: Of the write.
+    """
+    schema = metadata.schema()
+    advisory = max(int(file_bytes * _file_packing(metadata, options)), 1)
+    if order is not None:
+        fields = _order_of(schema, spec, order)
+        return Layout(ordering=fields, ranges=fields, advisory_bytes=advisory)
+    clustering = tuple(spark_transforms(spec, schema)) if mixed else ()
+    return Layout(distribution=clustering, advisory_bytes=advisory)
 
 
 def rewrite_columns(metadata: TableMetadata, command: str, options: Options) -> tuple[str, ...]:
@@ -241,20 +272,23 @@ def _order_in_task(metadata: TableMetadata, options: Options) -> tuple[SortField
 
 
 def _order(metadata: TableMetadata) -> tuple[SortField, ...]:
-    """The table's order, behind what keeps the rows of a partition together in it."""
-    schema = metadata.schema()
+    return _order_of(metadata.schema(), metadata.spec(), metadata.sort_order())
+
+
+def _order_of(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
+    """An order, behind what keeps the rows of a partition together in it."""
     before = [
         SortField(spark_transform(transform, name_path(schema, source)), "asc", "first")
-        for source, transform in _partitions_to_sort(metadata)
+        for source, transform in _partitions_to_sort(spec, order)
     ]
-    return (*before, *_sort_fields(metadata))
+    return (*before, *_sort_fields(schema, order))
 
 
-def _partitions_to_sort(metadata: TableMetadata) -> list[tuple[int, Transform]]:
-    """The partition fields that the table's own order does not keep together."""
+def _partitions_to_sort(spec: PartitionSpec, order: SortOrder) -> list[tuple[int, Transform]]:
+    """The partition fields that an order does not keep together."""
     fields = [
         (field.source_id, field.transform)
-        for field in metadata.spec().fields
+        for field in spec.fields
         if not isinstance(field.transform, VoidTransform)
     ]
     left = [
@@ -265,7 +299,7 @@ def _partitions_to_sort(metadata: TableMetadata) -> list[tuple[int, Transform]]:
             for other in fields
         )
     ]
-    for field in metadata.sort_order().fields:
+    for field in order.fields:
         if (field.source_id, field.transform) in left:
             left.remove((field.source_id, field.transform))
             continue
@@ -277,9 +311,8 @@ def _partitions_to_sort(metadata: TableMetadata) -> list[tuple[int, Transform]]:
     return left
 
 
-def _sort_fields(metadata: TableMetadata) -> Iterator[SortField]:
-    schema = metadata.schema()
-    for field in metadata.sort_order().fields:
+def _sort_fields(schema: Schema, order: SortOrder) -> Iterator[SortField]:
+    for field in order.fields:
         yield SortField(
             spark_transform(field.transform, name_path(schema, field.source_id)),
             field.direction.value,
@@ -306,6 +339,12 @@ def _advisory_bytes(
         "advisory-partition-size",
         default=default,
     )
+
+
+def _file_packing(metadata: TableMetadata, options: Options) -> float:
+    properties = metadata.properties
+    file_format = options.of(DATA_FORMAT, properties, "write-format")
+    return _packing(options, file_format, codec(file_format, properties, options))
 
 
 def _packing(options: Options, file_format: str, file_codec: str) -> float:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.property import nearest
 from icecomb.spark.planner.catalogs import Catalogs
+from icecomb.spark.planner.group_rewrites import GroupRewrites, SessionEngine
+from icecomb.spark.planner.procedures.conversation import Conversation
 from icecomb.spark.planner.protocol import (
     CallProcedure,
+    Done,
+    EndWork,
     ListProcedures,
     LoadProcedure,
     ProcedureDescription,
     ProcedureNames,
+    ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionWork,
     TableName,
 )
 
@@ -23,13 +30,15 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.procedures.signature import Parameter, Procedure
 
 _NAMESPACE: Final = ("system",)
+_PAGE_ROWS: Final = 5_000
 
 
 class Procedures:
     """The methods of the protocol that name a procedure."""
 
-    def __init__(self, catalogs: Catalogs) -> None:
+    def __init__(self, catalogs: Catalogs, rewrites: GroupRewrites) -> None:
         self._catalogs = catalogs
+        self._rewrites = rewrites
 
     def list_procedures(self, request: ListProcedures) -> ProcedureNames:
         """See `ListProcedures`; all of a catalog's where no namespace is named."""
@@ -52,7 +61,9 @@ class Procedures:
             {"type": "struct", "fields": [_column(column) for column in found.columns]},
         )
 
-    def call_procedure(self, request: CallProcedure) -> ProcedureResult:
+    def call_procedure(
+        self, request: CallProcedure
+    ) -> Generator[ProcedurePage, None, ProcedureResult]:
         """See `CallProcedure`."""
         from icecomb.spark.planner.procedures.call import Call
 
@@ -60,19 +71,41 @@ class Procedures:
         values = found.bind([(argument.name, argument.value) for argument in request.arguments])
         opened = self._catalogs[request.catalog]
         here = request.current.catalog == opened.name
+        conversation = Conversation()
         call = Call(
             opened,
             request.current.namespace if here else ("default",),
             self._catalogs.metastore(request.catalog),
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
+            session=SessionEngine(self._rewrites, opened.name, conversation),
         )
-        rows = found.run(call, **values)
+        running = conversation.run(partial(found.run, call, **values))
+        rows = yield from _asked(running)
         names = [column.name for column in found.columns]
-        return ProcedureResult(
-            tuple([getattr(row, name) for name in names] for row in rows),
-            tuple(call.statements),
-        )
+        for start in range(0, len(rows), _PAGE_ROWS):
+            shown = rows[start : start + _PAGE_ROWS]
+            yield ProcedurePage(tuple([getattr(row, n) for n in names] for row in shown), ())
+        return ProcedureResult(tuple(call.statements))
+
+    def end_work(self, request: EndWork) -> Done:
+        """See `EndWork`."""
+        self._catalogs[request.catalog]
+        self._rewrites.find(request.work).end(request.problem)
+        return Done()
+
+
+def _asked(
+    running: Generator[SessionWork, None, Sequence[Any]],
+) -> Generator[ProcedurePage, None, Sequence[Any]]:
+    """Pages of what a procedure asks for; returns what it gives."""
+    while True:
+        try:
+            work = next(running)
+        except StopIteration as end:
+            rows: Sequence[Any] = end.value
+            return rows
+        yield ProcedurePage((), (work,))
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:

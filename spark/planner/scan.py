@@ -16,6 +16,7 @@ from icecomb.spark.planner.changes.columns import CHANGELOGS
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.column_statistics import distinct_values
+from icecomb.spark.planner.group_rewrites import GroupRewrites
 from icecomb.spark.planner.grouping_key import GroupingKey
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.partition_columns import partition_columns
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 class Scans:
     """The methods of the protocol that plan a scan and make it smaller."""
 
-    def __init__(self, states: TableStates) -> None:
+    def __init__(self, states: TableStates, rewrites: GroupRewrites) -> None:
         self._states = states
+        self._rewrites = rewrites
 
     def plan_scan(self, request: PlanScan) -> Generator[ScanPage, None, ScanPlan]:
         """See `PlanScan`: pages are made as they are taken, of files that are made then.
@@ -75,6 +77,10 @@ class Scans:
                     lambda size: ChangedFiles(state, request, log, size),
                 )
             )
+        rewrite = self._rewrites.of(options)
+        if rewrite is not None:
+            rewrite.check(state)
+            return (yield from scan_plan(state, rewrite.tasks(), request, ScanMetrics()))
         scan = _scan(state, selection, options)
         if request.changes:
             check_is_whole(state, options)

@@ -27,6 +27,7 @@ from icecomb.spark.planner.commit_metrics import commit_metrics
 from icecomb.spark.planner.delta import delete_instructions, planned_change
 from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.given_rows import check_rows, come_as_given, with_columns_of_rows
+from icecomb.spark.planner.group_rewrites import GroupRewrites
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.layout import (
     Layout,
@@ -85,10 +86,17 @@ if TYPE_CHECKING:
 class Writes:
     """The methods of the protocol that write."""
 
-    def __init__(self, catalogs: Catalogs, states: TableStates, staged: StagedTables) -> None:
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        states: TableStates,
+        staged: StagedTables,
+        rewrites: GroupRewrites,
+    ) -> None:
         self._catalogs = catalogs
         self._states = states
         self._staged = staged
+        self._rewrites = rewrites
 
     def begin_write(self, request: BeginWrite) -> WriteInstructions:
         """See `BeginWrite`.
@@ -105,8 +113,13 @@ class Writes:
             state = self._states.now(request.reference)
             check_uuid(state.name, state.metadata, query.uuid)
         options, found = WriteOptions(request.options, request.settings), state
+        rewrite = self._rewrites.of(options)
         branch = options.text("branch")
-        place = place_of(request.audit, state.metadata, branch_of(state, branch))
+        place = (
+            place_of(request.audit, state.metadata, branch_of(state, branch))
+            if rewrite is None
+            else Place()
+        )
         _check_writable(state, request)
         if request.operation in {REPLACE_FILES, CHANGE_ROWS}:
             check_read(request.audit, state)
@@ -120,9 +133,14 @@ class Writes:
         state = with_columns_of_rows(self._catalogs, self._states, state, request, options)
         check_rows(state, request, options)
         metadata = state.metadata
-        schema, spec = metadata.schema(), options.output_spec(metadata)
-        properties = metadata.properties
-        layout = _layout(metadata, request, options)
+        schema, properties = metadata.schema(), metadata.properties
+        if rewrite is None:
+            spec, layout = options.output_spec(metadata), _layout(metadata, request, options)
+            order = options.output_sort_order(metadata, is_ordered=bool(layout.ordering))
+        else:
+            rewrite.check(state)
+            spec, layout = rewrite.job.spec, rewrite.layout(options)
+            order = rewrite.job.sort_order_id
         deletes = None
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
@@ -144,10 +162,11 @@ class Writes:
                 uuid=str(metadata.table_uuid),
                 schema_id=metadata.current_schema_id,
                 spec_id=spec.spec_id,
-                sort_order_id=options.output_sort_order(metadata, is_ordered=bool(layout.ordering)),
+                sort_order_id=order,
                 operation=options.operation(request),
                 command=request.command,
                 filters=request.filters,
+                rewrite=None if rewrite is None else rewrite.id,
                 snapshot_id=options.validated_from(metadata, head(found.metadata, place.branch)),
                 branch=place.branch,
                 wap_id=place.wap_id,
@@ -190,6 +209,10 @@ class Writes:
             CommitStateUnknownError: It cannot be told; the files must stay.
         """
         write = request.write
+        if write.rewrite is not None:
+            rewrite = self._rewrites.find(write.rewrite)
+            rewrite.take(data_files(rewrite.job.metadata, write, request.files))
+            return Committed({})
         if not request.files and write.operation == APPEND:
             return Committed({})
         if write.streamed is not None and request.epoch is not None:

@@ -11,6 +11,7 @@ from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
+    from icecomb.catalog.maintenance.engine import GroupEngine
     from icecomb.catalog.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -28,6 +29,7 @@ class Call:
         summary: What snapshots say about the application.
         case_sensitive: Whether names of columns are.
         statements: SQL that the session runs when the procedure is done; the procedure adds to it.
+        session: Rewrites files where the planner should not.
     """
 
     catalog: Catalog
@@ -36,6 +38,7 @@ class Call:
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
     statements: list[str] = field(default_factory=list)
+    session: GroupEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
         """The table that an argument names, as Iceberg reads it.

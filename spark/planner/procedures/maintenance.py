@@ -23,6 +23,7 @@ from icecomb.spark.planner.procedures.signature import (
 )
 from icecomb.spark.planner.procedures.snapshots import milliseconds
 
+_ENGINE: Final = "engine"
 _STREAMED: Final = 20_000
 """So many orphans at most are shown with `stream_results`, as by Iceberg."""
 
@@ -166,16 +167,24 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
     branch: Text | None = None,
 ) -> list[RewrittenData]:
     """Write small, large and much deleted data files anew."""
+    from icecomb.catalog.maintenance.compaction import RewriteRequest
+    from icecomb.catalog.maintenance.compaction import rewrite_data_files as rewrite
+    from icecomb.catalog.maintenance.engine import Engine
+
     found = call.load(table)
-    result = found.maintenance.rewrite_data_files(
-        strategy=strategy,
-        sort_order=sort_order,
-        where=None if where is None else parse(where, of_spark=True),
-        branch=branch,
-        options=options,
+    given = dict(options or {})
+    request = RewriteRequest(
+        strategy,
+        sort_order,
+        None if where is None else parse(where, of_spark=True),
+        branch or "main",
         case_sensitive=call.case_sensitive,
         snapshot_properties=call.summary,
+        engine=Engine.parse(given.pop(_ENGINE, Engine.AUTO.value)),
+        session=call.session,
+        options=given,
     )
+    result = rewrite(found, request, dry_run=False)
     call.changed(found)
     return [as_row(RewrittenData, result)]
 

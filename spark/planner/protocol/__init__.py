@@ -35,13 +35,16 @@ from icecomb.spark.planner.protocol.changes import (
 from icecomb.spark.planner.protocol.procedures import (
     CallProcedure,
     CurrentNamespace,
+    EndWork,
     ListProcedures,
     LoadProcedure,
     ProcedureArgument,
     ProcedureDescription,
     ProcedureNames,
+    ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionWork,
 )
 from icecomb.spark.planner.protocol.scans import (
     Aggregated,
@@ -138,7 +141,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 
-PROTOCOL: Final = 31
+PROTOCOL: Final = 32
 """The version of all this, part of the greeting: bridge and planner must agree."""
 
 __all__ = [
@@ -178,6 +181,7 @@ __all__ = [
     "DropTable",
     "DropView",
     "Dropped",
+    "EndWork",
     "Environment",
     "Epoch",
     "EqualityDeletes",
@@ -219,6 +223,7 @@ __all__ = [
     "ProcedureArgument",
     "ProcedureDescription",
     "ProcedureNames",
+    "ProcedurePage",
     "ProcedureParameter",
     "ProcedureResult",
     "ReadRows",
@@ -232,6 +237,7 @@ __all__ = [
     "ScanPlan",
     "ScanStatistics",
     "Selection",
+    "SessionWork",
     "SortField",
     "SplitHints",
     "StageTable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,7 @@ class CurrentNamespace(Message):
 
 @dataclass(frozen=True, slots=True)
 class CallProcedure(Unrepeatable):
-    """Calls a procedure. Answer: `ProcedureResult`.
+    """Calls a procedure. Answer: `ProcedurePage`s, then `ProcedureResult`.
 
     Args:
         catalog: The catalog's handle.
@@ -100,13 +101,56 @@ class CallProcedure(Unrepeatable):
 
 
 @dataclass(frozen=True, slots=True)
-class ProcedureResult(Message):
-    """What a procedure gives.
+class SessionWork(Message):
+    """Rows of a table that the session reads, and appends to the table, for a procedure.
 
     Args:
-        rows: Their values, see `icecomb.spark.planner.values`.
-        statements: SQL that the session runs before it shows them.
+        id: What it is called when it has ended, see `EndWork`.
+        table: The table, as SQL names it.
+        read: Options of the read.
+        write: Options of the append.
+    """
+
+    id: str
+    table: str
+    read: Mapping[str, str]
+    write: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedurePage(Message):
+    """What comes of a procedure while it runs.
+
+    Args:
+        rows: What it gives, see `icecomb.spark.planner.values`.
+        work: What the session is to do.
     """
 
     rows: tuple[Any, ...]
+    work: tuple[SessionWork, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureResult(Message):
+    """The end of a procedure.
+
+    Args:
+        statements: SQL that the session runs before it shows the rows.
+    """
+
     statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndWork(Unrepeatable):
+    """Says that the session is done with some work. Answer: `Done`.
+
+    Args:
+        catalog: The catalog's handle.
+        work: Its id.
+        problem: Why it could not be done; None if it was.
+    """
+
+    catalog: str
+    work: str
+    problem: str | None

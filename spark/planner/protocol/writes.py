@@ -118,6 +118,7 @@ class WriteState(Message):
         operation: As in `BeginWrite`.
         command: As in `BeginWrite`.
         filters: As in `BeginWrite`.
+        rewrite: The group of files that its files stand for, which a procedure commits; else None.
         snapshot_id: What others do after it is looked at.
         branch: Where the change goes.
         wap_id: What it is staged under.
@@ -141,6 +142,7 @@ class WriteState(Message):
     operation: str
     command: str | None
     filters: tuple[Any, ...]
+    rewrite: str | None
     snapshot_id: int | None
     branch: str
     wap_id: str | None

@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of all this; bridge and planner must agree. */
-  static final int VERSION = 31;
+  static final int VERSION = 32;
 
   private Protocol() {}
 
@@ -411,7 +411,14 @@ public final class Protocol {
       boolean caseSensitive)
       implements Unrepeatable {}
 
-  public record ProcedureResult(List<JsonNode> rows, List<String> statements) {}
+  public record SessionWork(
+      String id, String table, Map<String, String> read, Map<String, String> write) {}
+
+  public record ProcedurePage(List<JsonNode> rows, List<SessionWork> work) {}
+
+  public record ProcedureResult(List<String> statements) {}
+
+  public record EndWork(String catalog, String work, String problem) implements Unrepeatable {}
 
   // Changelogs
 

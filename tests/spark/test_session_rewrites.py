@@ -1,0 +1,154 @@
+"""CALL rewrite_data_files by the session's own executors, on the newest Spark and the oldest."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+DB = "session_rewrites"
+NUMBERS = itertools.count(1)
+REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
+BY_SPARK = "'engine', 'spark', 'min-input-files', '2'"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(spark):
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
+
+
+@pytest.fixture
+def name():
+    return f"{DB}.t{next(NUMBERS)}"
+
+
+def rewritten(sql, name, options=BY_SPARK, more=""):
+    """How many files were replaced, by how many, and how many were not."""
+    (row,) = sql(
+        f"CALL lake.system.rewrite_data_files(table => '{name}', options => map({options}){more})"
+    )
+    return row[0], row[1], row[3]
+
+
+def writers(table) -> set[str]:
+    """What the table's files say made them."""
+    paths = [task.file_path for task in table.refresh().scan().plan_files()]
+    return {pq.read_metadata(Path(path.removeprefix("file:"))).created_by for path in paths}
+
+
+def test_a_session_puts_files_together_and_applies_their_deletes(sql, catalog, name):
+    sql(
+        f"CREATE TABLE lake.{name} (id bigint, s string, u array<struct<a:int>>) TBLPROPERTIES ("
+        "'format-version'='2', 'write.delete.mode'='merge-on-read')"
+    )
+    for n in range(4):
+        sql(
+            f"INSERT INTO lake.{name} SELECT id, concat('s', id), array(named_struct('a', 1)) "
+            f"FROM range({n * 10}, {n * 10 + 10})"
+        )
+    sql(f"DELETE FROM lake.{name} WHERE id % 5 = 3")
+    before = sql(f"SELECT * FROM lake.{name} ORDER BY id")
+    assert len(before) == 32
+    files = len(list(catalog.load_table(name).scan().plan_files()))
+    assert rewritten(sql, name) == (files, 1, 0)
+    assert sql(f"SELECT * FROM lake.{name} ORDER BY id") == before
+    table = catalog.load_table(name)
+    assert "parquet-mr" in writers(table).pop()
+    (task,) = table.scan().plan_files()
+    assert (task.record_count, task.delete_files) == (32, ())
+    assert table.current_snapshot().summary["operation"] == "replace"
+
+
+def test_a_session_sorts_rows_by_ranges(sql, catalog, name):
+    sql(f"CREATE TABLE lake.{name} (id bigint, k int) PARTITIONED BY (k)")
+    for n in range(3):
+        sql(f"INSERT INTO lake.{name} SELECT (id * 7919) % 1000, id % 2 FROM range({n}, {n} + 900)")
+    before = sql(f"SELECT * FROM lake.{name} ORDER BY k, id")
+    read, added, failed = rewritten(
+        sql, name, BY_SPARK, ", sort_order => 'id DESC NULLS LAST', strategy => 'sort'"
+    )
+    assert (read >= 6, added, failed) == (True, 2, 0)
+    assert sql(f"SELECT * FROM lake.{name} ORDER BY k, id") == before
+    for task in catalog.load_table(name).scan().plan_files():
+        ids = pq.read_table(Path(task.file_path.removeprefix("file:")))["id"].to_pylist()
+        assert ids == sorted(ids, reverse=True)
+
+
+def test_files_of_an_older_spec_go_to_the_partitions_of_the_new_one(sql, catalog, name):
+    sql(f"CREATE TABLE lake.{name} (id bigint, k int)")
+    for n in range(3):
+        sql(f"INSERT INTO lake.{name} SELECT id, id % 3 FROM range({n}, {n} + 30)")
+    before = sql(f"SELECT * FROM lake.{name} ORDER BY id, k")
+    with catalog.load_table(name).update_spec() as spec:
+        spec.add_field("k", "identity")
+    sql(f"REFRESH TABLE lake.{name}")
+    _, added, failed = rewritten(sql, name)
+    assert (added, failed) == (3, 0)
+    assert sql(f"SELECT * FROM lake.{name} ORDER BY id, k") == before
+    tasks = list(catalog.load_table(name).scan().plan_files())
+    assert {task.file.spec_id for task in tasks} == {1}
+    assert sorted(task.file.partition for task in tasks) == [(0,), (1,), (2,)]
+
+
+def test_what_is_too_large_for_the_driver_goes_to_the_session(sql, catalog, name):
+    sql(f"CREATE TABLE lake.{name} (id bigint)")
+    for n in range(6):
+        sql(f"INSERT INTO lake.{name} VALUES ({n})")
+    table = catalog.load_table(name)
+    assert rewritten(sql, name, "'copy', 'never'") == (6, 1, 0)
+    assert "parquet-cpp" in writers(table).pop()
+    sql(f"INSERT INTO lake.{name} VALUES (6)")
+    sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('icecomb.maintenance.local-limit'='0')")
+    assert rewritten(sql, name, "'min-input-files', '2'") == (2, 1, 0)
+    assert "parquet-mr" in writers(table).pop()
+    assert sql(f"SELECT * FROM lake.{name} ORDER BY id") == [[n] for n in range(7)]
+
+
+def test_a_branch_is_rewritten_by_itself(sql, catalog, name):
+    sql(f"CREATE TABLE lake.{name} (id bigint)")
+    sql(f"INSERT INTO lake.{name} VALUES (0)")
+    table = catalog.load_table(name)
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "audit").commit()
+    sql(f"REFRESH TABLE lake.{name}")
+    for n in range(3):
+        sql(f"INSERT INTO lake.{name}.branch_audit VALUES ({n})")
+    assert rewritten(sql, name, BY_SPARK, ", branch => 'audit'") == (4, 1, 0)
+    assert sql(f"SELECT * FROM lake.{name}") == [[0]]
+    assert sorted(sql(f"SELECT * FROM lake.{name}.branch_audit")) == [[0], [0], [1], [2]]
+
+
+def test_what_a_session_cannot_read_is_told_and_leaves_nothing_behind(sql, catalog, name):
+    sql(f"CREATE TABLE lake.{name} (id bigint)")
+    for n in range(3):
+        sql(f"INSERT INTO lake.{name} VALUES ({n})")
+    table = catalog.load_table(name)
+    lost = next(iter(table.scan().plan_files())).file_path.removeprefix("file:")
+    kept = Path(lost).read_bytes()
+    Path(lost).unlink()
+    there = set(Path(lost).parent.rglob("*.parquet"))
+    with pytest.raises(REFUSED, match="Spark could not rewrite 3 files"):
+        rewritten(sql, name)
+    assert set(Path(lost).parent.rglob("*.parquet")) == there
+    assert table.refresh().metadata_location == catalog.load_table(name).metadata_location
+    options = BY_SPARK + ", 'partial-progress.enabled', 'true'"
+    assert rewritten(sql, name, options) == (0, 0, 3)
+    Path(lost).write_bytes(kept)
+    assert rewritten(sql, name) == (3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "problem"),
+    [
+        ("'engine', 'flink'", "", "There is no engine 'flink'"),
+        ("'engine', 'spark'", ", sort_order => 'zorder(id)'", "neither sorts by zorder"),
+        ("'engine', 'spark', 'copy', 'require'", "", "nor copies row groups"),
+    ],
+)
+def test_a_session_is_not_asked_for_what_it_cannot_do(sql, name, options, more, problem):
+    sql(f"CREATE TABLE lake.{name} (id bigint)")
+    sql(f"INSERT INTO lake.{name} VALUES (1)")
+    with pytest.raises(REFUSED, match=problem):
+        rewritten(sql, name, options, more)
