@@ -6,18 +6,16 @@ option; the files that the write leaves go to the procedure, which commits them.
 
 from __future__ import annotations
 
-import threading
-import uuid
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.cancellation import check_wanted, wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError
 from icecomb.format.rows.scan_task import FileScanTask
 from icecomb.spark.planner.layout import Layout, group_layout
 from icecomb.spark.planner.procedures.call import quoted
 from icecomb.spark.planner.protocol import SessionWork
+from icecomb.spark.planner.session_work import PendingWork, PendingWorks
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob
@@ -29,10 +27,8 @@ if TYPE_CHECKING:
 GROUP: Final = "icecomb-rewrite-group"
 """The option of a read and of a write that names a group."""
 
-_LOOK_S: Final = 60.0
 
-
-class GroupRewrite:
+class GroupRewrite(PendingWork):
     """A group while a session rewrites it.
 
     Args:
@@ -40,11 +36,9 @@ class GroupRewrite:
     """
 
     def __init__(self, job: GroupJob) -> None:
+        super().__init__()
         self.job = job
-        self.id = str(uuid.uuid4())
-        self._ended = threading.Event()
         self._files: Sequence[DataFile] | None = None
-        self._problem: str | None = None
 
     def work(self, catalog: str) -> SessionWork:
         """What the session is asked to do.
@@ -95,11 +89,6 @@ class GroupRewrite:
         """Keep what a write left, for the procedure."""
         self._files = files
 
-    def end(self, problem: str | None) -> None:
-        """Say that the session is done, or why it gave up."""
-        self._problem = problem
-        self._ended.set()
-
     def result(self) -> Sequence[DataFile]:
         """Wait for the files.
 
@@ -107,80 +96,59 @@ class GroupRewrite:
             FileIOError: The session could not write them.
             OperationCancelledError: Nobody waits for the procedure any more.
         """
-        while not wait_for(self._ended, _LOOK_S):
-            check_wanted()
-        if self._problem is not None or self._files is None:
-            name = ".".join(self.job.identifier)
+        job = self.job
+        what = f"rewrite {len(job.group.tasks)} files of {'.'.join(job.identifier)}"
+        self.wait(what)
+        if self._files is None:
             raise FileIOError(
-                f"Spark could not rewrite {len(self.job.group.tasks)} files of {name}: "
-                f"{self._problem or 'it wrote nothing'}",
-                hint="Spark's own log says more; nothing of this group was committed",
+                f"Spark could not {what}: it wrote nothing",
+                hint="nothing was committed; please report it with the table's properties",
             )
         return self._files
 
 
-class GroupRewrites:
-    """The groups that sessions are rewriting; they are lost with the planner process."""
+def named_group(works: PendingWorks, options: Options) -> GroupRewrite | None:
+    """The group that options name; None if they name none.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[str, GroupRewrite] = {}
+    Raises:
+        CommitFailedError: It is not being rewritten any more.
+    """
+    number = options.text(GROUP)
+    return None if number is None else group(works, number)
 
-    def of(self, options: Options) -> GroupRewrite | None:
-        """The group that options name; None if they name none.
 
-        Raises:
-            CommitFailedError: It is not being rewritten any more.
-        """
-        number = options.text(GROUP)
-        return None if number is None else self.find(number)
+def group(works: PendingWorks, number: str) -> GroupRewrite:
+    """The group of an id.
 
-    def find(self, number: str) -> GroupRewrite:
-        """The group of an id.
-
-        Raises:
-            CommitFailedError: It is not being rewritten any more.
-        """
-        with self._lock:
-            found = self._known.get(number)
-        if found is None:
-            raise CommitFailedError(
-                f"No procedure is rewriting a group of files {number} any more",
-                hint=f"call rewrite_data_files again; the option {GROUP} is set by it alone",
-            )
-        return found
-
-    def add(self, rewrite: GroupRewrite) -> None:
-        """Let reads and writes find a group."""
-        with self._lock:
-            self._known[rewrite.id] = rewrite
-
-    def forget(self, rewrite: GroupRewrite) -> None:
-        """Let nobody find it any more."""
-        with self._lock:
-            self._known.pop(rewrite.id, None)
+    Raises:
+        CommitFailedError: It is not being rewritten any more.
+    """
+    found = works.find(number)
+    if not isinstance(found, GroupRewrite):
+        raise CommitFailedError(
+            f"Work {number} of a session is not about a group of files",
+            hint=f"the option {GROUP} is set by rewrite_data_files alone",
+        )
+    return found
 
 
 class SessionEngine:
     """Rewrites groups by the session that called a procedure; see `GroupEngine`.
 
     Args:
-        rewrites: Where the session's reads and writes find them.
+        works: Where the session's reads and writes find them.
         catalog: What the session calls the catalog of the tables.
         conversation: With the session.
     """
 
-    def __init__(self, rewrites: GroupRewrites, catalog: str, conversation: Conversation) -> None:
-        self._rewrites = rewrites
+    def __init__(self, works: PendingWorks, catalog: str, conversation: Conversation) -> None:
+        self._works = works
         self._catalog = catalog
         self._conversation = conversation
 
     def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
         """See `GroupEngine.rewrite`."""
         rewrite = GroupRewrite(job)
-        self._rewrites.add(rewrite)
-        try:
+        with self._works.known(rewrite):
             self._conversation.ask(rewrite.work(self._catalog))
             return rewrite.result()
-        finally:
-            self._rewrites.forget(rewrite)

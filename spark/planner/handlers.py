@@ -10,12 +10,12 @@ from icecomb.spark.planner import protocol
 from icecomb.spark.planner.catalogs import Catalogs
 from icecomb.spark.planner.changes.changelogs import Changelogs
 from icecomb.spark.planner.deletes import Deletes
-from icecomb.spark.planner.group_rewrites import GroupRewrites
 from icecomb.spark.planner.message import Message, Request
 from icecomb.spark.planner.metadata_rows import MetadataRows
 from icecomb.spark.planner.procedure_calls import Procedures
 from icecomb.spark.planner.push_down import PushDown
 from icecomb.spark.planner.scan import Scans
+from icecomb.spark.planner.session_work import PendingWorks
 from icecomb.spark.planner.staging import StagedTables
 from icecomb.spark.planner.states import TableStates
 from icecomb.spark.planner.streams.streams import Streams
@@ -34,13 +34,13 @@ def handlers() -> dict[str, Handler]:
     staged = StagedTables()
     tables = Tables(catalogs, states, staged)
     views = Views(catalogs)
-    rewrites = GroupRewrites()
-    procedures = Procedures(catalogs, rewrites)
-    scans = Scans(states, rewrites)
+    works = PendingWorks()
+    procedures = Procedures(catalogs, works)
+    scans = Scans(states, works)
     push_down = PushDown(states)
     streams = Streams(states)
     metadata_rows = MetadataRows(states)
-    writes = Writes(catalogs, states, staged, rewrites)
+    writes = Writes(catalogs, states, staged, works)
     deletes = Deletes(catalogs, states)
     changelogs = Changelogs(states)
     return dict(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import ValidationError
 from icecomb.format.property import nearest
 from icecomb.spark.planner.catalogs import Catalogs
-from icecomb.spark.planner.group_rewrites import GroupRewrites, SessionEngine
+from icecomb.spark.planner.group_rewrites import SessionEngine
 from icecomb.spark.planner.procedures.conversation import Conversation
 from icecomb.spark.planner.protocol import (
     CallProcedure,
@@ -22,9 +22,11 @@ from icecomb.spark.planner.protocol import (
     ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionQuery,
     SessionWork,
     TableName,
 )
+from icecomb.spark.planner.session_work import PendingWorks, query
 
 if TYPE_CHECKING:
     from icecomb.spark.planner.procedures.signature import Parameter, Procedure
@@ -36,9 +38,9 @@ _PAGE_ROWS: Final = 5_000
 class Procedures:
     """The methods of the protocol that name a procedure."""
 
-    def __init__(self, catalogs: Catalogs, rewrites: GroupRewrites) -> None:
+    def __init__(self, catalogs: Catalogs, works: PendingWorks) -> None:
         self._catalogs = catalogs
-        self._rewrites = rewrites
+        self._works = works
 
     def list_procedures(self, request: ListProcedures) -> ProcedureNames:
         """See `ListProcedures`; all of a catalog's where no namespace is named."""
@@ -75,28 +77,29 @@ class Procedures:
         call = Call(
             opened,
             request.current.namespace if here else ("default",),
+            SessionEngine(self._works, opened.name, conversation),
+            partial(query, self._works, conversation),
             self._catalogs.metastore(request.catalog),
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
-            session=SessionEngine(self._rewrites, opened.name, conversation),
         )
         running = conversation.run(partial(found.run, call, **values))
         rows = yield from _asked(running)
         names = [column.name for column in found.columns]
         for start in range(0, len(rows), _PAGE_ROWS):
             shown = rows[start : start + _PAGE_ROWS]
-            yield ProcedurePage(tuple([getattr(row, n) for n in names] for row in shown), ())
+            yield ProcedurePage(tuple([getattr(row, n) for n in names] for row in shown), (), ())
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:
         """See `EndWork`."""
         self._catalogs[request.catalog]
-        self._rewrites.find(request.work).end(request.problem)
+        self._works.find(request.work).end(request.problem)
         return Done()
 
 
 def _asked(
-    running: Generator[SessionWork, None, Sequence[Any]],
+    running: Generator[SessionWork | SessionQuery, None, Sequence[Any]],
 ) -> Generator[ProcedurePage, None, Sequence[Any]]:
     """Pages of what a procedure asks for; returns what it gives."""
     while True:
@@ -105,7 +108,10 @@ def _asked(
         except StopIteration as end:
             rows: Sequence[Any] = end.value
             return rows
-        yield ProcedurePage((), (work,))
+        if isinstance(work, SessionWork):
+            yield ProcedurePage((), (work,), ())
+        else:
+            yield ProcedurePage((), (), (work,))
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:

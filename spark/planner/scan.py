@@ -16,7 +16,7 @@ from icecomb.spark.planner.changes.columns import CHANGELOGS
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.column_statistics import distinct_values
-from icecomb.spark.planner.group_rewrites import GroupRewrites
+from icecomb.spark.planner.group_rewrites import named_group
 from icecomb.spark.planner.grouping_key import GroupingKey
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.partition_columns import partition_columns
@@ -33,6 +33,7 @@ from icecomb.spark.planner.protocol import (
 )
 from icecomb.spark.planner.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.scan_metrics import ScanMetrics
+from icecomb.spark.planner.session_work import PendingWorks
 from icecomb.spark.planner.split_size import split_size
 from icecomb.spark.planner.states import TableState, TableStates
 
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 class Scans:
     """The methods of the protocol that plan a scan and make it smaller."""
 
-    def __init__(self, states: TableStates, rewrites: GroupRewrites) -> None:
+    def __init__(self, states: TableStates, works: PendingWorks) -> None:
         self._states = states
-        self._rewrites = rewrites
+        self._works = works
 
     def plan_scan(self, request: PlanScan) -> Generator[ScanPage, None, ScanPlan]:
         """See `PlanScan`: pages are made as they are taken, of files that are made then.
@@ -77,7 +78,7 @@ class Scans:
                     lambda size: ChangedFiles(state, request, log, size),
                 )
             )
-        rewrite = self._rewrites.of(options)
+        rewrite = named_group(self._works, options)
         if rewrite is not None:
             rewrite.check(state)
             return (yield from scan_plan(state, rewrite.tasks(), request, ScanMetrics()))

@@ -27,7 +27,7 @@ from icecomb.spark.planner.commit_metrics import commit_metrics
 from icecomb.spark.planner.delta import delete_instructions, planned_change
 from icecomb.spark.planner.file_instructions import file_instructions
 from icecomb.spark.planner.given_rows import check_rows, come_as_given, with_columns_of_rows
-from icecomb.spark.planner.group_rewrites import GroupRewrites
+from icecomb.spark.planner.group_rewrites import group, named_group
 from icecomb.spark.planner.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.layout import (
     Layout,
@@ -56,6 +56,7 @@ from icecomb.spark.planner.protocol import (
     WriteState,
     WrittenFile,
 )
+from icecomb.spark.planner.session_work import PendingWorks
 from icecomb.spark.planner.snapshot_properties import merged_rows, snapshot_properties
 from icecomb.spark.planner.staging import StagedTables, lost
 from icecomb.spark.planner.states import TableState, TableStates
@@ -91,12 +92,12 @@ class Writes:
         catalogs: Catalogs,
         states: TableStates,
         staged: StagedTables,
-        rewrites: GroupRewrites,
+        works: PendingWorks,
     ) -> None:
         self._catalogs = catalogs
         self._states = states
         self._staged = staged
-        self._rewrites = rewrites
+        self._works = works
 
     def begin_write(self, request: BeginWrite) -> WriteInstructions:
         """See `BeginWrite`.
@@ -113,7 +114,7 @@ class Writes:
             state = self._states.now(request.reference)
             check_uuid(state.name, state.metadata, query.uuid)
         options, found = WriteOptions(request.options, request.settings), state
-        rewrite = self._rewrites.of(options)
+        rewrite = named_group(self._works, options)
         branch = options.text("branch")
         place = (
             place_of(request.audit, state.metadata, branch_of(state, branch))
@@ -210,7 +211,7 @@ class Writes:
         """
         write = request.write
         if write.rewrite is not None:
-            rewrite = self._rewrites.find(write.rewrite)
+            rewrite = group(self._works, write.rewrite)
             rewrite.take(data_files(rewrite.job.metadata, write, request.files))
             return Committed({})
         if not request.files and write.operation == APPEND:

@@ -50,6 +50,47 @@ def hive(run):
     return name
 
 
+SHOWN_BY_ICEBERG = {
+    "rewrite_data_files": (
+        "'db.sample'",
+        (
+            "table => 'db.sample', strategy => 'sort', "
+            "sort_order => 'id DESC NULLS LAST,name ASC NULLS FIRST'"
+        ),
+        "table => 'db.sample', strategy => 'sort', sort_order => 'zorder(c1,c2)'",
+        (
+            "table => 'db.sample', "
+            "options => map('min-input-files', '2', 'remove-dangling-deletes', 'true')"
+        ),
+        "table => 'db.sample', where => 'id = 3 and name = \"foo\"'",
+    ),
+    "rewrite_position_delete_files": (
+        "'db.sample'",
+        "table => 'db.sample', options => map('rewrite-all', 'true')",
+        "table => 'db.sample', options => map('min-input-files', '2')",
+    ),
+    "rewrite_manifests": (
+        "'db.sample'",
+        "table => 'db.sample', spec_id => 1",
+        "table => 'db.sample', sort_by => array('category')",
+    ),
+    "remove_orphan_files": (
+        "table => 'db.sample', dry_run => true",
+        "table => 'db.sample', location => 'tablelocation/data'",
+        "table => 'db.sample', file_list_view => 'files_view'",
+        "table => 'db.sample', prefix_mismatch_mode => 'IGNORE'",
+        "table => 'db.sample', prefix_mismatch_mode => 'DELETE'",
+        "table => 'db.sample', equal_schemes => map('file', 'file1')",
+        "table => 'db.sample', equal_authorities => map('ns1', 'ns2')",
+        "table => 'db.sample', prefix_listing => true",
+    ),
+    "expire_snapshots": (
+        "table => 'db.sample', snapshot_ids => ARRAY(123)",
+        "'db.sample', TIMESTAMP '2021-06-30 00:00:00.000', 100",
+    ),
+}
+"""How the documentation of Iceberg 1.12 calls the procedures of maintenance."""
+
 HIVE_ROWS = [[4, "a"], [5, None], [6, "b/c"]]
 
 
@@ -296,3 +337,34 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
     for name in ("orders", "trial", "old_orders", "again"):
         catalog.drop_table((namespace, name))
     catalog.drop_namespace(namespace)
+
+
+def test_maintenance_is_called_as_the_documentation_of_iceberg_does(run, catalog):
+    name = f"{DB}.sample{next(NUMBERS)}"
+    columns = "id bigint, name string, c1 int, c2 int, category string"
+    run(
+        f"CREATE TABLE lake.{name} ({columns}) TBLPROPERTIES ('format-version'='2', "
+        "'write.delete.mode'='merge-on-read')"
+    )
+    with catalog.load_table(name).update_spec() as spec:
+        spec.add_field("category", "identity")
+    run(f"REFRESH TABLE lake.{name}")
+    for n in range(3):
+        run(f"INSERT INTO lake.{name} VALUES ({n}, 'foo', {n}, 1, 'a'), (3, 'foo', 1, {n}, 'b')")
+    run(f"DELETE FROM lake.{name} WHERE id = 1")
+    rows = run(f"SELECT * FROM lake.{name} ORDER BY id, c1, c2")
+    table = catalog.load_table(name)
+    first = table.snapshots()[0].snapshot_id
+    run("CREATE OR REPLACE TEMPORARY VIEW files_view (file_path, last_modified) AS "
+        f"VALUES ('{table.location()}/data/old.parquet', TIMESTAMP '2021-06-30 00:00:00')")  # fmt: skip
+    results = {}
+    for procedure, calls in SHOWN_BY_ICEBERG.items():
+        for given in calls:
+            text = given.replace("db.sample", name).replace("123", str(first))
+            text = text.replace("tablelocation", table.location())
+            results[given] = run(f"CALL lake.system.{procedure}({text})")
+    assert results["table => 'db.sample', file_list_view => 'files_view'"] == [
+        [f"{table.location()}/data/old.parquet"]
+    ]
+    assert run(f"SELECT * FROM lake.{name} ORDER BY id, c1, c2") == rows
+    assert table.refresh().metadata.snapshot_by_id(first) is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 
@@ -25,20 +25,22 @@ class Call:
     Args:
         catalog: The catalog that it is called in.
         namespace: Where names without one are: the session's own, if it uses this catalog.
+        session: Rewrites files where the planner should not.
+        query: Gives the rows of a query of the session, as dictionaries.
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: What snapshots say about the application.
         case_sensitive: Whether names of columns are.
         statements: SQL that the session runs when the procedure is done; the procedure adds to it.
-        session: Rewrites files where the planner should not.
     """
 
     catalog: Catalog
     namespace: tuple[str, ...]
+    session: GroupEngine
+    query: Callable[[str], Iterator[Any]]
     metastore: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
     statements: list[str] = field(default_factory=list)
-    session: GroupEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
         """The table that an argument names, as Iceberg reads it.

@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Generator
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import SessionWork
+    from icecomb.spark.planner.protocol import SessionQuery, SessionWork
+
+    Asked: TypeAlias = SessionQuery | SessionWork
 
 T = TypeVar("T")
 
@@ -18,13 +20,13 @@ class Conversation:
     """What a procedure says while it runs."""
 
     def __init__(self) -> None:
-        self._said: SimpleQueue[SessionWork | None] = SimpleQueue()
+        self._said: SimpleQueue[Asked | None] = SimpleQueue()
 
-    def ask(self, work: SessionWork) -> None:
+    def ask(self, work: Asked) -> None:
         """Ask the session to do something; it says elsewhere when it is done."""
         self._said.put(work)
 
-    def run(self, procedure: Callable[[], T]) -> Generator[SessionWork, None, T]:
+    def run(self, procedure: Callable[[], T]) -> Generator[Asked, None, T]:
         """Run a procedure in a thread of its own; gives what it asks for, then its result.
 
         Whoever stops waiting for the procedure cancels it, as its thread is bound to the same
@@ -43,7 +45,7 @@ class Conversation:
 class _Running(Generic[T]):
     """A procedure, and what becomes of it."""
 
-    def __init__(self, procedure: Callable[[], T], said: SimpleQueue[SessionWork | None]) -> None:
+    def __init__(self, procedure: Callable[[], T], said: SimpleQueue[Asked | None]) -> None:
         self._procedure = procedure
         self._said = said
         self._results: list[T] = []

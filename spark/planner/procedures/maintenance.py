@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from icecomb.format.argument import checked_int
-from icecomb.format.errors import FileIOError, UnsupportedError
+from icecomb.format.errors import FileIOError
 from icecomb.format.expressions.parser import parse
-from icecomb.spark.planner.procedures.call import Call
+from icecomb.spark.planner.procedures.call import Call, parse_name, quoted
 from icecomb.spark.planner.procedures.signature import (
     Flag,
     Instant,
@@ -129,18 +130,13 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
     stream_results: Flag = False,  # noqa: FBT002
 ) -> list[Orphan]:
     """Delete files in the folder of a table that nothing refers to."""
-    if file_list_view is not None:
-        raise UnsupportedError(
-            "remove_orphan_files cannot read file_list_view here: the planner has no session",
-            hint="icecomb maintain remove-orphan-files --list FILE takes paths and times from a "
-            "file, remove_orphan_files(files=...) from Python",
-        )
     found = call.load(table)
     result = found.maintenance.remove_orphan_files(
         older_than=None if older_than is None else milliseconds(older_than),
         location=location,
         dry_run=dry_run,
         max_concurrent_deletes=max_concurrent_deletes,
+        files=None if file_list_view is None else _listed(call, file_list_view),
         equal_schemes=equal_schemes,
         equal_authorities=equal_authorities,
         prefix_mismatch_mode=(prefix_mismatch_mode or "ERROR").upper(),
@@ -154,6 +150,17 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
         )
     shown = _STREAMED if stream_results else None
     return [Orphan(location) for location in result.orphan_file_location[:shown]]
+
+
+def _listed(call: Call, view: str) -> Iterator[tuple[str, int]]:
+    """The files of a view, and when each was changed, in ms since 1970."""
+    columns = "file_path, unix_millis(last_modified) AS changed"
+    # what has no time is younger than any limit, as for Iceberg
+    known = "file_path IS NOT NULL AND last_modified IS NOT NULL"
+    name = quoted(*parse_name(view))
+    statement = f"SELECT {columns} FROM {name} WHERE {known}"  # noqa: S608 - quoted
+    for row in call.query(statement):
+        yield row["file_path"], row["changed"]
 
 
 @procedure

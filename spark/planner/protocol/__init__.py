@@ -44,6 +44,7 @@ from icecomb.spark.planner.protocol.procedures import (
     ProcedurePage,
     ProcedureParameter,
     ProcedureResult,
+    SessionQuery,
     SessionWork,
 )
 from icecomb.spark.planner.protocol.scans import (
@@ -237,6 +238,7 @@ __all__ = [
     "ScanPlan",
     "ScanStatistics",
     "Selection",
+    "SessionQuery",
     "SessionWork",
     "SortField",
     "SplitHints",

@@ -118,16 +118,33 @@ class SessionWork(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionQuery(Message):
+    """Rows that the session writes into a file, for a procedure: a JSON object a line.
+
+    Args:
+        id: What it is called when it has ended, see `EndWork`.
+        statement: The query.
+        file: The path of the file, which is there, on the driver's machine.
+    """
+
+    id: str
+    statement: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcedurePage(Message):
     """What comes of a procedure while it runs.
 
     Args:
         rows: What it gives, see `icecomb.spark.planner.values`.
         work: What the session is to do.
+        queries: What it is to answer.
     """
 
     rows: tuple[Any, ...]
     work: tuple[SessionWork, ...]
+    queries: tuple[SessionQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)

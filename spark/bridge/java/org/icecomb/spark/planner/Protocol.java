@@ -414,7 +414,10 @@ public final class Protocol {
   public record SessionWork(
       String id, String table, Map<String, String> read, Map<String, String> write) {}
 
-  public record ProcedurePage(List<JsonNode> rows, List<SessionWork> work) {}
+  public record SessionQuery(String id, String statement, String file) {}
+
+  public record ProcedurePage(
+      List<JsonNode> rows, List<SessionWork> work, List<SessionQuery> queries) {}
 
   public record ProcedureResult(List<String> statements) {}
 

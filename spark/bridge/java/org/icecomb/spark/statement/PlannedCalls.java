@@ -1,7 +1,12 @@
 package org.icecomb.spark.statement;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
@@ -16,6 +21,7 @@ import org.icecomb.spark.planner.Protocol.ProcedureArgument;
 import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.ProcedurePage;
 import org.icecomb.spark.planner.Protocol.ProcedureResult;
+import org.icecomb.spark.planner.Protocol.SessionQuery;
 import org.icecomb.spark.planner.Protocol.SessionWork;
 import org.icecomb.spark.planner.Protocol.TableName;
 import org.icecomb.spark.read.GivenRows;
@@ -47,7 +53,8 @@ public final class PlannedCalls {
               () ->
                   page -> {
                     rows.addAll(page.rows());
-                    page.work().forEach(work -> carryOut(planner, spark, work));
+                    page.work().forEach(work -> end(planner, work.id(), () -> rewrite(spark, work)));
+                    page.queries().forEach(one -> end(planner, one.id(), () -> answer(spark, one)));
                   },
               ProcedureResult.class);
       result.statements().forEach(spark::sql);
@@ -57,21 +64,42 @@ public final class PlannedCalls {
     }
   }
 
-  /** Reads rows and writes them anew, and tells the procedure, which commits or gives up. */
-  private static void carryOut(PlannerSession planner, SparkSession spark, SessionWork work) {
+  /** What a procedure asks for. */
+  @FunctionalInterface
+  private interface Work {
+    void run() throws Exception;
+  }
+
+  /** Does what a procedure waits for, and tells it the end. */
+  private static void end(PlannerSession planner, String id, Work work) {
     String problem = null;
     try {
-      spark
-          .read()
-          .options(work.read())
-          .table(work.table())
-          .writeTo(work.table())
-          .options(work.write())
-          .append();
+      work.run();
     } catch (Exception e) {
       problem = e.toString();
     }
     String told = problem;
-    planner.cleanUp(catalog -> new EndWork(catalog, work.id(), told));
+    planner.cleanUp(catalog -> new EndWork(catalog, id, told));
+  }
+
+  /** Reads rows and writes them anew; the procedure commits the files. */
+  private static void rewrite(SparkSession spark, SessionWork work) throws Exception {
+    spark
+        .read()
+        .options(work.read())
+        .table(work.table())
+        .writeTo(work.table())
+        .options(work.write())
+        .append();
+  }
+
+  private static void answer(SparkSession spark, SessionQuery query) throws IOException {
+    Iterator<String> lines = spark.sql(query.statement()).toJSON().toLocalIterator();
+    try (BufferedWriter out = Files.newBufferedWriter(Path.of(query.file()))) {
+      while (lines.hasNext()) {
+        out.write(lines.next());
+        out.write('\n');
+      }
+    }
   }
 }

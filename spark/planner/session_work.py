@@ -1,0 +1,108 @@
+"""What a procedure has its session do, and waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.format.cancellation import check_wanted, wait_for
+from icecomb.format.errors import CommitFailedError, FileIOError
+from icecomb.spark.planner.protocol import SessionQuery
+
+if TYPE_CHECKING:
+    from icecomb.spark.planner.procedures.conversation import Conversation
+
+_LOOK_S: Final = 60.0
+
+
+class PendingWork:
+    """One piece of work of a session."""
+
+    def __init__(self) -> None:
+        self.id = str(uuid.uuid4())
+        self._ended = threading.Event()
+        self._problem: str | None = None
+
+    def end(self, problem: str | None) -> None:
+        """Say that the session is done, or why it gave up."""
+        self._problem = problem
+        self._ended.set()
+
+    def wait(self, what: str) -> None:
+        """Wait until the session is done.
+
+        Args:
+            what: What it was to do, for the error.
+
+        Raises:
+            FileIOError: It could not be done.
+            OperationCancelledError: Nobody waits for the procedure any more.
+        """
+        while not wait_for(self._ended, _LOOK_S):
+            check_wanted()
+        if self._problem is not None:
+            raise FileIOError(
+                f"Spark could not {what}: {self._problem}",
+                hint="Spark's own log says more; nothing of this was committed",
+            )
+
+
+class PendingWorks:
+    """The work that sessions are at; it is lost with the planner process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, PendingWork] = {}
+
+    @contextmanager
+    def known(self, work: PendingWork) -> Iterator[None]:
+        """Let sessions find some work, for as long as this is open."""
+        with self._lock:
+            self._known[work.id] = work
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._known[work.id]
+
+    def find(self, number: str) -> PendingWork:
+        """The work of an id.
+
+        Raises:
+            CommitFailedError: No procedure waits for it any more.
+        """
+        with self._lock:
+            found = self._known.get(number)
+        if found is None:
+            raise CommitFailedError(
+                f"No procedure waits for work {number} of a session any more",
+                hint="call the procedure again; what names such work is set by procedures alone",
+            )
+        return found
+
+
+def query(works: PendingWorks, conversation: Conversation, statement: str) -> Iterator[Any]:
+    """The rows of a query of the session, as dictionaries; they lie in a file meanwhile.
+
+    Raises:
+        FileIOError: The session could not answer it.
+    """
+    number, name = tempfile.mkstemp(".json", "icecomb-rows-")
+    os.close(number)
+    path = Path(name)
+    try:
+        work = PendingWork()
+        with works.known(work):
+            conversation.ask(SessionQuery(work.id, statement, name))
+            work.wait(f"answer {statement}")
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+    finally:
+        path.unlink(missing_ok=True)
