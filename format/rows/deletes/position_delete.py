@@ -59,7 +59,10 @@ class PositionDeletes:
         positions = [p for p in found if len(p)]
         if not positions:
             return None
-        return np.unique(np.concatenate(positions))
+        deleted = np.unique(np.concatenate(positions))
+        # before the first row there is none, which would count as deleted
+        deleted = deleted[np.searchsorted(deleted, 0) :]
+        return deleted if len(deleted) else None
 
     def _from_file(self, path: str, delete_file: DataFile) -> Positions:
         if only_target(delete_file) == path:

@@ -61,6 +61,19 @@ def ids(table):
     return table["id"].to_pylist()
 
 
+@pytest.mark.parametrize("positions", [(-1, -5), (-1, 0, 9, 1 << 50)])
+def test_positions_outside_of_a_file_count_as_no_rows(tmp_path, positions):
+    file = data_file(tmp_path, "a.parquet", 5)
+    deletes = delete_file(tmp_path, "d.parquet", [(file.file_path, at) for at in positions])
+    task = FileScanTask(file, (deletes,))
+    left = [row for row in range(5) if row not in positions]
+    assert ids(read(tmp_path, task)) == left
+    metadata = new_table_metadata(
+        SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(tmp_path), {}
+    )
+    assert ArrowScan(metadata, FileIO(), metadata.schema()).count([task]) == len(left)
+
+
 def test_each_file_loses_its_own_rows_only(tmp_path):
     a, b = data_file(tmp_path, "a.parquet", 5), data_file(tmp_path, "b.parquet", 5)
     deletes = delete_file(
