@@ -22,6 +22,7 @@ class Cancellation:
         self._lock = threading.Lock()
         self._event = threading.Event()
         self._waiting: list[threading.Event] = []
+        self._parts: list[Cancellation] = []
 
     @property
     def is_cancelled(self) -> bool:
@@ -34,6 +35,23 @@ class Cancellation:
             self._event.set()
             for event in self._waiting:
                 event.set()
+            parts = list(self._parts)
+        for part in parts:
+            part.cancel()
+
+    @contextmanager
+    def part(self) -> Iterator[Cancellation]:
+        """One for a part of the work, which ends with the whole, or before it."""
+        found = Cancellation()
+        with self._lock:
+            self._parts.append(found)
+            if self._event.is_set():
+                found.cancel()
+        try:
+            yield found
+        finally:
+            with self._lock:
+                self._parts.remove(found)
 
     def pause(self, seconds: float) -> bool:
         """Sleep; say whether the work is still wanted then."""
@@ -63,6 +81,13 @@ def cancellable(cancellation: Cancellation) -> Iterator[None]:
         yield
     finally:
         _BOUND.reset(token)
+
+
+@contextmanager
+def stoppable() -> Iterator[Cancellation]:
+    """A cancellation for what other threads do for this one, to be bound there."""
+    with (_BOUND.get() or Cancellation()).part() as part:
+        yield part
 
 
 def check_wanted() -> None:

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from icecomb.format.cancellation import cancellable, stoppable
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -240,16 +241,22 @@ class GroupRun(ABC, Generic[G, R]):
         waiting = list(reversed(groups))
         running: dict[Future[R], G] = {}
         with (
+            stoppable() as wanted,
             self._progress.task(f"rewriting {self._name}", files, "files") as advance,
             ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
         ):
+
+            def work(number: int, group: G) -> R:
+                with cancellable(wanted):
+                    return rewrite(number, group, workers)
+
             try:
                 while waiting or running:
                     while waiting and len(running) < jobs:
                         group = waiting.pop()
                         self._numbers += 1
                         context = copy_context()
-                        future = pool.submit(context.run, rewrite, self._numbers, group, workers)
+                        future = pool.submit(context.run, work, self._numbers, group)
                         running[future] = group
                     done, _ = wait(running, return_when=FIRST_COMPLETED)
                     for future in done:
@@ -257,6 +264,8 @@ class GroupRun(ABC, Generic[G, R]):
                         advance(len(group.tasks))
                         yield group, future
             finally:
+                # nobody takes what these would make: interrupted, or given up
+                wanted.cancel()
                 for future in running:
                     with suppress(BaseException):
                         future.result().discard(self._table.io)

@@ -124,7 +124,6 @@ class GroupRewriter:
         sorter = None if self._order is None else RowSorter(self._order.keys)
         try:
             for batch in in_pieces(self._rows(group.tasks, workers)):
-                check_wanted()
                 if sorter is None:
                     files.write(batch)
                 else:
@@ -206,7 +205,10 @@ class GroupRewriter:
             partial(self._read, scan, source, FileScanTask(t.file, t.delete_files, spec=t.spec))
             for source, t in enumerate(tasks)
         )
-        return stream(producers, workers)
+        for batch in stream(producers, workers):
+            # many small files are one piece
+            check_wanted()
+            yield batch
 
     def _read(self, scan: ArrowScan, source: int, task: FileScanTask) -> Iterator[pa.RecordBatch]:
         width, count = len(self._schema.fields), 0
