@@ -136,7 +136,9 @@ class DataFileAges:
         self._elsewhere: dict[str, PartitionKey] = {}
         for data in live_data(io, metadata, manifests):
             named = data.chosen(pc.is_in(data.paths, value_set=targets))
-            self._elsewhere.update(zip(named.paths.to_pylist(), named.keys, strict=True))
+            for path, key in zip(named.paths.to_pylist(), named.keys, strict=True):
+                # a file of several partitions is elsewhere for each of them
+                self._elsewhere[path] = key if self._elsewhere.get(path, key) == key else ()
             rows: dict[PartitionKey, list[int]] = {}
             for row, key in enumerate(data.keys):
                 if key in partitions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -257,6 +258,28 @@ def test_a_file_that_is_there_twice_is_refused(lake):
     assert sorted(in_order(table)) == before
 
 
+def test_deletes_of_a_file_that_two_partitions_have_are_left_alone(lake):
+    """As new as the deletes of others they would be about the one that was added later, too."""
+    table = new_table(lake, frame(1, 2), frame(3, 4))
+    first = file_from(table, 1)
+    table.delete("id = 1")
+    with table.refresh().update_spec() as update:
+        update.add_field("id", "identity", "p")
+    again = replace(first, spec_id=1, partition=(1,))
+    table.refresh().commit(OverwriteFiles(table.io).append_data_file(again))
+    table.delete("id = 3")
+    before = sorted(in_order(table))
+    kept = {
+        entry.data_file.file_path
+        for entry in deletes(table)
+        if entry.data_file.referenced_data_file == first.file_path
+    }
+    assert len(kept) == 1
+    rewrite(table)
+    assert sorted(in_order(table)) == before
+    assert kept < {entry.data_file.file_path for entry in deletes(table)}
+
+
 def test_what_others_delete_meanwhile_stays_deleted(lake, while_rewriting):
     table = new_table(lake, frame(1, 2, 3), frame(4, 5, 6), **PARTITION_WIDE)
     table.delete("id = 1")
@@ -329,8 +352,6 @@ def test_a_single_target_in_another_partition_stays_in_force(lake):
 
 
 def _stray_delete(table, victim, partition):
-    from dataclasses import replace
-
     import numpy as np
 
     from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
