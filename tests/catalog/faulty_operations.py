@@ -190,7 +190,7 @@ def _fate(operation: Operation, error: CommitStateUnknownError) -> Fate:
     return commit_fate(operation.world.direct, name, new, told=True).fate
 
 
-class _Commit(Operation):
+class Commit(Operation):
     """A change of a table that is there; a new one now and then, so that none gets long."""
 
     length = 12
@@ -222,7 +222,7 @@ class _Commit(Operation):
         fence(self.world.direct, self.name)
 
 
-class SetProperty(_Commit):
+class SetProperty(Commit):
     def act(self) -> None:
         with self.table.update_properties() as update:
             update.set(self.mark, "x")
@@ -233,7 +233,7 @@ class SetProperty(_Commit):
         return self.mark in metadata["properties"]
 
 
-class Append(_Commit):
+class Append(Commit):
     def prepare(self) -> None:
         super().prepare()
         self.row += 1
@@ -282,7 +282,7 @@ class SetPropertyAndForget(SetProperty):
         self.table.transaction().set_properties(forgetful).commit_transaction()
 
 
-class Expire(_Commit):
+class Expire(Commit):
     """The files of the first snapshot are deleted, once it is certain that it is gone."""
 
     length = 1
@@ -305,7 +305,7 @@ class Expire(_Commit):
         return self.first not in [one["snapshot-id"] for one in metadata["snapshots"]]
 
 
-class RewriteManifests(_Commit):
+class RewriteManifests(Commit):
     length = 1
 
     def prepare(self) -> None:
@@ -322,7 +322,7 @@ class RewriteManifests(_Commit):
         return len(table.snapshots()) == 3
 
 
-class Replace(_Commit):
+class Replace(Commit):
     def act(self) -> None:
         schema = pa.schema([("id", pa.int64()), (self.mark, pa.string())])
         self.world.catalog.create_or_replace_table(self.name, schema)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from faulty_maintenance import MAINTENANCE
 from faulty_operations import ALTER, OPERATIONS, World, run_case
 from thrift_proxy import FAULTS, ThriftProxy
 
@@ -30,7 +31,8 @@ from tests.peers.child_process import ended
 
 LEAST = 500
 """Faults a run."""
-DELETING = ("transact", "set-property-and-forget", "expire", "rewrite-manifests")
+REWRITES = ("rewrite-data-files", "rewrite-position-deletes", "convert-equality-deletes")
+DELETING = ("transact", "set-property-and-forget", "expire", "rewrite-manifests", *REWRITES)
 """Those that delete files, of their own when they fail or of others when they do not."""
 FENCED = {
     *("set-property", "append", "replace", "replace-with-rows", *DELETING),
@@ -45,6 +47,7 @@ CASES = [
         (name, "lock-free")
         for name in (*DELETING, "replace-with-rows", "create-view", "rename-view", "drop-view")
     ),
+    ("rewrite-in-parts", "lock-free"),
     ("set-property", "unknown server"),
 ]
 HERE = Path(__file__).parent
@@ -56,7 +59,7 @@ def _every_fault(metastore, catalog, name, mode):
     world = World(metastore, catalog, lock_enabled=locks, cold=mode == "unknown server")
     said, problems = Counter(), []
     try:
-        operation = OPERATIONS[name](world)
+        operation = {**OPERATIONS, **MAINTENANCE}[name](world)
         outcome, calls = run_case(operation, None, "")
         assert outcome == "done"
         assert ("lock" in calls) == locks
