@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.parser import parse
-from icecomb.format.manifests.manifest import DataFile, ManifestContent
+from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.spec.snapshot import Operation
 
@@ -113,3 +113,9 @@ class RowDelta(MergingProducer):
         if self._no_conflicting_deletes:
             history.no_new_deletes_for(self.removed_data_files.values())
             history.no_new_deletes(rows)
+
+    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
+        """See `SnapshotProducer.manifests`."""
+        manifests = super().manifests(base, parent)
+        self._refuse_others_removed()
+        return manifests
