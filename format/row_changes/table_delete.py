@@ -10,6 +10,7 @@ import pyarrow as pa
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
 from icecomb.format.row_changes.row_level_change import (
     CopyOnWrite,
@@ -25,6 +26,7 @@ from icecomb.format.spec.schema import Schema
 if TYPE_CHECKING:
     from icecomb.format.rows.deletes.position_delete import Positions
     from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.scan.delete_index import PartitionKey
 
 
 def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange | None:
@@ -105,7 +107,7 @@ def replace_partitions(
 
 def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:
     target = change.target
-    whole: set[str] | None = None
+    whole: set[tuple[str, PartitionKey]] | None = None
     scan = ArrowScan(
         target.metadata,
         target.io,
@@ -118,7 +120,7 @@ def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> N
             continue
         if whole is None:
             whole = target.wholly_matching(row_filter)
-        if task.file.file_path in whole:
+        if (task.file.file_path, index_key(task.file)) in whole:
             change.drop(task.file)
         else:
             change.remove(task, _positions(scan, task))

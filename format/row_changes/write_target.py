@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.written_schema import check_written_schema
+from icecomb.format.scan.delete_index import partition_keys
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.rows.scan_task import FileScanTask
+    from icecomb.format.scan.delete_index import PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
@@ -108,20 +113,25 @@ class WriteTarget:
         """
         return self._scan(row_filter).plan_files()
 
-    def wholly_matching(self, row_filter: BooleanExpression) -> set[str]:
-        """The data files whose every row matches, as far as metrics and partitions prove it."""
+    def wholly_matching(self, row_filter: BooleanExpression) -> set[tuple[str, PartitionKey]]:
+        """The data files whose every row matches, as far as metrics and partitions prove it.
+
+        Each with its partition: a file may be there in another one, too.
+        """
         snapshot = self.snapshot()
         if snapshot is None:
             return set()
         matcher = FileMatcher(
             self.io, self.metadata, row_filter, case_sensitive=self.case_sensitive
         )
-        found: set[str] = set()
+        found: set[tuple[str, PartitionKey]] = set()
         for manifest in read_manifests(self.io, snapshot):
             if manifest.content is ManifestContent.DATA and matcher.might_contain(manifest):
                 columns = matcher.read(manifest)
                 _, must = matcher.match(columns)
-                found.update(columns.column("file_path").filter(must).to_pylist())
+                rows = pc.indices_nonzero(pc.and_(columns.live, pa.array(must)))
+                paths = columns.column("file_path").take(rows).to_pylist()
+                found.update(zip(paths, partition_keys(columns, rows), strict=True))
         return found
 
     def is_serializable(self, command: str) -> bool:

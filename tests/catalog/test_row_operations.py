@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -132,6 +134,37 @@ def test_a_file_that_is_there_twice_does_not_go_where_one_of_them_was_read(lake,
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 2]
     table.delete("id = 2")
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("row_filter", ["x = 1.0", "x = 1.0 or id = 3"])
+@pytest.mark.parametrize("mode", [{}, MERGE])
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_file_that_two_partitions_share_does_not_go_with_one_of_them(
+    lake, mode, row_filter, merged
+):
+    """As where two partitions of a Hive table have one folder."""
+    table = new_table(lake, frame((1, "a", 1.0)), partition=[("x", "identity")], **mode)
+    (task,) = table.scan().plan_files()
+    shared = replace(task.file, partition=(2.0,), lower_bounds={}, upper_bounds={})
+    table.commit(OverwriteFiles(table.io).append_data_file(shared))
+    table.refresh().append(frame((3, "c", 3.0), (4, "d", 3.0)))
+    if merged:
+        table.maintenance.rewrite_manifests()
+    with suppress(ValidationError):  # where both are in one manifest
+        table.delete(row_filter)
+    assert 2.0 in table.refresh().scan().to_arrow()["x"].to_pylist()
+
+
+def test_a_file_that_was_moved_to_another_partition_does_not_go_with_the_old_one(lake):
+    """Its manifest tells where it was, beside a file that is there still."""
+    both = frame((1, "a", 1.0), (9, "z", 9.0))
+    table = new_table(lake, both, partition=[("x", "identity")])
+    old = next(task.file for task in table.scan().plan_files() if task.file.partition == (1.0,))
+    moved = replace(old, partition=(2.0,), lower_bounds={}, upper_bounds={})
+    table.commit(OverwriteFiles(table.io).delete_data_file(old))
+    table.refresh().commit(OverwriteFiles(table.io).append_data_file(moved))
+    table.delete("x = 1.0 or id = 3")
+    assert sorted(table.refresh().scan().to_arrow()["x"].to_pylist()) == [2.0, 9.0]
 
 
 def test_a_delete_of_whole_files_is_a_delete_snapshot(lake):
