@@ -45,10 +45,10 @@ class ParquetReader(DataFileReader):
         super().__init__(io, location, size)
         with reading(location):
             # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
-            footer = pq.read_metadata(self._source)
+            footer = pq.read_metadata(self._source) if dictionaries else None
             # Far away, a row group is fetched in few large reads, at the price of its memory.
             self._buffered = not isinstance(self._source, pa.OSFile)
-            present = set(footer.schema.names)
+            present = set() if footer is None else set(footer.schema.names)
             self._file = pq.ParquetFile(
                 self._source,
                 metadata=footer,

@@ -9,10 +9,11 @@ give ids to columns only.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,9 @@ from icecomb.format.spec.types import (
     NestedField,
     StructType,
 )
+
+_LATEST: Final[deque[tuple[pa.Schema, NameMapping | None, tuple[FileField, ...]]]] = deque(maxlen=1)
+"""Files of one table have one schema, mostly."""
 
 CastChooser: TypeAlias = Callable[[pa.DataType, IcebergType, str], Cast | None]
 
@@ -85,6 +89,11 @@ def file_fields(
     Raises:
         SchemaError: The file has no ids and the table no name mapping.
     """
+    if _LATEST:
+        known, mapping, fields = _LATEST[0]
+        # ids are in the metadata, of every depth
+        if mapping is name_mapping and known.equals(schema, check_metadata=True):
+            return fields
     mapped: tuple[MappedField, ...] | None = None
     if not any(_any_id(f) for f in schema):
         if name_mapping is None:
@@ -95,7 +104,9 @@ def file_fields(
             )
         mapped = name_mapping.fields
     leaf = count()
-    return tuple(_file_field(f, f.name, mapped, leaf) for f in schema)
+    found = tuple(_file_field(f, f.name, mapped, leaf) for f in schema)
+    _LATEST.appendleft((schema, name_mapping, found))
+    return found
 
 
 def names_as_ids(schema: pa.Schema, fields: Sequence[NestedField]) -> tuple[FileField, ...]:

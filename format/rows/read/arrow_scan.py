@@ -31,7 +31,7 @@ from icecomb.format.rows.metadata_columns import (
     partition_value,
 )
 from icecomb.format.rows.parquet.statistics import ChunkStatistics
-from icecomb.format.rows.read.arrow_projection import Projection
+from icecomb.format.rows.read.arrow_projection import FileField, Projection
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.read.row_filter import may_match, row_mask
@@ -40,6 +40,7 @@ from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.spec.types import NestedField
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class ArrowScan:
         self._workers = workers or min(8, os.cpu_count() or 1)
         self._checksums = checksums
         self._name_mapping = table_metadata.name_mapping()
+        self._ids = frozenset(projected_schema.field_ids)
+        self._latest: tuple[tuple[FileField, ...], str, Projection] | None = None
         self._deletes = PositionDeletes(io)
         self._equality_deletes: KeySource = keys or EqualityDeletes(io, table_metadata)
         places = [f.field_id for f in projected_schema.fields]
@@ -187,7 +190,7 @@ class ArrowScan:
             self._projected.fields,
             self._metadata,
         )
-        projection = Projection((*self._projected.fields, *asked.extra), reader.fields, constants)
+        projection = self._projection(reader, constants, asked.extra)
         row_groups = reader.row_groups(task.start, task.length)
         selective = not isinstance(residual, AlwaysTrue)
         if selective:
@@ -213,6 +216,21 @@ class ArrowScan:
                 batch = _filtered(batch, keep)
             if batch.num_rows:
                 yield batch
+
+    def _projection(
+        self, reader: DataFileReader, constants: dict[int, Any], extra: Sequence[NestedField]
+    ) -> Projection:
+        """How a file's batches become those that are wanted: mostly as of the file before it."""
+        if extra:
+            return Projection((*self._projected.fields, *extra), reader.fields, constants)
+        used = {i: value for i, value in constants.items() if i in self._ids}
+        # text tells zeros of both signs apart
+        text = repr(used)
+        fields, same, projection = self._latest or ((), None, None)
+        if projection is None or fields is not reader.fields or same != text:
+            projection = Projection(self._projected.fields, reader.fields, used)
+            self._latest = (reader.fields, text, projection)
+        return projection
 
     def _batches(
         self, tasks: Iterable[FileScanTask], rows: int, *, use_threads: bool, depth: int = 2
@@ -298,7 +316,9 @@ def _is_ascii(array: pa.Array) -> bool:
 
 
 def _has_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind)) or any(_has_text(f.type) for f in child_fields(kind))
+    if not kind.num_fields:
+        return bool(pa.types.is_string(kind))
+    return any(_has_text(f.type) for f in child_fields(kind))
 
 
 def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
