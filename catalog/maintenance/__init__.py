@@ -131,7 +131,8 @@ class Maintenance:
         Raises:
             ValidationError: An option, order, branch or engine is of no use.
             CorruptFileError: A file is damaged; nothing was committed, unless in parts.
-            CommitFailedError: Others changed the files each time; nothing was committed.
+            CommitFailedError: Others changed the files each time; nothing was committed, but where
+                only dangling deletes could not be removed.
             CommitStateUnknownError: It cannot be told whether it was committed.
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
