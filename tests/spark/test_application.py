@@ -74,6 +74,7 @@ def test_a_metastore_that_cannot_be_reached_is_one_clear_error(spark):
     assert "Traceback" not in str(error.value)
 
 
+@pytest.mark.jvm  # the bridge is compiled
 def test_configure_keeps_the_jars_and_settings_of_the_builder():
     done = _run(
         """
@@ -110,6 +111,7 @@ except MissingDependencyError as error:
     assert "pip install 'icecomb[spark]'" in done.stdout, done.stderr
 
 
+@pytest.mark.jvm  # the bridge is compiled
 def test_what_takes_long_is_said_where_a_session_is_asked_for_and_nowhere_else(
     tmp_path, monkeypatch, capfd
 ):
