@@ -25,7 +25,7 @@ def test_files_are_named_as_spark_has_them_in_the_column_file(tmp_path):
         file_path="webhdfs://nn:9870/t/a.parquet", record_count=1, file_size_in_bytes=500
     )
     table.commit(FastAppend(table.io).append_data_file(file))
-    call = Call(catalog, ("db",))
+    call = Call(catalog, ("db",), session=None, query=iter)
     view = PROCEDURES["create_changelog_view"]
     view.run(call, **view.bind([("table", "db.t")]))
     [sql] = call.statements

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -158,8 +159,15 @@ class Lake:
     properties = {"uri": "thrift://A:9083,thrift://b:9083"}  # noqa: RUF012
 
 
+NO_SESSION: Any = None
+
+
+def no_rows(statement):
+    raise AssertionError(statement)
+
+
 def test_a_table_is_found_as_iceberg_finds_it():
-    call = Call(Lake(), ("now",), "thrift://a:9083")
+    call = Call(Lake(), ("now",), NO_SESSION, no_rows, "thrift://a:9083")
     assert call.identifier("t") == ("now", "t")
     assert call.identifier("db.t") == ("db", "t")
     assert call.identifier("lake.db.t") == ("db", "t")
@@ -171,6 +179,6 @@ def test_a_table_is_found_as_iceberg_finds_it():
 
 @pytest.mark.parametrize("metastore", [None, "thrift://c:9083"])
 def test_spark_s_own_tables_are_taken_of_the_same_metastore_only(metastore):
-    call = Call(Lake(), ("now",), metastore)
+    call = Call(Lake(), ("now",), NO_SESSION, no_rows, metastore)
     with pytest.raises(ValidationError, match="not in the metastore of catalog lake"):
         call.source("spark_catalog.db.t")
