@@ -28,7 +28,7 @@ def reference(planner):
 
 def test_only_a_procedure_has_a_group_read_and_written(planner, reference):
     given = {"options": {GROUP: "none"}, "settings": {}}
-    with pytest.raises(CommitFailedError, match="No procedure is rewriting a group of files none"):
+    with pytest.raises(CommitFailedError, match="No procedure waits for work none"):
         planner.ask(
             "plan_scan",
             selection={"reference": reference, "filters": [], "case_sensitive": False, **given},
@@ -39,7 +39,7 @@ def test_only_a_procedure_has_a_group_read_and_written(planner, reference):
             limit=None,
             top=None,
         )
-    with pytest.raises(CommitFailedError, match="No procedure is rewriting"):
+    with pytest.raises(CommitFailedError, match="No procedure waits"):
         planner.ask("begin_write", reference=reference, operation="append", **given)
-    with pytest.raises(CommitFailedError, match="No procedure is rewriting"):
+    with pytest.raises(CommitFailedError, match="No procedure waits"):
         planner.ask("end_work", catalog=planner.catalog, work="none", problem=None)
