@@ -89,6 +89,10 @@ class GroupRewrite(PendingWork):
         """Keep what a write left, for the procedure."""
         self._files = files
 
+    def discard(self) -> None:
+        """Delete what a write left that nobody will commit."""
+        self.job.io.delete([file.file_path for file in self._files or ()])
+
     def result(self) -> Sequence[DataFile]:
         """Wait for the files.
 
@@ -151,4 +155,9 @@ class SessionEngine:
         rewrite = GroupRewrite(job)
         with self._works.known(rewrite):
             self._conversation.ask(rewrite.work(self._catalog))
-            return rewrite.result()
+            try:
+                return rewrite.result()
+            except BaseException:
+                # a session may fail after its write ended well
+                rewrite.discard()
+                raise

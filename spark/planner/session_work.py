@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.cancellation import check_wanted, wait_for
+from icecomb.format.cancellation import wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError
 from icecomb.spark.planner.protocol import SessionQuery
 
@@ -46,7 +46,7 @@ class PendingWork:
             OperationCancelledError: Nobody waits for the procedure any more.
         """
         while not wait_for(self._ended, _LOOK_S):
-            check_wanted()
+            pass
         if self._problem is not None:
             raise FileIOError(
                 f"Spark could not {what}: {self._problem}",

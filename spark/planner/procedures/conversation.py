@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from icecomb.spark.planner.protocol import SessionQuery, SessionWork
@@ -32,34 +33,20 @@ class Conversation:
         Whoever stops waiting for the procedure cancels it, as its thread is bound to the same
         cancellation.
         """
-        running = _Running(procedure, self._said)
+        result: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                result.set_result(procedure())
+            except BaseException as problem:  # noqa: BLE001 - raised where the answer is awaited
+                result.set_exception(problem)
+            finally:
+                self._said.put(None)
+
         context = copy_context()
         threading.Thread(
-            target=context.run, args=(running,), name="planner-procedure", daemon=True
+            target=context.run, args=(work,), name="planner-procedure", daemon=True
         ).start()
-        while (work := self._said.get()) is not None:
-            yield work
-        return running.result()
-
-
-class _Running(Generic[T]):
-    """A procedure, and what becomes of it."""
-
-    def __init__(self, procedure: Callable[[], T], said: SimpleQueue[Asked | None]) -> None:
-        self._procedure = procedure
-        self._said = said
-        self._results: list[T] = []
-        self._problem: BaseException | None = None
-
-    def __call__(self) -> None:
-        try:
-            self._results.append(self._procedure())
-        except BaseException as problem:  # noqa: BLE001 - raised again where the answer is awaited
-            self._problem = problem
-        finally:
-            self._said.put(None)
-
-    def result(self) -> T:
-        if self._problem is not None:
-            raise self._problem
-        return self._results[0]
+        while (asked := self._said.get()) is not None:
+            yield asked
+        return result.result()
