@@ -81,6 +81,10 @@ class FileExistsAlreadyError(FileIOError, FileExistsError):
     """A file that must be created is already there; it was left as it is."""
 
 
+class FileStateUnknownError(FileIOError):
+    """A file may have been created, or may appear yet: the storage's answers were lost."""
+
+
 class NoSuchTableError(IcecombError, LookupError):
     """The catalog has no table of this name."""
 

@@ -82,5 +82,17 @@ HDFS_FAILOVER_ATTEMPTS: Final = number(
     least=1,
 )
 
+OBJECT_STORE_CONCURRENCY: Final = number(
+    "io.object-store.concurrency",
+    32,
+    "How many requests are on their way at once: manifests of a plan, files of a commit.",
+    least=1,
+)
+OBJECT_STORE_ATTEMPTS: Final = number(
+    "io.object-store.max-attempts",
+    10,
+    "How often an object store is asked that is too busy, fails, or whose answer is lost.",
+    least=1,
+)
 STORAGE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
 """All of them by key."""

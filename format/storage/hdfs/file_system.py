@@ -22,6 +22,7 @@ from icecomb.format.errors import (
     FileMissingError,
     IcecombError,
 )
+from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
@@ -36,12 +37,11 @@ from icecomb.format.storage.hdfs.address import (
     resolve_location,
     token_services,
 )
-from icecomb.format.storage.hdfs.creations import HdfsCreations
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
-from icecomb.format.storage.hdfs.input_stream import HdfsInput
-from icecomb.format.storage.hdfs.output_stream import HdfsOutput, send_whole
-from icecomb.format.storage.hdfs.upload import Upload
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
+from icecomb.format.storage.hdfs.whole_file import send_whole
+from icecomb.format.storage.output_stream import HeldOutput, Upload
+from icecomb.format.storage.range_input import RangeInput
 from icecomb.format.storage.storage_property import HDFS_ENGINE, HDFS_TRASH
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class HdfsFileSystem(FileSystem):
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = hadoop_properties(properties or {})
         self._clusters: dict[Hashable, WebHdfs] = {}
-        self._creations = HdfsCreations()
+        self._creations = Creations(_AT_ONCE)
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
 
@@ -125,11 +125,17 @@ class HdfsFileSystem(FileSystem):
         import pyarrow as pa
 
         web, address = self.cluster(location)
+        source = None
         if size is None:
-            found = _file(web.status(address.path, location), location).size
-            stream = HdfsInput(web, address.path, location, found)
-        else:
-            stream = HdfsInput(web, address.path, location, size, verified=False)
+            size = _file(web.status(address.path, location), location).size
+            source = "the name node"
+        stream = RangeInput(
+            lambda start, length: web.read(address.path, location, start, length),
+            location,
+            size,
+            source=source,
+            reads_ahead=web.reads_ahead,
+        )
         return pa.PythonFile(stream, mode="r")
 
     def create(self, location: str, data: bytes) -> None:
@@ -165,7 +171,7 @@ class HdfsFileSystem(FileSystem):
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
         """See `FileIO.create_stream`."""
         with ExitStack() as stack:
-            output = HdfsOutput(lambda: self._new_file(location), stack)
+            output = HeldOutput(lambda: self._new_file(location), stack)
             yield cast("BinaryIO", output)
             held = output.held()
             if held is not None:

@@ -23,8 +23,8 @@ from icecomb.format.errors import (
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
-from icecomb.format.storage.hdfs.upload import Upload
 from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
     HDFS_KEYTAB,

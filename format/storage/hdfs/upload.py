@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import io
 import json
 from contextlib import suppress
 from http import HTTPStatus
@@ -11,31 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
+from icecomb.format.storage.output_stream import Upload
 
 if TYPE_CHECKING:
     import ssl
 
 _ABANDON_S: Final = 5.0
-
-
-class Upload(io.RawIOBase):
-    """A stream to write to; nothing tells whether all arrived before it is finished.
-
-    Args:
-        location: The file, for messages.
-
-    Attributes:
-        written: Bytes so far.
-    """
-
-    def __init__(self, location: str) -> None:
-        super().__init__()
-        self._location = location
-        self.written = 0
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
 
 
 class HdfsUpload(Upload):

@@ -24,7 +24,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.hdfs.failure import UNREADY, failure, reach, unreachable
 from icecomb.format.storage.hdfs.session import HdfsSession
-from icecomb.format.storage.hdfs.upload import Upload
+from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import HDFS_FAILOVER_ATTEMPTS
 
 if TYPE_CHECKING:

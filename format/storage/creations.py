@@ -1,7 +1,7 @@
-"""Small files of HDFS that are created at the same time, instead of one after the other.
+"""Small files that are created at the same time, instead of one after the other.
 
-A name node and a data node take 20 ms and more for a file whatever its length: a commit waits for
-its files, and a write to many partitions for theirs.
+A storage far away takes 20 ms and more for a file whatever its length: a commit waits for its
+files, and a write to many partitions for theirs.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from threading import local
-from typing import Final
-
-_AT_ONCE: Final = 8
-"""So many files, of at most 8 MiB each, are on their way or wait for it."""
 
 
-class HdfsCreations:
-    """The block that each thread is in, see `FileIO.side_by_side`."""
+class Creations:
+    """The block that each thread is in, see `FileIO.side_by_side`.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: So many files, of at most 8 MiB each, are on their way or wait for it.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
         self._of_thread = local()
 
     @contextmanager
     def block(self) -> Iterator[None]:
         """All that is submitted in here is done when it ends; raises the first error of any."""
         around, under_way = self._under_way(), dict[str, Future[None]]()
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hdfs-create") as pool:
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="icecomb-create") as pool:
             self._of_thread.block = pool, under_way
             try:
                 yield
@@ -44,7 +45,7 @@ class HdfsCreations:
         pool, under_way = block
         self.wait_for(location)
         unfinished = [each for each in under_way.values() if not each.done()]
-        if len(unfinished) >= _AT_ONCE:
+        if len(unfinished) >= self._at_once:
             wait(unfinished, return_when=FIRST_COMPLETED)
         under_way[location] = pool.submit(create)
 

@@ -1,4 +1,4 @@
-"""A file of HDFS as a seekable stream that asks for few and large ranges.
+"""A file of a storage far away as a seekable stream that asks for few and large ranges.
 
 A request costs milliseconds whatever its size, so what is near is fetched along: all of a small
 file, the end of a file with its footer, ever longer pieces of one that is read on and on, at last
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import io
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from icecomb.format.errors import CorruptFileError
 
-if TYPE_CHECKING:
-    from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+ReadRange = Callable[[int, int], bytes]
+"""The bytes from an offset on, of a length: fewer only at the end of the file, none beyond it."""
 
 _WHOLE: Final = 1 << 20
 _LEAST: Final = 256 << 10
@@ -25,26 +26,32 @@ _PARTS: Final = 4
 _COMING: Final = 3
 
 
-class HdfsInput:
+class RangeInput:
     """What `pyarrow.PythonFile` reads from.
 
     Args:
-        web: Of the cluster.
-        path: There.
+        read_range: Of the file; called by several threads at a time.
         location: For messages.
         size: Bytes.
-        verified: Whether the name node says so. Else one more byte is asked for at the end: there
-            must be none.
+        source: Who said so, for messages; None if it was the table's metadata, not the storage:
+            then one more byte is asked for at the end, and there must be none.
+        reads_ahead: Whether several pieces are fetched at once of a file that is read on and on.
     """
 
     def __init__(
-        self, web: WebHdfs, path: str, location: str, size: int, *, verified: bool = True
+        self,
+        read_range: ReadRange,
+        location: str,
+        size: int,
+        *,
+        source: str | None = None,
+        reads_ahead: bool = True,
     ) -> None:
-        self._web = web
-        self._path = path
+        self._read_range = read_range
         self._location = location
         self._size = size
-        self._verified = verified
+        self._source = source
+        self._reads_ahead = reads_ahead
         self._position = 0
         self._start = 0
         self._window = b""
@@ -125,7 +132,7 @@ class HdfsInput:
         else:
             self._forget()
             self._ahead = _LEAST
-        if self._ahead == _FARTHEST and self._web.reads_ahead:
+        if self._ahead == _FARTHEST and self._reads_ahead:
             self._window = self._next(start)
             self._start = start
             return 0
@@ -141,7 +148,7 @@ class HdfsInput:
     def _next(self, start: int) -> bytes:
         """What follows the window, while others fetch what comes after that."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="hdfs-ahead")
+            self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="icecomb-ahead")
         if not self._coming:
             self._asked = start
         while len(self._coming) < _COMING and self._asked < self._size:
@@ -160,15 +167,15 @@ class HdfsInput:
             return self._exactly(start, length)
         step = -(-length // count)
         parts = [(at, min(step, start + length - at)) for at in range(start, start + length, step)]
-        with ThreadPoolExecutor(count, thread_name_prefix="hdfs-read") as pool:
+        with ThreadPoolExecutor(count, thread_name_prefix="icecomb-range") as pool:
             return b"".join(pool.map(lambda part: self._exactly(*part), parts))
 
     def _exactly(self, start: int, length: int) -> bytes:
-        probe = not self._verified and start + length == self._size
-        found = self._web.read(self._path, self._location, start, length + probe)
+        probe = self._source is None and start + length == self._size
+        found = self._read_range(start, length + probe)
         if len(found) == length:
             return found
-        source = "the name node" if self._verified else "the table's metadata"
+        source = self._source or "the table's metadata"
         ends = f"goes on after byte {self._size}"
         if len(found) < length:
             ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"

@@ -1,24 +1,40 @@
-"""A new file of HDFS as a stream: a small one is held back and sent whole, as often as it takes."""
+"""A new file far away as a stream: a small one is held back and sent whole, maybe repeatedly."""
 
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 
-from icecomb.format.storage.hdfs.failure import HdfsDataLostError
-from icecomb.format.storage.hdfs.upload import Upload
+
+class Upload(io.RawIOBase):
+    """A stream to write to; nothing tells whether all arrived before it is finished.
+
+    Args:
+        location: The file, for messages.
+
+    Attributes:
+        written: Bytes so far.
+    """
+
+    def __init__(self, location: str) -> None:
+        super().__init__()
+        self._location = location
+        self.written = 0
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
 
 Begin = Callable[[], AbstractContextManager[Upload]]
 """Starts a file anew: published when the block ends without an error, else nothing is left."""
 
 _HELD: Final = 8 << 20
-_TRIES: Final = 5
 
 
-class HdfsOutput(io.RawIOBase):
+class HeldOutput(io.RawIOBase):
     """What data files are written to.
 
     Args:
@@ -45,8 +61,7 @@ class HdfsOutput(io.RawIOBase):
         """Take a piece; one that exceeds what is held back is sent at once.
 
         Raises:
-            HdfsDataLostError: the data node is gone, or too slow.
-            FileIOError: the file is refused.
+            FileIOError: the file is refused, or the storage is gone.
         """
         piece = memoryview(data).cast("B")
         if self._upload is None:
@@ -64,21 +79,3 @@ class HdfsOutput(io.RawIOBase):
     def held(self) -> bytearray | None:
         """All of a small file, still to be sent; a longer one ends with the caller's block."""
         return self._held if self._upload is None else None
-
-
-def send_whole(begin: Begin, data: bytes | bytearray) -> None:
-    """Make a file of these bytes, again if a data node loses them.
-
-    Raises:
-        HdfsDataLostError: time and again.
-    """
-
-    def send() -> None:
-        with begin() as upload:
-            upload.write(data)
-
-    for attempt in range(1, _TRIES):
-        with suppress(HdfsDataLostError):
-            return send()
-        time.sleep(0.2 * attempt)
-    return send()

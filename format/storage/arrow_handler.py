@@ -1,0 +1,169 @@
+"""A storage as a `pyarrow.fs` file system, for Arrow's own readers; paths are locations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from icecomb.format.errors import FileMissingError, UnsupportedError
+from icecomb.format.storage.file_system import exists_already, is_missing
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_system import FileSystem
+
+
+class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
+    """See `pyarrow.fs.FileSystemHandler`. Nothing overwrites or appends: files are immutable.
+
+    Args:
+        files: The storage.
+        type_name: What Arrow shows of it.
+    """
+
+    def __init__(self, files: FileSystem, type_name: str) -> None:
+        self._files = files
+        self._type_name = type_name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrowHandler) and other._files is self._files
+
+    def __hash__(self) -> int:
+        return id(self._files)
+
+    def get_type_name(self) -> str:
+        """As it was given."""
+        return self._type_name
+
+    def normalize_path(self, path: str) -> str:
+        """Locations stay as they are."""
+        return path
+
+    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
+        """One for each path."""
+        return [self._info(path) for path in paths]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """What is in a folder, and below it if asked."""
+        folder = selector.base_dir.rstrip("/")
+        if not self._files.is_folder(folder):
+            if selector.allow_not_found:
+                return []
+            raise is_missing(folder)
+        entries = self._files.entries(folder)
+        found = [_file(status.location, status.size, status.mtime_ms) for status in entries.files]
+        for name in entries.folders:
+            path = f"{folder}/{name}"
+            found.append(fs.FileInfo(path, fs.FileType.Directory))
+            if selector.recursive:
+                found += self.get_file_info_selector(fs.FileSelector(path, recursive=True))
+        return found
+
+    def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002, FBT001
+        """Make a folder; one that exists is left as it is."""
+        if not self._files.is_folder(path):
+            self._files.create_folder(path)
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a folder and all in it."""
+        self.delete_dir_contents(path, missing_dir_ok=True)
+        with suppress(FileMissingError):
+            self._files.delete_folder(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Delete all in a folder."""
+        if not missing_dir_ok and not self._files.is_folder(path):
+            raise is_missing(path)
+        self._files.delete([status.location for status in self._files.list(path)])
+        for name in self._files.entries(path).folders:
+            self.delete_dir(f"{path.rstrip('/')}/{name}")
+
+    def delete_root_dir_contents(self) -> None:
+        """Refused."""
+        raise UnsupportedError(
+            "All of a storage is never deleted",
+            hint="name the folder whose files are to be deleted",
+        )
+
+    def delete_file(self, path: str) -> None:
+        """Delete one file."""
+        self._files.delete([path])
+
+    def move(self, src: str, dest: str) -> None:
+        """Rename a file, replacing nothing."""
+        self._files.rename(src, dest)
+
+    def copy_file(self, src: str, dest: str) -> None:
+        """Copy a file through this process."""
+        with self._files.open_input(src) as source, self._files.create_stream(dest) as out:
+            while piece := source.read(8 << 20):
+                out.write(piece)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        """For reading on and on."""
+        return self._files.open_input(path)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """For reading ranges."""
+        return self._files.open_input(path)
+
+    def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
+        """A new file; it appears when the stream is closed."""
+        if self._files.exists(path):
+            raise exists_already(path)
+        return pa.PythonFile(_Output(self._files, path), mode="w")
+
+    def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
+        """Refused."""
+        raise UnsupportedError(
+            f"Cannot append to {path}: files of tables are immutable",
+            hint="write another file",
+            path=path,
+        )
+
+    def _info(self, path: str) -> fs.FileInfo:
+        if self._files.is_folder(path):
+            return fs.FileInfo(path, fs.FileType.Directory)
+        try:
+            return fs.FileInfo(path, fs.FileType.File, size=self._files.size(path))
+        except FileMissingError:
+            return fs.FileInfo(path, fs.FileType.NotFound)
+
+
+def _file(path: str, size: int, mtime_ms: int) -> fs.FileInfo:
+    return fs.FileInfo(path, fs.FileType.File, size=size, mtime_ns=mtime_ms * 1_000_000)
+
+
+class _Output:
+    """`create_stream` as an object that is closed."""
+
+    def __init__(self, files: FileSystem, path: str) -> None:
+        self._context: Any = files.create_stream(path)
+        self._stream = self._context.__enter__()
+        self._position = 0
+        self.closed = False
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Bytes written."""
+        return self._position
+
+    def write(self, data: Any) -> int:
+        """Send a piece."""
+        self._position += len(data)
+        return int(self._stream.write(data))
+
+    def flush(self) -> None:
+        """Do nothing: every piece is sent at once."""
+
+    def close(self) -> None:
+        """Publish the file."""
+        if not self.closed:
+            self.closed = True
+            self._context.__exit__(None, None, None)

@@ -1,0 +1,30 @@
+"""A whole file of HDFS, sent as often as it takes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Final
+
+from icecomb.format.storage.hdfs.failure import HdfsDataLostError
+from icecomb.format.storage.output_stream import Begin
+
+_TRIES: Final = 5
+
+
+def send_whole(begin: Begin, data: bytes | bytearray) -> None:
+    """Make a file of these bytes, again if a data node loses them.
+
+    Raises:
+        HdfsDataLostError: time and again.
+    """
+
+    def send() -> None:
+        with begin() as upload:
+            upload.write(data)
+
+    for attempt in range(1, _TRIES):
+        with suppress(HdfsDataLostError):
+            return send()
+        time.sleep(0.2 * attempt)
+    return send()

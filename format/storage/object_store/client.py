@@ -1,0 +1,154 @@
+"""What one bucket (or container) of an object store does for `ObjectFileSystem`.
+
+A client is told the location, as the caller spelled it, for its messages only. It repeats what can
+be repeated without harm; what creates an object is tried once, for `creation` to repeat.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from icecomb.format.errors import FileIOError
+
+PART: int = 8 << 20
+"""Bytes of a part of an upload, and of what is held back of a small file."""
+
+
+class StoreBusyError(FileIOError):
+    """The store did nothing and may do it later: it is asked too much, or was not reached."""
+
+
+class AnswerLostError(FileIOError):
+    """The store was asked and its answer is not known: it may have done it, or do it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStatus:
+    """One object.
+
+    Attributes:
+        key: Its name in the bucket.
+        size: Bytes.
+        mtime_ms: When it was made, milliseconds since the epoch.
+        etag: What tells its content from others, without quotes; empty where the store says none.
+    """
+
+    key: str
+    size: int
+    mtime_ms: int
+    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPage:
+    """A part of a listing.
+
+    Attributes:
+        objects: In order of their keys.
+        prefixes: Of a listing of one folder: what lies below it, each with a slash at its end.
+    """
+
+    objects: Sequence[ObjectStatus]
+    prefixes: Sequence[str] = ()
+
+
+class PartUpload(ABC):
+    """An object that is sent in parts, and visible when it is completed."""
+
+    @abstractmethod
+    def send(self, number: int, data: bytes | bytearray) -> None:
+        """Send a part, counted from 1; all but the last are `PART` bytes. Parts may be sent at once."""
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Make the object of the parts, replacing nothing.
+
+        Raises:
+            FileExistsAlreadyError: the key is taken.
+            StoreBusyError: nothing was done.
+            AnswerLostError: it may have been done; `is_done` looks.
+        """
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Whether the object of this key is this upload's."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Delete the parts; never raises."""
+
+
+class ObjectClient(ABC):
+    """One bucket; safe for threads.
+
+    Every method raises a `FileIOError` that says what the store refused, and why.
+    """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close connections that are kept open; it stays usable."""
+
+    @abstractmethod
+    def status(self, key: str, location: str) -> ObjectStatus:
+        """What is known of an object.
+
+        Raises:
+            FileMissingError: there is none.
+        """
+
+    @abstractmethod
+    def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
+        """Bytes of an object from `start` on, fewer than `length` only at its end.
+
+        Raises:
+            FileMissingError: there is none.
+        """
+
+    @abstractmethod
+    def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
+        """Create an object, once.
+
+        Args:
+            key: Its name.
+            location: For messages.
+            data: All of it.
+            replace: Take the place of one that is there.
+
+        Raises:
+            FileExistsAlreadyError: the key is taken, and nothing was replaced.
+            StoreBusyError: nothing was done.
+            AnswerLostError: it may have been done.
+        """
+
+    @abstractmethod
+    def begin_upload(self, key: str, location: str) -> PartUpload:
+        """Begin an object that is sent in parts."""
+
+    @abstractmethod
+    def copy(self, source: ObjectStatus, key: str, location: str) -> None:
+        """Create an object of another's bytes within the store, replacing nothing.
+
+        Raises:
+            FileExistsAlreadyError: the key is taken.
+            FileMissingError: `source` is gone, or has other bytes by now.
+        """
+
+    @abstractmethod
+    def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
+        """The objects whose keys begin with a text.
+
+        Args:
+            prefix: The text.
+            location: For messages.
+            below: Whether also those with a slash after it; else they are shown as prefixes.
+        """
+
+    @abstractmethod
+    def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
+        """Delete objects, at most 1,000; those that are not there are passed over.
+
+        Returns:
+            Why some could not be deleted, by key.
+        """

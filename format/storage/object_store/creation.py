@@ -1,0 +1,122 @@
+"""Objects are created once, whatever becomes of requests and answers.
+
+A conditional write that is repeated may meet its own first success, and then a refusal proves
+nothing. So after an answer was lost the object is looked at: ours, or another writer's. A request
+that arrives late does no harm once its key is taken; if nothing is there in the end, the error says
+that it may appear yet.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from icecomb.format.cancellation import pause
+from icecomb.format.errors import (
+    FileExistsAlreadyError,
+    FileIOError,
+    FileMissingError,
+    FileStateUnknownError,
+)
+from icecomb.format.storage.object_store.client import (
+    AnswerLostError,
+    ObjectClient,
+    PartUpload,
+    StoreBusyError,
+)
+
+_FIRST_S: Final = 0.1
+_LONGEST_S: Final = 8.0
+
+
+def put_once(
+    client: ObjectClient,
+    key: str,
+    location: str,
+    data: bytes | bytearray,
+    attempts: int,
+    *,
+    replace: bool = False,
+) -> None:
+    """Create an object of these bytes.
+
+    Args:
+        client: Of its bucket.
+        key: Its name.
+        location: For messages.
+        data: All of it.
+        attempts: How often it is tried.
+        replace: Take the place of one that is there.
+
+    Raises:
+        FileExistsAlreadyError: another's object has the key.
+        FileStateUnknownError: it is not there, but a request may still be on its way.
+        FileIOError: the store refuses it.
+    """
+
+    def is_ours() -> bool:
+        return _holds(client, key, location, data)
+
+    _repeated(
+        lambda: client.put(key, location, data, replace=replace),
+        is_ours,
+        location,
+        attempts,
+        late=not replace,
+    )
+
+
+def complete_once(upload: PartUpload, location: str, attempts: int) -> None:
+    """Make an object of an upload's parts; see `put_once`."""
+    _repeated(upload.complete, upload.is_done, location, attempts, late=True)
+
+
+def _repeated(
+    create: Callable[[], None],
+    is_ours: Callable[[], bool],
+    location: str,
+    attempts: int,
+    *,
+    late: bool,
+) -> None:
+    problem: FileIOError | None = None
+    lost: AnswerLostError | None = None
+    for attempt in range(attempts):
+        if problem is not None:
+            pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
+        try:
+            create()
+        except (FileExistsAlreadyError, FileMissingError):
+            # of an upload whose completion was lost nothing is left to complete
+            if lost is None or not is_ours():
+                raise
+        except StoreBusyError as error:
+            problem = error
+            continue
+        except AnswerLostError as error:
+            problem = lost = error
+            continue
+        return
+    if lost is None or not late:
+        raise problem or FileIOError(f"Cannot create {location}: no attempt is allowed")
+    try:
+        if is_ours():
+            return
+    except FileIOError as error:
+        problem = error
+    raise FileStateUnknownError(
+        f"It is not known whether {location} was created: {lost.message}",
+        hint="look whether it is there before you repeat what you did; it may appear late",
+        path=location,
+    ) from problem
+
+
+def _holds(client: ObjectClient, key: str, location: str, data: bytes | bytearray) -> bool:
+    """Whether the object is there with these bytes."""
+    try:
+        if client.status(key, location).size != len(data):
+            return False
+        return client.read(key, location) == data
+    except FileMissingError:
+        return False
