@@ -44,9 +44,16 @@ def _hdfs(properties: Mapping[str, str]) -> FileSystem:
     return HdfsFileSystem(properties)
 
 
+def _s3(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.object_store.s3 import S3FileSystem
+
+    return S3FileSystem(properties)
+
+
 _FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
     "file": _local,
     **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
+    **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
 }
 
 

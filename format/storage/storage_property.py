@@ -94,5 +94,61 @@ OBJECT_STORE_ATTEMPTS: Final = number(
     "How often an object store is asked that is too busy, fails, or whose answer is lost.",
     least=1,
 )
+
+S3_ENDPOINT: Final = text("s3.endpoint", "Where S3 is, if not at Amazon.", "a URL")
+S3_REGION: Final = text("s3.region", "The region of the buckets.", "as eu-central-1")
+CLIENT_REGION: Final = text("client.region", "`s3.region` where that is not set.", "a region")
+S3_ACCESS_KEY: Final = text("s3.access-key-id", "Who asks.", "the id of an access key")
+S3_SECRET_KEY: Final = text("s3.secret-access-key", "Proves it.", "its secret")
+S3_SESSION_TOKEN: Final = text(
+    "s3.session-token", "Comes with a key that holds for some hours.", "a token"
+)
+S3_PROFILE: Final = text("s3.profile-name", "A profile of `~/.aws/config`.", "a name")
+S3_ROLE_ARN: Final = text("s3.role-arn", "A role that is assumed.", "an ARN")
+S3_ROLE_SESSION: Final = text("s3.role-session-name", "Whose session that is.", "a name")
+S3_ROLE_EXTERNAL_ID: Final = text(
+    "s3.role-external-id", "What the role's owner asks for.", "a text"
+)
+S3_ANONYMOUS: Final = flag("s3.anonymous", "Whether nobody asks: public buckets.", default=False)
+S3_PATH_STYLE: Final = text(
+    "s3.path-style-access",
+    "Whether the bucket stands in the path, not in the host; with `s3.endpoint` it does.",
+    "true or false",
+    lambda said: said.lower() in {"true", "false"},
+)
+S3_VIRTUAL: Final = text(
+    "s3.force-virtual-addressing",
+    "The contrary of `s3.path-style-access`, as PyIceberg says it.",
+    "true or false",
+    lambda said: said.lower() in {"true", "false"},
+)
+S3_PROXY: Final = text("s3.proxy-uri", "A proxy on the way.", "a URL")
+S3_CONNECT_TIMEOUT: Final = seconds(
+    "s3.connect-timeout", 10.0, "How long S3 may take to accept a connection."
+)
+S3_REQUEST_TIMEOUT: Final = seconds("s3.request-timeout", 60.0, "How long it may take to answer.")
+S3_CA_PATH: Final = text(
+    "s3.ca-path", "The authorities for TLS; the system's by default.", "a file in PEM"
+)
+S3_SSE_TYPE: Final = choice(
+    "s3.sse.type",
+    ("none", "s3", "kms", "dsse-kms", "custom"),
+    "How S3 encrypts what is written: as the bucket says, with its own keys, with KMS.",
+)
+S3_SSE_KEY: Final = text("s3.sse.key", "Which key of KMS.", "an id or ARN")
+S3_SSE_NAME: Final = text(
+    "s3.server-side-encryption", "`s3.sse.type` as PyIceberg says it.", "as aws:kms"
+)
+S3_SSE_KMS_KEY: Final = text(
+    "s3.sse-kms-key-id", "`s3.sse.key` as PyIceberg says it.", "an id or ARN"
+)
+S3_ACL: Final = text("s3.acl", "Who else may use what is written.", "a canned ACL")
+S3_STORAGE_CLASS: Final = text(
+    "s3.write.storage-class", "In which class it is kept.", "as INTELLIGENT_TIERING"
+)
+S3_TAG: Final = Property(
+    "s3.write.tags.", "", "A tag of what is written, by its name.", "a text", str
+)
+
 STORAGE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals().values()))
 """All of them by key."""

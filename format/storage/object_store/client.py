@@ -59,7 +59,7 @@ class PartUpload(ABC):
 
     @abstractmethod
     def send(self, number: int, data: bytes | bytearray) -> None:
-        """Send a part, counted from 1; all but the last are `PART` bytes. Parts may be sent at once."""
+        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
 
     @abstractmethod
     def complete(self) -> None:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.errors import FileIOError, FileMissingError
@@ -73,6 +74,7 @@ class ObjectFileSystem(FileSystem):
         self._attempts = OBJECT_STORE_ATTEMPTS.of(self._properties)
         self._creations = Creations(self.at_once)
         self._clients: dict[tuple[int, str], ObjectClient] = {}
+        self._connecting = Lock()
 
     @abstractmethod
     def split(self, location: str) -> tuple[str, str]:
@@ -98,10 +100,9 @@ class ObjectFileSystem(FileSystem):
         known = (os.getpid(), start)
         client = self._clients.get(known)
         if client is None:
-            made = self.connect(start)
-            client = self._clients.setdefault(known, made)
-            if client is not made:  # another thread was first
-                made.close()
+            with self._connecting:
+                client = self._clients.get(known) or self.connect(start)
+                self._clients[known] = client
         return ObjectPlace(client, key, start)
 
     def close(self) -> None:
@@ -244,15 +245,16 @@ class ObjectFileSystem(FileSystem):
     def entries(self, location: str) -> FolderEntries:
         """See `FileIO.entries`: 1,000 a request."""
         self._creations.wait()
-        objects, prefixes, _ = self._in_folder(location)
+        found = self._in_folder(location)
         start, _ = self.split(location)
         files = [
-            _status(f"{start}{each.key}", each) for each in objects if not each.key.endswith("/")
+            _status(f"{start}{each.key}", each)
+            for each in found.objects
+            if not each.key.endswith("/")
         ]
-        return FolderEntries(files, prefixes)
+        return FolderEntries(files, found.folders)
 
-    def _in_folder(self, location: str) -> tuple[list[ObjectStatus], list[str], bool]:
-        """The objects and folders in a folder, and whether there is such a folder."""
+    def _in_folder(self, location: str) -> _Folder:
         place = self.place(location.rstrip("/"))
         begin = f"{place.key}/" if place.key else ""
         objects: list[ObjectStatus] = []
@@ -260,7 +262,7 @@ class ObjectFileSystem(FileSystem):
         for page in place.client.pages(begin, location, below=False):
             objects += page.objects
             folders += [each[len(begin) : -1] for each in page.prefixes]
-        return objects, sorted(folders), bool(objects or folders or not begin)
+        return _Folder(objects, sorted(folders), bool(objects or folders or not begin))
 
     def rename(self, source: str, target: str) -> None:
         """See `FileIO.rename`: a copy within the bucket, then the source is deleted.
@@ -290,10 +292,10 @@ class ObjectFileSystem(FileSystem):
     def folders(self, location: str) -> Sequence[str]:
         """See `FileIO.folders`."""
         self._creations.wait()
-        _, folders, there = self._in_folder(location)
-        if not there:
+        found = self._in_folder(location)
+        if not found.is_there:
             raise is_missing(location)
-        return folders
+        return found.folders
 
     def create_folder(self, location: str) -> None:
         """See `FileIO.create_folder`: makes a marker; exactly one of several creators succeeds."""
@@ -307,10 +309,10 @@ class ObjectFileSystem(FileSystem):
         """See `FileIO.delete_folder`: its marker."""
         place = self.place(location.rstrip("/"))
         marker = f"{place.key}/"
-        objects, folders, there = self._in_folder(location)
-        if not there:
+        found = self._in_folder(location)
+        if not found.is_there:
             raise is_missing(location)
-        if folders or any(each.key != marker for each in objects):
+        if found.folders or any(each.key != marker for each in found.objects):
             return False
         self.delete([f"{place.start}{marker}"])
         return True
@@ -329,6 +331,15 @@ class ObjectFileSystem(FileSystem):
             return place.client.status(place.key, location)
         except FileMissingError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """The objects and folders in a folder, and whether there is such a folder."""
+
+    objects: Sequence[ObjectStatus]
+    folders: Sequence[str]
+    is_there: bool
 
 
 def _status(location: str, found: ObjectStatus) -> FileStatus:

@@ -1,0 +1,381 @@
+"""S3 and what speaks its protocol, by boto3: one bucket.
+
+Conditional writes are `If-None-Match: *`, of whole objects and of completed uploads. What creates
+something is sent without boto3's own repetitions, see `creation`.
+Source: Amazon S3 API reference, PutObject, CompleteMultipartUpload, ListObjectsV2, DeleteObjects.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from icecomb.format.cancellation import pause
+from icecomb.format.errors import FileMissingError, IcecombError, ValidationError
+from icecomb.format.optional_library import optional_library
+from icecomb.format.storage.object_store.client import (
+    AnswerLostError,
+    ObjectClient,
+    ObjectPage,
+    ObjectStatus,
+    PartUpload,
+)
+from icecomb.format.storage.object_store.file_system import ObjectFileSystem
+from icecomb.format.storage.object_store.s3_failure import failed, refused
+from icecomb.format.storage.object_store.s3_settings import S3Settings
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client as BotoClient
+
+T = TypeVar("T")
+
+SCHEMES: Final = ("s3", "s3a", "s3n")
+_COPIED: Final = 5 << 30
+"""Bytes that one request copies."""
+_BODY_TRIES: Final = 4
+
+
+class S3FileSystem(ObjectFileSystem):
+    """Buckets of S3, by `s3://`, `s3a://` and `s3n://`.
+
+    Args:
+        properties: See `S3Settings`.
+    """
+
+    scheme = "s3"
+
+    def split(self, location: str) -> tuple[str, str]:
+        """See `ObjectFileSystem.split`."""
+        start, slashes, rest = location.partition("://")
+        bucket, slash, key = rest.partition("/")
+        if start.lower() not in SCHEMES or not slashes or not bucket:
+            raise ValidationError(
+                f"Not a location of S3: {location!r}",
+                hint="write s3://bucket/key, or s3a://bucket/key",
+                path=location,
+            )
+        return f"{start}://{bucket}{slash or '/'}", key
+
+    def connect(self, start: str) -> ObjectClient:
+        """See `ObjectFileSystem.connect`."""
+        bucket = start.partition("://")[2].rstrip("/")
+        settings = S3Settings.of(self._properties, bucket)
+        return S3Client(bucket, settings, at_once=self.at_once, attempts=self._attempts)
+
+
+class S3Client(ObjectClient):
+    """One bucket.
+
+    Args:
+        bucket: Its name.
+        settings: How it is reached.
+        at_once: How many requests may be on their way.
+        attempts: How often what does no harm is asked.
+    """
+
+    def __init__(self, bucket: str, settings: S3Settings, *, at_once: int, attempts: int) -> None:
+        self.bucket = bucket
+        self.settings = settings
+        self._written: Mapping[str, Any] = settings.written
+        with _failures("open", f"s3://{bucket}"):
+            session = boto_session(settings)
+            self._boto = _boto_client(session, settings, at_once, attempts)
+            self._once = _boto_client(session, settings, at_once, 1)
+
+    def close(self) -> None:
+        """See `ObjectClient.close`."""
+        self._boto.close()
+        self._once.close()
+
+    def status(self, key: str, location: str) -> ObjectStatus:
+        """See `ObjectClient.status`."""
+        with _failures("look at", location):
+            found = self._boto.head_object(Bucket=self.bucket, Key=key)
+        return ObjectStatus(
+            key,
+            found["ContentLength"],
+            int(found["LastModified"].timestamp() * 1000),
+            found["ETag"].strip('"'),
+        )
+
+    def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
+        """See `ObjectClient.read`; a body that breaks off is fetched again."""
+        from botocore.exceptions import ClientError
+
+        if length == 0:
+            return b""
+        wanted: dict[str, Any] = {"Bucket": self.bucket, "Key": key}
+        if start or length is not None:
+            end = "" if length is None else str(start + length - 1)
+            wanted["Range"] = f"bytes={start}-{end}"
+
+        def fetch() -> bytes:
+            with _failures("read", location):
+                try:
+                    found = self._boto.get_object(**wanted)
+                except ClientError as error:
+                    if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
+                        return b""
+                    raise
+                with found["Body"] as body:
+                    return body.read()
+
+        return _again(fetch)
+
+    def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
+        """See `ObjectClient.put`."""
+        condition: dict[str, Any] = {} if replace else {"IfNoneMatch": "*"}
+        with _failures("create", location):
+            self._once.put_object(
+                Bucket=self.bucket,
+                Key=key,
+                Body=bytes(data),
+                ContentMD5=_md5(data),
+                **condition,
+                **self._written,
+            )
+
+    def begin_upload(self, key: str, location: str) -> PartUpload:
+        """See `ObjectClient.begin_upload`."""
+        return self._upload(key, location)
+
+    def copy(self, source: ObjectStatus, key: str, location: str) -> None:
+        """See `ObjectClient.copy`: an upload whose parts are copied, to complete on a condition."""
+        from icecomb.format.storage.object_store.creation import complete_once
+
+        upload = self._upload(key, location)
+        try:
+            for number, start in enumerate(range(0, max(source.size, 1), _COPIED), 1):
+                upload.copy(number, source, start, min(_COPIED, source.size - start))
+            complete_once(upload, location, _BODY_TRIES)
+        except BaseException:
+            upload.abort()
+            raise
+
+    def _upload(self, key: str, location: str) -> _S3Upload:
+        of = {"Bucket": self.bucket, "Key": key}
+        return _S3Upload(self._boto, self._once, of, location=location, written=self._written)
+
+    def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
+        """See `ObjectClient.pages`."""
+        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        if not below:
+            asked["Delimiter"] = "/"
+        while True:
+            with _failures("list", location):
+                found = self._boto.list_objects_v2(**asked)
+            yield ObjectPage(
+                [
+                    ObjectStatus(
+                        each["Key"],
+                        each["Size"],
+                        int(each["LastModified"].timestamp() * 1000),
+                        each.get("ETag", "").strip('"'),
+                    )
+                    for each in found.get("Contents", [])
+                ],
+                [each["Prefix"] for each in found.get("CommonPrefixes", [])],
+            )
+            if not found.get("IsTruncated"):
+                return
+            asked["ContinuationToken"] = found["NextContinuationToken"]
+
+    def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
+        """See `ObjectClient.delete`."""
+        if len(keys) == 1:
+            with _failures("delete", location):
+                self._boto.delete_object(Bucket=self.bucket, Key=keys[0])
+            return {}
+        with _failures("delete", location):
+            found = self._boto.delete_objects(
+                Bucket=self.bucket,
+                Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            )
+        return {
+            each["Key"]: f"{each.get('Code', '')}: {each.get('Message', '')}"
+            for each in found.get("Errors", [])
+            if each.get("Code") != "NoSuchKey"
+        }
+
+
+class _S3Upload(PartUpload):
+    """A multipart upload.
+
+    Args:
+        boto: Repeats by itself.
+        once: Does not.
+        of: The bucket and the key.
+        location: For messages.
+        written: What goes along with the object.
+    """
+
+    def __init__(
+        self,
+        boto: BotoClient,
+        once: BotoClient,
+        of: Mapping[str, Any],
+        *,
+        location: str,
+        written: Mapping[str, Any],
+    ) -> None:
+        self._boto = boto
+        self._once = once
+        self._of = dict(of)
+        self._location = location
+        self._etags: dict[int, str] = {}
+        with _failures("create", location):
+            begun = boto.create_multipart_upload(**self._of, **written)
+        self._id: dict[str, Any] = {"UploadId": begun["UploadId"]}
+
+    def send(self, number: int, data: bytes | bytearray) -> None:
+        with _failures("write", self._location):
+            found = self._boto.upload_part(
+                **self._of,
+                **self._id,
+                PartNumber=number,
+                Body=bytes(data),
+                ContentMD5=_md5(data),
+            )
+        self._etags[number] = found["ETag"]
+
+    def copy(self, number: int, source: ObjectStatus, start: int, length: int) -> None:
+        """Make a part of bytes of another object."""
+        if not length:
+            self.send(number, b"")
+            return
+        with _failures("copy to", self._location):
+            try:
+                found = self._boto.upload_part_copy(
+                    **self._of,
+                    **self._id,
+                    PartNumber=number,
+                    CopySource={"Bucket": self._of["Bucket"], "Key": source.key},
+                    CopySourceIfMatch=source.etag,
+                    CopySourceRange=f"bytes={start}-{start + length - 1}",
+                )
+            except self._boto.exceptions.ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 412:
+                    raise FileMissingError(
+                        f"Cannot copy {source.key}: it was replaced meanwhile",
+                        hint="look who else writes there, and try again",
+                        path=source.key,
+                    ) from error
+                raise
+        self._etags[number] = found["CopyPartResult"]["ETag"]
+
+    def complete(self) -> None:
+        parts = [{"PartNumber": n, "ETag": etag} for n, etag in sorted(self._etags.items())]
+        with _failures("create", self._location):
+            self._once.complete_multipart_upload(
+                **self._of,
+                **self._id,
+                IfNoneMatch="*",
+                MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+            )
+
+    def is_done(self) -> bool:
+        with _failures("look at", self._location):
+            try:
+                found = self._boto.head_object(**self._of)["ETag"].strip('"')
+            except self._boto.exceptions.ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+                    return False
+                raise
+        with suppress(ValueError):
+            digests = [bytes.fromhex(tag.strip('"')) for _, tag in sorted(self._etags.items())]
+            joined = hashlib.md5(b"".join(digests), usedforsecurity=False).hexdigest()
+            return found == f"{joined}-{len(digests)}"
+        return False
+
+    def abort(self) -> None:
+        with suppress(IcecombError), _failures("abandon", self._location):
+            self._boto.abort_multipart_upload(**self._of, **self._id)
+
+
+def boto_session(settings: S3Settings) -> Any:
+    """A session of boto3 with the keys of the settings, or those it finds; renewed by itself."""
+    boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
+    session = boto3.session.Session(
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        aws_session_token=settings.session_token,
+        profile_name=settings.profile,
+        region_name=settings.region,
+    )
+    if settings.role_arn is None:
+        return session
+    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+    from botocore.session import get_session
+
+    extra = {"RoleSessionName": settings.role_session or "icecomb"}
+    if settings.role_external_id:
+        extra["ExternalId"] = settings.role_external_id
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=session._session.create_client,  # noqa: SLF001 - boto3 has no public way
+        source_credentials=session.get_credentials(),
+        role_arn=settings.role_arn,
+        extra_args=extra,
+    )
+    assumed: Any = get_session()
+    assumed._credentials = DeferredRefreshableCredentials(  # noqa: SLF001 - as above
+        method="assume-role", refresh_using=fetcher.fetch_credentials
+    )
+    return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
+
+
+def _boto_client(session: Any, settings: S3Settings, at_once: int, attempts: int) -> BotoClient:
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    style: Any = {None: "auto", True: "path", False: "virtual"}[settings.path_style]
+    return session.client(  # type: ignore[no-any-return]
+        "s3",
+        endpoint_url=settings.endpoint,
+        region_name=settings.region or session.region_name or "us-east-1",
+        verify=settings.ca_path,
+        config=Config(
+            signature_version=UNSIGNED if settings.anonymous else None,
+            s3={"addressing_style": style},
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            max_pool_connections=at_once + 8,
+            connect_timeout=settings.connect_timeout_s,
+            read_timeout=settings.request_timeout_s,
+            proxies={"http": settings.proxy, "https": settings.proxy} if settings.proxy else None,
+            # what else speaks S3 often knows no other checksum than MD5, which is sent
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            user_agent_extra="icecomb",
+        ),
+    )
+
+
+def _again(ask: Callable[[], T]) -> T:
+    """What a question that does no harm answers, asked again where the answer broke off."""
+    for attempt in range(1, _BODY_TRIES):
+        with suppress(AnswerLostError):
+            return ask()
+        pause(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
+    return ask()
+
+
+def _md5(data: bytes | bytearray) -> str:
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+@contextmanager
+def _failures(verb: str, location: str) -> Iterator[None]:
+    from botocore.exceptions import BotoCoreError, ClientError
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except IcecombError:
+        raise
+    except ClientError as error:
+        raise refused(verb, location, error) from error
+    except (BotoCoreError, HTTPError, OSError) as error:
+        raise failed(verb, location, error) from error

@@ -1,0 +1,127 @@
+"""What S3 answers when it refuses, and what becomes of requests, as errors in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
+from icecomb.format.storage.file_system import exists_already, is_missing
+from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+_MISSING: Final = {"NoSuchKey", "NoSuchUpload"}
+_EXISTS: Final = {"PreconditionFailed"}
+_BUSY: Final = {
+    "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests",
+    "ConditionalRequestConflict", "OperationAborted", "BandwidthLimitExceeded",
+}  # fmt: skip
+"""Nothing was done, and may be later."""
+_LOST: Final = {"InternalError", "RequestTimeout", "ServiceUnavailable"}
+_SEE_KEYS: Final = "see which keys are used: icecomb doctor says whence they are"
+_ADVICE: Final = {
+    "NoSuchBucket": "there is no such bucket there: check its name, s3.endpoint and s3.region",
+    "AccessDenied": "allow it to this key or role by a policy of the bucket or of IAM",
+    "AllAccessDisabled": "the bucket's owner has disabled all access",
+    "InvalidAccessKeyId": f"the store knows no such access key; {_SEE_KEYS}",
+    "SignatureDoesNotMatch": f"the secret does not belong to the access key; {_SEE_KEYS}",
+    "ExpiredToken": "the session token is over: get a new one, or use a profile or role, which is "
+    "renewed by itself",
+    "InvalidToken": f"the session token is not of this key; {_SEE_KEYS}",
+    "RequestTimeTooSkewed": "this machine's clock is wrong by more than 15 minutes: set it",
+    "AuthorizationHeaderMalformed": "the bucket is in another region: set s3.region",
+    "PermanentRedirect": "the bucket is in another region: set s3.region, or s3.endpoint",
+    "InvalidBucketName": "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
+    "KeyTooLongError": "a key has at most 1,024 bytes",
+    "EntityTooLarge": "the store takes no object of this size",
+    "KMS.DisabledException": "the key of s3.sse.key is disabled",
+    "InvalidObjectState": "the object is archived: restore it first",
+    "MethodNotAllowed": "the store does not know this request, or the bucket forbids it",
+    "NotImplemented": "the store does not know this request",
+    "InvalidRequest": "the bucket or the store does not allow it so",
+    "BadDigest": "the bytes were damaged on their way: try again",
+    "IncompleteBody": "the bytes did not all arrive: try again",
+    "301": "the bucket is in another region: set s3.region",
+    "400": "the session token may be over, the region another (s3.region), or the key too long",
+    "403": "allow it to this key or role by a policy of the bucket or of IAM; see that the keys, "
+    "their session token and this machine's clock are right",
+}
+_SAME: Final = {
+    "ExpiredTokenException": "ExpiredToken",
+    "TokenRefreshRequired": "ExpiredToken",
+    "IllegalLocationConstraintException": "AuthorizationHeaderMalformed",
+    "Forbidden": "403",
+    "Moved Permanently": "301",
+    "Bad Request": "400",
+}
+
+
+def refused(verb: str, location: str, error: ClientError) -> IcecombError:
+    """The error for an answer of S3.
+
+    Args:
+        verb: What was tried, as `read`.
+        location: On what, as the caller spells it.
+        error: Of botocore.
+    """
+    said = error.response.get("Error", {})
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = said.get("Code") or str(status)
+    if code in _MISSING or (code in {"404", "Not Found"}):
+        return is_missing(location)
+    if code in _EXISTS or status == 412:
+        return exists_already(location)
+    text = said.get("Message") or "no reason given"
+    message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
+    if code in _BUSY or status in {409, 429} or code == "503":
+        return StoreBusyError(
+            message, hint="the store is asked too much: try again later", path=location
+        )
+    if code in _LOST or status >= 500:
+        return AnswerLostError(message, hint="the store failed: try again later", path=location)
+    advice = _ADVICE.get(_SAME.get(code, code), "look the code up in the store's documentation")
+    return FileIOError(message, hint=advice, path=location)
+
+
+def failed(verb: str, location: str, error: Exception) -> IcecombError:
+    """The error for a request that was not sent, or not answered.
+
+    Args:
+        verb: What was tried, as `read`.
+        location: On what, as the caller spells it.
+        error: Of botocore, or of reading a body.
+    """
+    from botocore import exceptions as boto
+
+    message = f"Cannot {verb} {location}: {str(error).strip().rstrip('.')}"
+    if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
+        return ConfigurationError(
+            f"Cannot {verb} {location}: no keys of S3 were found",
+            hint="set s3.profile-name, s3.access-key-id and s3.secret-access-key, AWS_* variables "
+            "or a role of the machine; s3.anonymous=true reads public buckets",
+            path=location,
+        )
+    if isinstance(error, boto.ProfileNotFound):
+        return ConfigurationError(
+            message, hint="check s3.profile-name and ~/.aws/config", path=location
+        )
+    if isinstance(
+        error,
+        boto.CredentialRetrievalError | boto.TokenRetrievalError | boto.SSOError
+        | boto.MetadataRetrievalError,
+    ):  # fmt: skip
+        return FileIOError(
+            message, hint="keys could not be renewed: log in again (aws sso login)", path=location
+        )
+    if isinstance(error, boto.ParamValidationError | boto.UnsupportedS3ConfigurationError):
+        return FileIOError(message, hint="the bucket or key cannot be named so", path=location)
+    if isinstance(error, boto.SSLError):
+        return FileIOError(message, hint="s3.ca-path names the authorities to trust", path=location)
+    if isinstance(error, boto.EndpointConnectionError | boto.ConnectTimeoutError):
+        return StoreBusyError(
+            message,
+            hint="check s3.endpoint and s3.region, the network and s3.proxy-uri",
+            path=location,
+        )
+    return AnswerLostError(message, hint="the connection broke: try again", path=location)

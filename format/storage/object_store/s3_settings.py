@@ -1,0 +1,287 @@
+"""How one bucket of S3 is reached, and as whom: from properties, Hadoop's settings, else boto3's.
+
+In this order, each setting by itself but for the keys, which go together:
+
+1. properties of Iceberg and PyIceberg: `s3.endpoint`, `s3.access-key-id`, ... and `client.region`;
+2. Hadoop's S3A for the bucket, `fs.s3a.bucket.<bucket>.access.key`, then for all of them,
+   `fs.s3a.access.key`, as properties or in core-site.xml;
+3. what boto3 finds: variables `AWS_*`, profiles, roles of web identities, containers and machines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from icecomb.format.errors import ConfigurationError
+from icecomb.format.property import Property
+from icecomb.format.storage.hdfs.address import hadoop_properties
+from icecomb.format.storage.storage_property import (
+    CLIENT_REGION,
+    S3_ACCESS_KEY,
+    S3_ACL,
+    S3_ANONYMOUS,
+    S3_CA_PATH,
+    S3_CONNECT_TIMEOUT,
+    S3_ENDPOINT,
+    S3_PATH_STYLE,
+    S3_PROFILE,
+    S3_PROXY,
+    S3_REGION,
+    S3_REQUEST_TIMEOUT,
+    S3_ROLE_ARN,
+    S3_ROLE_EXTERNAL_ID,
+    S3_ROLE_SESSION,
+    S3_SECRET_KEY,
+    S3_SESSION_TOKEN,
+    S3_SSE_KEY,
+    S3_SSE_KMS_KEY,
+    S3_SSE_NAME,
+    S3_SSE_TYPE,
+    S3_STORAGE_CLASS,
+    S3_TAG,
+    S3_VIRTUAL,
+)
+
+_CENTRAL: Final = re.compile(r"s3[.-](?:(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)\.)?amazonaws\.com")
+_WRITTEN: Final = {
+    "": None, "none": None,
+    "s3": "AES256", "aes256": "AES256", "sse-s3": "AES256",
+    "kms": "aws:kms", "aws:kms": "aws:kms", "sse-kms": "aws:kms",
+    "dsse-kms": "aws:kms:dsse", "aws:kms:dsse": "aws:kms:dsse",
+}  # fmt: skip
+"""What S3 calls the encryptions of Iceberg, PyIceberg and Hadoop; None leaves it to the bucket."""
+_KEYS: Final = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
+_ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
+_ROLE: Final = "AssumedRoleCredentialProvider"
+_BY_BOTO: Final = {
+    "EnvironmentVariableCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "IAMInstanceCredentialsProvider",
+    "ContainerCredentialsProvider",
+    "EC2ContainerCredentialsProviderWrapper",
+    "WebIdentityTokenCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+    "ProfileCredentialsProvider",
+    "ProfileAWSCredentialsProvider",
+    "DefaultCredentialsProvider",
+    "DefaultAWSCredentialsProviderChain",
+}
+_REFUSED: Final = {
+    "s3.signer": "requests are signed here, not by a REST catalog",
+    "s3.remote-signing-enabled": "requests are signed here, not by a REST catalog",
+    "s3.delete-enabled": "what is deleted is deleted: keep versions of the bucket instead",
+    "s3.client-factory-impl": "it names a class of Java's",
+    "client.factory": "it names a class of Java's",
+    "client.credentials-provider": "it names a class of Java's",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """See the module.
+
+    Attributes:
+        endpoint: A URL; None is Amazon's.
+        region: None leaves it to boto3.
+        path_style: Whether the bucket stands in the path; None leaves it to boto3.
+        access_key: With `secret_key` and maybe `session_token`; None leaves all to boto3.
+        profile: Of `~/.aws/config`.
+        role_arn: Assumed by whoever the rest says; renewed by itself.
+        anonymous: Requests are not signed.
+        written: What goes along with each object that is written: encryption, class, ACL, tags, in
+            boto3's words.
+        sources: Where each of them was said, by attribute.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    profile: str | None = None
+    role_arn: str | None = None
+    role_session: str | None = None
+    role_external_id: str | None = field(default=None, repr=False)
+    anonymous: bool = False
+    proxy: str | None = field(default=None, repr=False)
+    ca_path: str | None = None
+    connect_timeout_s: float = 10.0
+    request_timeout_s: float = 60.0
+    written: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], bucket: str) -> S3Settings:
+        """Those of a bucket.
+
+        Raises:
+            ConfigurationError: One makes no sense, or is not served.
+        """
+        return _Found(properties, bucket).settings()
+
+
+class _Found:
+    """What is said, and where."""
+
+    def __init__(self, properties: Mapping[str, str], bucket: str) -> None:
+        self._properties = properties
+        self._bucket = bucket
+        self._hadoop = hadoop_properties(properties)
+        self.sources: dict[str, str] = {}
+
+    def settings(self) -> S3Settings:
+        """All of them."""
+        self._refuse()
+        endpoint = self._text("endpoint", [S3_ENDPOINT], "endpoint")
+        region = self._text("region", [S3_REGION, CLIENT_REGION], "endpoint.region")
+        central = _CENTRAL.fullmatch(re.sub(r"^https?://|/+$", "", endpoint or ""))
+        if central is not None:
+            # Amazon's own, as Hadoop's users write it: boto3 knows the host of a region better
+            region, endpoint = region or central["region"], None
+        elif endpoint and "://" not in endpoint:
+            plain = self._text("", [], "connection.ssl.enabled")
+            endpoint = f"{'http' if plain == 'false' else 'https'}://{endpoint}"
+        provider = self._provider()
+        keys = self._keys() if provider in {"", "keys", _ROLE} else {}
+        return S3Settings(
+            endpoint=endpoint,
+            region=region or ("us-east-1" if endpoint else None),
+            path_style=self._path_style(endpoint),
+            **keys,
+            profile=self._text("profile", [S3_PROFILE]),
+            role_arn=self._text(
+                "role_arn", [S3_ROLE_ARN], "assumed.role.arn" if provider == _ROLE else None
+            ),
+            role_session=self._text("role_session", [S3_ROLE_SESSION], "assumed.role.session.name"),
+            role_external_id=self._text(
+                "role_external_id", [S3_ROLE_EXTERNAL_ID], "assumed.role.external.id"
+            ),
+            anonymous=S3_ANONYMOUS.of(self._properties) or provider == _ANONYMOUS,
+            proxy=self._text("proxy", [S3_PROXY]) or self._proxy(),
+            ca_path=self._text("ca_path", [S3_CA_PATH]),
+            connect_timeout_s=S3_CONNECT_TIMEOUT.of(self._properties),
+            request_timeout_s=S3_REQUEST_TIMEOUT.of(self._properties),
+            written=self._written(),
+            sources=self.sources,
+        )
+
+    def _text(
+        self, name: str, known: list[Property[str | None]], hadoop: str | None = None
+    ) -> str | None:
+        for one in known:
+            if (said := one.of(self._properties)) is not None:
+                self.sources[name] = one.key
+                return said
+        if hadoop is None:
+            return None
+        for key in (f"fs.s3a.bucket.{self._bucket}.{hadoop}", f"fs.s3a.{hadoop}"):
+            if said := self._hadoop.get(key, "").strip():
+                self.sources[name] = key
+                return said
+        return None
+
+    def _keys(self) -> dict[str, str | None]:
+        """The keys, all from one place: half of one and half of another fit nowhere."""
+        named = (
+            ("access_key", S3_ACCESS_KEY, "access.key"),
+            ("secret_key", S3_SECRET_KEY, "secret.key"),
+            ("session_token", S3_SESSION_TOKEN, "session.token"),
+        )
+        found = {name: self._text(name, [one]) for name, one, _ in named}
+        if not any(found.values()):
+            found = {name: self._text(name, [], key) for name, _, key in named}
+        if (found["access_key"] is None) != (found["secret_key"] is None):
+            missing = S3_ACCESS_KEY if found["access_key"] is None else S3_SECRET_KEY
+            raise ConfigurationError(
+                f"Half of a key of S3 is set: there is no {missing}",
+                hint="set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
+                "fs.s3a.secret.key), or neither",
+            )
+        store = self._text("", [], "security.credential.provider.path") or self._hadoop.get(
+            "hadoop.security.credential.provider.path"
+        )
+        if store and found["access_key"] is None and not S3_PROFILE.of(self._properties):
+            raise ConfigurationError(
+                f"The keys of bucket {self._bucket} are in a keystore of Java's: "
+                "fs.s3a.security.credential.provider.path",
+                hint="icecomb does not read it: set s3.profile-name, or s3.access-key-id and "
+                "s3.secret-access-key",
+            )
+        return found
+
+    def _provider(self) -> str:
+        """Who gives keys, by `fs.s3a.aws.credentials.provider`: `keys`, a class, or `boto3`."""
+        said = self._text("provider", [], "aws.credentials.provider") or ""
+        names = [one.strip().rpartition(".")[2] for one in said.split(",") if one.strip()]
+        for name in names:
+            if name in {_ANONYMOUS, _ROLE}:
+                return name
+            if name in _KEYS:
+                return "keys"
+            if name in _BY_BOTO:
+                return "boto3"
+        if names and S3_ACCESS_KEY.of(self._properties) is None:
+            raise ConfigurationError(
+                f"{self.sources['provider']} names {said}, a class of Java's that icecomb has no "
+                "equal of",
+                hint="set s3.profile-name, or s3.access-key-id and s3.secret-access-key",
+            )
+        return ""
+
+    def _path_style(self, endpoint: str | None) -> bool | None:
+        said = self._text("path_style", [S3_PATH_STYLE], "path.style.access")
+        if said is not None:
+            return said.lower() == "true"
+        if (said := self._text("path_style", [S3_VIRTUAL])) is not None:
+            return said.lower() != "true"
+        return True if endpoint else None
+
+    def _proxy(self) -> str | None:
+        host = self._text("proxy", [], "proxy.host")
+        if host is None:
+            return None
+        port = self._text("", [], "proxy.port")
+        return f"http://{host}:{port}" if port else f"http://{host}"
+
+    def _written(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        said = self._text("sse", [S3_SSE_NAME], None)
+        if said is None:
+            kind = S3_SSE_TYPE.of(self._properties)
+            said = kind if kind != "none" else self._text("sse", [], "encryption.algorithm") or ""
+        if said.lower() not in _WRITTEN:
+            raise ConfigurationError(
+                f"Encryption {said} of S3 is not served: its keys would have to be here",
+                hint="use s3 or kms (s3.sse.type), or the bucket's own default encryption",
+            )
+        name = _WRITTEN[said.lower()]
+        if name is not None:
+            found["ServerSideEncryption"] = name
+            key = self._text("", [S3_SSE_KEY, S3_SSE_KMS_KEY], "encryption.key")
+            if key and name != "AES256":
+                found["SSEKMSKeyId"] = key
+        if acl := self._text("", [S3_ACL], "acl.default"):
+            # Hadoop writes PublicRead for what S3 calls public-read
+            found["ACL"] = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", acl).lower()
+        if storage_class := S3_STORAGE_CLASS.of(self._properties):
+            found["StorageClass"] = storage_class
+        if tags := S3_TAG.of_each(self._properties):
+            from urllib.parse import urlencode
+
+            found["Tagging"] = urlencode(tags)
+        return found
+
+    def _refuse(self) -> None:
+        for key, reason in _REFUSED.items():
+            said = self._properties.get(key)
+            harmless = {"s3.delete-enabled": "true"}.get(key, "false")
+            if said is not None and said.strip().lower() != harmless:
+                raise ConfigurationError(
+                    f"Property {key} is not served: {reason}",
+                    hint=f"leave {key} out for icecomb",
+                    property=key,
+                )
