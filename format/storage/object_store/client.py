@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from icecomb.format.errors import FileIOError
 
@@ -144,6 +145,15 @@ class ObjectClient(ABC):
             location: For messages.
             below: Whether also those with a slash after it; else they are shown as prefixes.
         """
+
+    def has_any(self, prefix: str, location: str) -> bool:
+        """Whether there is an object whose key begins with a text.
+
+        Args:
+            prefix: The text.
+            location: For messages.
+        """
+        return any(page.objects for page in islice(self.pages(prefix, location, below=True), 1))
 
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
