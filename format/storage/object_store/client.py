@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from icecomb.format.errors import FileIOError
 
@@ -153,7 +152,7 @@ class ObjectClient(ABC):
             prefix: The text.
             location: For messages.
         """
-        return any(page.objects for page in islice(self.pages(prefix, location, below=True), 1))
+        return any(page.objects for page in self.pages(prefix, location, below=True))
 
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
