@@ -23,11 +23,24 @@ if TYPE_CHECKING:
     from tests.peers.hdfs import Hdfs
     from tests.peers.hive_metastore import HiveMetastore
     from tests.peers.iceberg_java import IcebergJava
+    from tests.peers.s3 import S3
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # What this machine is configured for is no part of a test, and no proxy stands before 127.0.0.1.
-_CONFIGURED = ("HADOOP_", "HDFS_", "HIVE_", "ICECOMB_", "KRB5", "PYSPARK_", "SPARK_")
+_CONFIGURED = (
+    "AWS_",
+    "AZURE_",
+    "BOTO_",
+    "GOOGLE_",
+    "HADOOP_",
+    "HDFS_",
+    "HIVE_",
+    "ICECOMB_",
+    "KRB5",
+    "PYSPARK_",
+    "SPARK_",
+)
 for variable in list(os.environ):
     if variable.startswith(_CONFIGURED) or variable.lower().endswith("_proxy"):
         del os.environ[variable]
@@ -167,6 +180,16 @@ def secured_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
         cluster.stop()
     finally:
         kdc.stop()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """An S3: ``.settings`` for catalogs, ``.bucket()`` makes one."""
+    from tests.peers.s3 import S3
+
+    server = started(lambda: S3().start())
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -181,6 +181,8 @@ class FileIO:
     def delete(self, locations: str | Iterable[str]) -> None:
         """Delete files; those that do not exist are passed over, and a folder is none.
 
+        Object stores do not tell a folder from a file that does not exist.
+
         Raises:
             FileIOError: Some could not be deleted (`context["failed"]`); the others are gone.
         """
@@ -201,7 +203,8 @@ class FileIO:
     def list(self, prefix: str) -> Iterator[FileStatus]:
         """All files in the folder `prefix` and below, folder by folder in order of their names.
 
-        A folder that does not exist has none. Links to folders are not followed.
+        Object stores, which have no folders, list them in order of their whole keys. A folder that
+        does not exist has none. Links to folders are not followed.
         """
         return self._of(prefix).list(prefix)
 

@@ -19,6 +19,49 @@ class TestLocalFileSystem(FileSystemSuite):
         return f"file://{tmp_path}/place"
 
 
+class TestS3(FileSystemSuite):
+    """An S3, which has no folders."""
+
+    @pytest.fixture
+    def io(self, s3):
+        return FileIO(s3.settings)
+
+    @pytest.fixture
+    def place(self, s3):
+        return f"s3://{s3.bucket()}/in a/place"
+
+    def test_delete_names_what_could_not_be_deleted_and_deletes_the_rest(self, io, place):
+        """A folder is nothing there: whoever deletes it deletes nothing."""
+        io.create(f"{place}/folder/in", b"")
+        io.create(f"{place}/file", b"")
+        io.delete([f"{place}/folder", f"{place}/file"])
+        assert self.names(io, place) == ["folder/in"]
+
+    def test_a_prepared_file_takes_the_place_of_another_where_that_is_said(self, io, place):
+        for content in (b"1", b"22"):
+            with io.prepare(f"{place}/x", content, replace=True) as publish:
+                publish()
+            assert io.read(f"{place}/x") == content
+        assert self.names(io, place) == ["x"]
+
+    def test_listing_is_recursive_in_order_and_keeps_the_spelling(self, io, place):
+        for name in ("b", "a/2", "a/1", "c/d/e", "a.x"):
+            io.create(f"{place}/{name}", b"xy")
+        io.create_folder(f"{place}/a/empty")
+        found = list(io.list(f"{place}/"))
+        names = ("a.x", "a/1", "a/2", "b", "c/d/e")
+        assert [each.location for each in found] == [f"{place}/{n}" for n in names]
+        assert {each.size for each in found} == {2}
+        assert all(each.mtime_ms > 1_600_000_000_000 for each in found)
+        assert list(io.list(f"{place}/none")) == []
+        assert [each.location for each in io.list(f"{place}/b")] == [f"{place}/b"]
+
+    def test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty(self, io, place):
+        io.create_folder(f"{place}/empty")
+        io.delete(f"{place}/empty")
+        assert io.is_folder(f"{place}/empty")
+
+
 class TestWebHdfs(FileSystemSuite):
     """A real HDFS, through its name node's web interface."""
 
