@@ -106,6 +106,10 @@ class FileIO:
         for system in [*self._open.values()]:
             system.close()
 
+    def served_by(self, location: str) -> FileSystem:
+        """Who serves a location: for who asks what only one kind of storage knows."""
+        return self._of(location)
+
     def read(self, location: str) -> bytes:
         """The whole file."""
         return self._of(location).read(location)
