@@ -148,6 +148,10 @@ class FileSystem(ABC):
         """See `FileIO.side_by_side`."""
         return nullcontext()
 
+    def replaces_nothing(self, location: str) -> bool:  # noqa: ARG002
+        """See `FileIO.replaces_nothing`."""
+        return True
+
     def folder_lock(self, location: str) -> FolderLock | None:  # noqa: ARG002
         """See `FileIO.folder_lock`."""
         return None
