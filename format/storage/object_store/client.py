@@ -174,6 +174,15 @@ class ObjectClient(ABC):
             below: Whether also those with a slash after it; else they are shown as prefixes.
         """
 
+    def has_any(self, prefix: str, location: str) -> bool:
+        """Whether there is an object whose key begins with a text.
+
+        Args:
+            prefix: The text.
+            location: For messages.
+        """
+        return any(page.objects for page in self.pages(prefix, location, below=True))
+
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """Delete objects, at most 1,000; those that are not there are passed over.

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -285,8 +284,7 @@ class ObjectFileSystem(FileSystem):
         place = self.place(location.rstrip("/"))
         if not place.key:
             return True
-        pages = place.client.pages(f"{place.key}/", location, below=True)
-        return any(page.objects for page in islice(pages, 1))
+        return place.client.has_any(f"{place.key}/", location)
 
     def folders(self, location: str) -> Sequence[str]:
         """See `FileIO.folders`."""

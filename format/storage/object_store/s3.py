@@ -196,6 +196,12 @@ class S3Client(ObjectClient):
                 return
             asked["ContinuationToken"] = found["NextContinuationToken"]
 
+    def has_any(self, prefix: str, location: str) -> bool:
+        """See `ObjectClient.has_any`: one key is asked for."""
+        with _failures("list", location):
+            found = self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        return bool(found.get("Contents"))
+
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`."""
         if len(keys) == 1:
