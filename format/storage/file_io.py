@@ -54,10 +54,24 @@ def _s3(properties: Mapping[str, str]) -> FileSystem:
     return S3FileSystem(properties)
 
 
+def _google(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.object_store.google import GoogleFileSystem
+
+    return GoogleFileSystem(properties)
+
+
+def _azure(properties: Mapping[str, str]) -> FileSystem:
+    from icecomb.format.storage.object_store.azure import AzureFileSystem
+
+    return AzureFileSystem(properties)
+
+
 _FILE_SYSTEMS: dict[str, Callable[[Mapping[str, str]], FileSystem]] = {
     "file": _local,
     **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs"), _hdfs),
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
+    "gs": _google,
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _azure),
 }
 
 

@@ -62,6 +62,42 @@ class TestS3(FileSystemSuite):
         assert io.is_folder(f"{place}/empty")
 
 
+class TestOtherS3(TestS3):
+    """Another S3, which knows no condition of an upload."""
+
+    @pytest.fixture
+    def io(self, other_s3):
+        return FileIO(other_s3.settings)
+
+    @pytest.fixture
+    def place(self, other_s3):
+        return f"{other_s3.place()}/in a/place"
+
+
+class TestGoogle(TestS3):
+    """Google's store."""
+
+    @pytest.fixture
+    def io(self, google_store):
+        return FileIO(google_store.settings)
+
+    @pytest.fixture
+    def place(self, google_store):
+        return f"{google_store.place()}/in a/place"
+
+
+class TestAzure(TestS3):
+    """Azure's store."""
+
+    @pytest.fixture
+    def io(self, azurite):
+        return FileIO(azurite.settings)
+
+    @pytest.fixture
+    def place(self, azurite):
+        return f"{azurite.place()}/in a/place"
+
+
 class TestWebHdfs(FileSystemSuite):
     """A real HDFS, through its name node's web interface."""
 

@@ -75,16 +75,12 @@ class StoreFacts:
     remarks: Sequence[str] = ()
 
 
-class PartUpload(ABC):
-    """An object that is sent in parts, and visible when it is completed."""
-
-    @abstractmethod
-    def send(self, number: int, data: bytes | bytearray) -> None:
-        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
+class Completion(ABC):
+    """The last step to an object, which is known by it afterwards."""
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the object of the parts, replacing nothing.
+        """Make the object, replacing nothing.
 
         Raises:
             FileExistsAlreadyError: the key is taken.
@@ -94,7 +90,15 @@ class PartUpload(ABC):
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Whether the object of this key is this upload's."""
+        """Whether the object of this key is what this one makes."""
+
+
+class PartUpload(Completion):
+    """An object that is sent in parts, and visible when it is completed."""
+
+    @abstractmethod
+    def send(self, number: int, data: bytes | bytearray) -> None:
+        """Send a part, counted from 1; all but the last are `PART` bytes, several at a time."""
 
     @abstractmethod
     def abort(self) -> None:

@@ -22,8 +22,8 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
+    Completion,
     ObjectClient,
-    PartUpload,
     StoreBusyError,
 )
 
@@ -68,9 +68,14 @@ def put_once(
     )
 
 
-def complete_once(upload: PartUpload, location: str, attempts: int) -> None:
-    """Make an object of an upload's parts; see `put_once`."""
-    _repeated(upload.complete, upload.is_done, location, attempts, late=True)
+def complete_once(made: Completion, location: str, attempts: int) -> None:
+    """Make an object of what is in the store by now; see `put_once`."""
+    _repeated(made.complete, made.is_done, location, attempts, late=True)
+
+
+def wait_before(attempt: int) -> None:
+    """Pause, some time or other, longer with each attempt; the first one is 0."""
+    pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
 
 
 def _repeated(
@@ -86,9 +91,9 @@ def _repeated(
     for attempt in range(attempts):
         try:
             if problem is not None:
-                pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
+                wait_before(attempt)
             create()
-        except (FileExistsAlreadyError, FileMissingError):
+        except (FileExistsAlreadyError, FileMissingError):  # noqa: PERF203 - tried again
             # of an upload whose completion was lost nothing is left to complete
             if lost is None or not late:
                 raise
