@@ -71,12 +71,6 @@ class GoogleFileSystem(ObjectFileSystem):
                 hint="write gs://bucket/key",
                 path=location,
             )
-        if key in {".", ".."} or "\r" in key or "\n" in key:
-            raise ValidationError(
-                f"Google's store has no object of this name: {location!r}",
-                hint="choose a name without line ends, not . nor ..",
-                path=location,
-            )
         return f"{start}://{bucket}{slash or '/'}", key
 
     def connect(self, start: str) -> ObjectClient:
@@ -110,8 +104,12 @@ class GoogleClient(RestClient):
         self.payer = {"userProject": settings.user_project} if settings.user_project else {}
 
     def url(self, key: str, location: str) -> str:
-        """Of an object."""
-        if not key:
+        """Of an object.
+
+        Raises:
+            FileMissingError: it can have no such name.
+        """
+        if not _can_be(key):
             raise is_missing(location)
         return f"{self._objects}/{quote(key, safe='')}"
 
@@ -136,6 +134,7 @@ class GoogleClient(RestClient):
 
     def put(self, key: str, location: str, data: bytes | bytearray, *, replace: bool) -> None:
         """See `ObjectClient.put`: with its MD5, which the store compares."""
+        _check(key, location)
         digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         boundary = uuid.uuid4().hex
         body = b"".join(
@@ -160,10 +159,12 @@ class GoogleClient(RestClient):
 
     def begin_upload(self, key: str, location: str) -> PartUpload:
         """See `ObjectClient.begin_upload`."""
+        _check(key, location)
         return _GoogleUpload(self, key, location)
 
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """See `ObjectClient.copy`."""
+        _check(key, location)
         with suppress(FileMissingError):
             # of long objects the store says so only in the end
             self.status(key, location)
@@ -373,6 +374,19 @@ class _Rewriting(Completion):
 
     def is_done(self) -> bool:
         return _is_marked(self._client, self._key, self._location, self._mark)
+
+
+def _can_be(key: str) -> bool:
+    return key not in {"", ".", ".."} and "\r" not in key and "\n" not in key
+
+
+def _check(key: str, location: str) -> None:
+    if not _can_be(key):
+        raise ValidationError(
+            f"Google's store has no object of this name: {location!r}",
+            hint="choose a name without line ends, not . nor ..",
+            path=location,
+        )
 
 
 def _is_marked(client: GoogleClient, key: str, location: str, mark: str) -> bool:
