@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
@@ -116,6 +120,10 @@ class FileIO:
         for system in [*self._open.values()]:
             system.close()
 
+    def served_by(self, location: str) -> FileSystem:
+        """Who serves a location: for who asks what only one kind of storage knows."""
+        return self._of(location)
+
     def read(self, location: str) -> bytes:
         """The whole file."""
         return self._of(location).read(location)
@@ -181,6 +189,27 @@ class FileIO:
             location: Any in the storage that is meant.
         """
         return self._of(location).side_by_side()
+
+    def at_once(self, location: str) -> int:
+        """How many requests at a time pay off: one where none waits for a network.
+
+        Args:
+            location: Any in the storage that is meant.
+        """
+        return self._of(location).at_once
+
+    def each(self, location: str, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        """What `work` makes of each item, in their order.
+
+        Where a request takes long, up to `at_once` items are worked on by threads, ahead of who
+        takes the results; else one after the other, as they are taken.
+
+        Args:
+            location: Any in the storage that is meant.
+            work: Reads, or looks; it may fail.
+            items: Taken as they are worked on.
+        """
+        return _each(self.at_once(location), work, items)
 
     def folder_lock(self, location: str) -> FolderLock | None:
         """A lock on a folder, not held yet; None where this kind of storage has none.
@@ -301,3 +330,20 @@ class FileIO:
                 )
             system = self._open.setdefault(scheme, factory(self.properties))
         return system
+
+
+def _each(at_once: int, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    if at_once < 2:
+        yield from map(work, items)
+        return
+    running: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix="icecomb-each")
+    try:
+        for item in items:
+            running.append(pool.submit(copy_context().run, work, item))
+            if len(running) >= at_once:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -69,6 +69,9 @@ class FolderLock(ABC):
 class FileSystem(ABC):
     """One kind of storage; `FileIO` documents what each method promises."""
 
+    at_once: int = 1
+    """See `FileIO.at_once`."""
+
     def close(self) -> None:  # noqa: B027 - most hold none
         """See `FileIO.close`."""
 

@@ -106,18 +106,34 @@ OBJECT_STORE_ATTEMPTS: Final = number(
 )
 
 S3_ENDPOINT: Final = text("s3.endpoint", "Where S3 is, if not at Amazon.", "a URL")
-S3_REGION: Final = text("s3.region", "The region of the buckets.", "as eu-central-1")
-CLIENT_REGION: Final = text("client.region", "`s3.region` where that is not set.", "a region")
-S3_ACCESS_KEY: Final = text("s3.access-key-id", "Who asks.", "the id of an access key")
-S3_SECRET_KEY: Final = text("s3.secret-access-key", "Proves it.", "its secret")
-S3_SESSION_TOKEN: Final = text(
-    "s3.session-token", "Comes with a key that holds for some hours.", "a token"
+S3_REGION: Final = replace(
+    text("s3.region", "The region of the buckets.", "as eu-central-1"), also=("client.region",)
 )
-S3_PROFILE: Final = text("s3.profile-name", "A profile of `~/.aws/config`.", "a name")
-S3_ROLE_ARN: Final = text("s3.role-arn", "A role that is assumed.", "an ARN")
-S3_ROLE_SESSION: Final = text("s3.role-session-name", "Whose session that is.", "a name")
-S3_ROLE_EXTERNAL_ID: Final = text(
-    "s3.role-external-id", "What the role's owner asks for.", "a text"
+S3_ACCESS_KEY: Final = replace(
+    text("s3.access-key-id", "Who asks.", "the id of an access key"), also=("client.access-key-id",)
+)
+S3_SECRET_KEY: Final = replace(
+    text("s3.secret-access-key", "Proves it.", "its secret"), also=("client.secret-access-key",)
+)
+S3_SESSION_TOKEN: Final = replace(
+    text("s3.session-token", "Comes with a key that holds for some hours.", "a token"),
+    also=("client.session-token",),
+)
+S3_PROFILE: Final = replace(
+    text("s3.profile-name", "A profile of `~/.aws/config`.", "a name"),
+    also=("client.profile-name",),
+)
+S3_ROLE_ARN: Final = replace(
+    text("s3.role-arn", "A role that is assumed.", "an ARN"),
+    also=("client.role-arn", "client.assume-role.arn"),
+)
+S3_ROLE_SESSION: Final = replace(
+    text("s3.role-session-name", "Whose session that is.", "a name"),
+    also=("client.role-session-name", "client.assume-role.session-name"),
+)
+S3_ROLE_EXTERNAL_ID: Final = replace(
+    text("s3.role-external-id", "What the role's owner asks for.", "a text"),
+    also=("client.assume-role.external-id",),
 )
 S3_ANONYMOUS: Final = flag("s3.anonymous", "Whether nobody asks: public buckets.", default=False)
 S3_PATH_STYLE: Final = text(
@@ -155,6 +171,9 @@ S3_SSE_KMS_KEY: Final = text(
 S3_ACL: Final = text("s3.acl", "Who else may use what is written.", "a canned ACL")
 S3_STORAGE_CLASS: Final = text(
     "s3.write.storage-class", "In which class it is kept.", "as INTELLIGENT_TIERING"
+)
+S3_DELETE_ENABLED: Final = flag(
+    "s3.delete-enabled", "Always true here: what is deleted is deleted.", default=True
 )
 S3_TAG: Final = Property(
     "s3.write.tags.", "", "A tag of what is written, by its name.", "a text", str

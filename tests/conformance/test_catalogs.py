@@ -42,6 +42,15 @@ class TestHadoopCatalog(CatalogSuite):
         return load_catalog("files", type="hadoop", warehouse=f"file://{tmp_path}/warehouse")
 
 
+class TestHadoopCatalogOnS3(CatalogSuite):
+    """In a bucket of an S3."""
+
+    @pytest.fixture
+    def catalog(self, s3):
+        warehouse = f"s3://{s3.bucket()}/a warehouse"
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **s3.settings)
+
+
 class TestHadoopCatalogOnHdfs(CatalogSuite):
     """On a folder of a real HDFS."""
 

@@ -56,7 +56,8 @@ class S3Proxy:
     `FAULTS`: `refuse` (cut before it is sent on), `lose` (done, the answer lost), `late` (cut, and
     done when `.release()` is called), `busy` (503 SlowDown, not done), `error` (500, not done),
     `done_error` (500, although done), `torn` (half of what is sent arrives), `short` (half of the
-    answer arrives). `.requests` are all so far.
+    answer arrives); or a status and a code, as `403 AccessDenied` (not done). `.requests` are all
+    so far.
 
     Of requests that must replace nothing only one at a time is sent on for a key: moto looks first
     and then writes.
@@ -142,6 +143,10 @@ class S3Proxy:
             return
         if fault in {"busy", "error"}:
             handler.say(*_ANSWERS[fault])
+            return
+        if fault[:1].isdigit():
+            status, _, code = fault.partition(" ")
+            handler.say(int(status), code, "as a test wants it")
             return
         status, headers, found = self._forward(request, *asked)
         if fault == "lose":

@@ -113,11 +113,10 @@ class AzureClient(RestClient):
     def __init__(
         self, container: str, settings: AzureSettings, *, at_once: int, attempts: int
     ) -> None:
-        super().__init__(azure_signer(settings), at_once=at_once, attempts=attempts)
-        self.container = container
-        self.settings = settings
         base = settings.endpoint or f"https://{settings.account}.blob.core.windows.net"
-        self._container_url = f"{base.rstrip('/')}/{quote(container, safe='$')}"
+        base = base.rstrip("/")
+        super().__init__(azure_signer(settings), base, at_once=at_once, attempts=attempts)
+        self._container = f"{base}/{quote(container, safe='$')}"
 
     def url(self, key: str, location: str) -> str:
         """Of a blob, a folder's too.
@@ -128,7 +127,7 @@ class AzureClient(RestClient):
         name = key.removesuffix("/")
         if not _can_be(name):
             raise is_missing(location)
-        return f"{self._container_url}/{quote(name, safe='/')}"
+        return f"{self._container}/{quote(name, safe='/')}"
 
     def head(self, key: str, location: str) -> Mapping[str, str]:
         """What is known of a blob, a folder's too.
@@ -140,6 +139,11 @@ class AzureClient(RestClient):
             "HEAD", self.url(key, location), location, "look at"
         ).headers
         return headers
+
+    def look(self, location: str) -> Response:
+        """See `RestClient.look`."""
+        asked = {"restype": "container", "comp": "list", "maxresults": "1"}
+        return self.ask("GET", self._container, location, "look at", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
@@ -199,7 +203,7 @@ class AzureClient(RestClient):
         empty = True
         seen: set[str] = set()
         while True:
-            found = self.ask("GET", self._container_url, location, "list", params=asked)
+            found = self.ask("GET", self._container, location, "list", params=asked)
             root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with the rows
             page = _page(root, below=below, seen=seen)
             empty = empty and not page.objects and not page.prefixes

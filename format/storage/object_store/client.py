@@ -54,6 +54,27 @@ class ObjectPage:
     prefixes: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What is worth knowing of a bucket and of who asks it; nothing in it is secret.
+
+    Attributes:
+        where: The address of the store.
+        who: Who asks, as `key ...MPLE`.
+        source: Where that is said.
+        region: Where the bucket is; None where that means nothing, or is not known.
+        clock_ahead_s: How far this machine's clock is ahead of the store's.
+        remarks: What to correct.
+    """
+
+    where: str
+    who: str
+    source: str
+    region: str | None = None
+    clock_ahead_s: float | None = None
+    remarks: Sequence[str] = ()
+
+
 class Completion(ABC):
     """The last step to an object, which is known by it afterwards."""
 
@@ -93,6 +114,14 @@ class ObjectClient(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close connections that are kept open; it stays usable."""
+
+    @abstractmethod
+    def facts(self, location: str) -> StoreFacts:
+        """What `icecomb doctor` says of the bucket.
+
+        Args:
+            location: For messages.
+        """
 
     @abstractmethod
     def status(self, key: str, location: str) -> ObjectStatus:
@@ -148,6 +177,15 @@ class ObjectClient(ABC):
             location: For messages.
             below: Whether also those with a slash after it; else they are shown as prefixes.
         """
+
+    def has_any(self, prefix: str, location: str) -> bool:
+        """Whether there is an object whose key begins with a text.
+
+        Args:
+            prefix: The text.
+            location: For messages.
+        """
+        return any(page.objects for page in self.pages(prefix, location, below=True))
 
     @abstractmethod
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 _A_DELETE: Final = 1000
+_MAY_DELETE: Final = "see that your key or role may delete objects there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +183,17 @@ class ObjectFileSystem(FileSystem):
     def delete(self, locations: Iterable[str]) -> None:
         """See `FileIO.delete`: up to 1,000 a request; a folder is not noticed."""
         self._creations.wait()
-        failed: dict[str, str] = {}
+        failed: dict[str, str | FileIOError] = {}
         with ThreadPoolExecutor(self.at_once, "icecomb-delete") as pool:
             for refused in pool.map(self._delete, self._batches(locations)):
                 failed.update(refused)
         if failed:
             location, reason = next(iter(failed.items()))
             more = f" (and {len(failed) - 1} more failed)" if len(failed) > 1 else ""
-            raise FileIOError(
-                f"Cannot delete {location}: {reason}{more}",
-                hint="see that your role may delete objects there",
-                path=location,
-                failed=tuple(failed),
-            )
+            message, hint = f"Cannot delete {location}: {reason}", _MAY_DELETE
+            if isinstance(reason, FileIOError):
+                message, hint = reason.message, reason.hint or hint
+            raise FileIOError(message + more, hint=hint, path=location, failed=tuple(failed))
 
     def _batches(self, locations: Iterable[str]) -> Iterator[dict[str, ObjectPlace]]:
         """Locations of one bucket each, as many as one request deletes."""
@@ -208,13 +207,13 @@ class ObjectFileSystem(FileSystem):
         yield from by_bucket.values()
 
     @staticmethod
-    def _delete(batch: dict[str, ObjectPlace]) -> dict[str, str]:
+    def _delete(batch: dict[str, ObjectPlace]) -> dict[str, str | FileIOError]:
         """Why some could not be deleted."""
         first, place = next(iter(batch.items()))
         try:
             refused = place.client.delete([each.key for each in batch.values()], first)
         except FileIOError as error:
-            return dict.fromkeys(batch, error.message)
+            return dict.fromkeys(batch, error)
         return {name: refused[each.key] for name, each in batch.items() if each.key in refused}
 
     def exists(self, location: str) -> bool:
@@ -285,8 +284,7 @@ class ObjectFileSystem(FileSystem):
         place = self.place(location.rstrip("/"))
         if not place.key:
             return True
-        pages = place.client.pages(f"{place.key}/", location, below=True)
-        return any(page.objects for page in pages)
+        return place.client.has_any(f"{place.key}/", location)
 
     def folders(self, location: str) -> Sequence[str]:
         """See `FileIO.folders`."""

@@ -93,12 +93,11 @@ class GoogleClient(RestClient):
     def __init__(
         self, bucket: str, settings: GoogleSettings, *, at_once: int, attempts: int
     ) -> None:
+        base = (settings.endpoint or "https://storage.googleapis.com").rstrip("/")
         super().__init__(
-            google_signer(settings), at_once=at_once, attempts=attempts, proxy=settings.proxy
+            google_signer(settings), base, at_once=at_once, attempts=attempts, proxy=settings.proxy
         )
         self.bucket = bucket
-        self.settings = settings
-        base = (settings.endpoint or "https://storage.googleapis.com").rstrip("/")
         self._objects = f"{base}/storage/v1/b/{quote(bucket, safe='')}/o"
         self.uploads = f"{base}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         self.payer = {"userProject": settings.user_project} if settings.user_project else {}
@@ -122,6 +121,11 @@ class GoogleClient(RestClient):
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
         found = self.ask("GET", self.url(key, location), location, "look at", params=fields)
         return _said(found)
+
+    def look(self, location: str) -> Response:
+        """See `RestClient.look`."""
+        asked = {"maxResults": "1", **self.payer}
+        return self.ask("GET", self._objects, location, "look at", params=asked)
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""

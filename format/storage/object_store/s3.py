@@ -23,9 +23,11 @@ from icecomb.format.storage.object_store.client import (
     ObjectPage,
     ObjectStatus,
     PartUpload,
+    StoreFacts,
 )
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
-from icecomb.format.storage.object_store.s3_failure import failed, refused
+from icecomb.format.storage.object_store.s3_facts import s3_facts
+from icecomb.format.storage.object_store.s3_failure import elsewhere, failed, no_bucket, refused
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -78,18 +80,28 @@ class S3Client(ObjectClient):
     """
 
     def __init__(self, bucket: str, settings: S3Settings, *, at_once: int, attempts: int) -> None:
+        optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
         self.bucket = bucket
         self.settings = settings
         self._written: Mapping[str, Any] = settings.written
         with _failures("open", f"s3://{bucket}"):
-            session = boto_session(settings)
-            self._boto = _boto_client(session, settings, at_once, attempts)
-            self._once = _boto_client(session, settings, at_once, 1)
+            self._session = boto_session(settings)
+            self._boto = _boto_client(self._session, settings, at_once, attempts)
+            self._once = _boto_client(self._session, settings, at_once, 1)
 
     def close(self) -> None:
         """See `ObjectClient.close`."""
         self._boto.close()
         self._once.close()
+
+    def facts(self, location: str) -> StoreFacts:
+        """See `ObjectClient.facts`: the bucket is asked where it is."""
+        try:
+            with _failures("look at", location):
+                keys = self._session.get_credentials()
+                return s3_facts(self._boto, keys, self.settings, self.bucket)
+        except FileMissingError as error:
+            raise no_bucket("look at", location) from error
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """See `ObjectClient.status`."""
@@ -183,6 +195,12 @@ class S3Client(ObjectClient):
             if not found.get("IsTruncated"):
                 return
             asked["ContinuationToken"] = found["NextContinuationToken"]
+
+    def has_any(self, prefix: str, location: str) -> bool:
+        """See `ObjectClient.has_any`: one key is asked for."""
+        with _failures("list", location):
+            found = self._boto.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        return bool(found.get("Contents"))
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """See `ObjectClient.delete`."""
@@ -298,7 +316,8 @@ class _S3Upload(PartUpload):
 
 def boto_session(settings: S3Settings) -> Any:
     """A session of boto3 with the keys of the settings, or those it finds; renewed by itself."""
-    boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
+    import boto3
+
     session = boto3.session.Session(
         aws_access_key_id=settings.access_key,
         aws_secret_access_key=settings.secret_key,
@@ -381,5 +400,8 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         raise
     except ClientError as error:
         raise refused(verb, location, error) from error
+    except RecursionError as error:
+        # boto3 asks for the region of a bucket that is elsewhere, and is told that it is elsewhere
+        raise elsewhere(verb, location) from error
     except (BotoCoreError, HTTPError, OSError) as error:
         raise failed(verb, location, error) from error
